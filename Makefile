@@ -1,0 +1,78 @@
+# One entry point for people and for continuous integration. `make` lists the targets.
+# Each target installs only what it needs into .venv, once; a change of pyproject.toml or constraints.txt installs again.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+NEEDS := pyproject.toml constraints.txt
+
+# The numeric core: everything that computes on arrays. It must also hold in float32 alone, with x64 off.
+CORE := tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs nightly constraints clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure in out/
+	@$(BIN)/filtax demo
+
+test: .venv/dev.done  ## the test suite, then the numeric core again with x64 off
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@FILTAX_X64=0 $(BIN)/python -m pytest $(PYTEST_ARGS) $(CORE)
+
+check: .venv/dev.done  ## format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/pyright
+
+bench: .venv/bench.done  ## speed, ours beside the peers'; JSON in out/
+	@$(BIN)/python -m benchmarks
+
+docs: .venv/docs.done  ## build the site into site/; any warning is an error
+	@mkdir -p out && { $(BIN)/zensical build --strict --clean > out/docs.log 2>&1 || { cat out/docs.log; exit 1; }; }
+	@cat out/docs.log && ! grep -qiE '^griffe:|warning' out/docs.log
+
+nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets
+	@$(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
+
+constraints: .venv/dev.done  ## resolve constraints.txt anew
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv
+	@{ head -1 constraints.txt; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade \
+	  --no-annotate --no-header --no-emit-index-url pyproject.toml; } > constraints.new && mv constraints.new constraints.txt
+
+clean:  ## remove what the commands wrote (the environment stays; remove .venv by hand)
+	@rm -rf out site dist build .pytest_cache .ruff_cache .hypothesis .cache
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "filtax: $(PYTHON) is older than Python 3.11; run make again with PYTHON=/path/to/a/newer/python3"; exit 1; }
+	@echo "filtax: making .venv"
+	@$(PYTHON) -m venv .venv
+
+.venv/base.done: $(NEEDS) | .venv/bin/python
+	@echo "filtax: installing filtax into .venv (about a minute, once)"
+	@$(PIP_INSTALL) .
+	@touch $@
+
+.venv/dev.done: .venv/base.done
+	@echo "filtax: installing the test tools and oracles into .venv (a minute or two, once)"
+	@$(PIP_INSTALL) '.[dev,nets]'
+	@touch $@
+
+.venv/docs.done: .venv/base.done
+	@echo "filtax: installing the documentation tools into .venv (once)"
+	@$(PIP_INSTALL) '.[docs]'
+	@touch $@
+
+.venv/bench.done: .venv/base.done
+	@echo "filtax: installing the peers to measure against into .venv (a minute or two, once)"
+	@$(PIP_INSTALL) '.[bench,nets]'
+	@touch $@

@@ -1,0 +1,25 @@
+"""q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
+
+All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
+with one meaning; they differ in rounding and cost.
+"""
+
+from filtax.beliefs.collapse import Collapsed, collapse
+from filtax.beliefs.conjugate import Beta, Gamma
+from filtax.beliefs.covariance import Covariance
+from filtax.beliefs.divergence import kl
+from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
+from filtax.beliefs.precision import Precision
+from filtax.beliefs.square_root import SquareRoot
+
+__all__ = [
+    "Beta",
+    "Collapsed",
+    "Covariance",
+    "Gamma",
+    "NormalInverseGamma",
+    "Precision",
+    "SquareRoot",
+    "collapse",
+    "kl",
+]

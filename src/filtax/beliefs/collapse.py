@@ -1,0 +1,64 @@
+"""One belief from several: the mixture's mean and covariance."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree
+
+__all__ = ["Collapsed", "collapse"]
+
+
+class Collapsed(eqx.Module):
+    """Moments of a mixture of beliefs; samples come from the mixture itself.
+
+    >>> from filtax.beliefs import Covariance
+    >>> two = Covariance(jnp.array([[0.0], [2.0]]), jnp.ones((2, 1, 1)))
+    >>> collapse(two, jnp.log(jnp.array([0.5, 0.5]))).cov.tolist()
+    [[2.0]]
+    """
+
+    parts: PyTree
+    log_weight: Float[Array, " C"]
+
+    @property
+    def mean(self) -> Float[Array, " D"]:
+        """Weighted mean."""
+        return jnp.exp(self.log_weight) @ self._each("mean")
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """Variances, the spread between hypotheses included."""
+        return jnp.exp(self.log_weight) @ (self._each("var") + (self._each("mean") - self.mean[None]) ** 2)
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """Covariance, the spread between hypotheses included."""
+        gap = self._each("mean") - self.mean[None]
+        return jnp.tensordot(jnp.exp(self.log_weight), self._each("cov") + gap[:, :, None] * gap[:, None, :], axes=1)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        """Draw parameters: for each draw a hypothesis, then from its belief."""
+
+        def draw(key: Array) -> Array:
+            of_part, of_value = jax.random.split(key)
+            chosen = jax.random.categorical(of_part, self.log_weight)
+            return jax.tree.map(lambda leaf: leaf[chosen], self.parts).sample(of_value)
+
+        count = int(jnp.prod(jnp.asarray(shape))) if shape else 1
+        drawn = jax.vmap(draw)(jax.random.split(key, count))
+        return drawn.reshape(*shape, -1) if shape else drawn[0]
+
+    def _each(self, name: str) -> Array:
+        return jax.vmap(lambda belief: getattr(belief, name))(self.parts)
+
+
+def collapse(parts: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
+    """Return the single belief of a bank, or the moments of its mixture.
+
+    >>> from filtax.beliefs import Covariance
+    >>> collapse(Covariance(jnp.zeros((1, 2)), jnp.ones((1, 2, 2))), jnp.zeros(1)).mean.shape
+    (2,)
+    """
+    if log_weight.shape[-1] == 1:
+        return jax.tree.map(lambda leaf: leaf[0], parts)
+    return Collapsed(parts, log_weight)

@@ -1,0 +1,124 @@
+r"""Gaussian belief held as its covariance: one read and one write of D² numbers a step, and cheap drift.
+
+The update is a symmetric downdate $\Sigma - UU^\top$, which rounding can push below zero. Two guards that are
+inactive in exact arithmetic stop it: $J\Sigma J^\top$ has no negative diagonal, and, since
+$\Sigma' \succeq \Sigma / (1 + \mathrm{tr}(BJ\Sigma J^\top B^\top))$, no variance falls below that share of its old
+value.
+
+Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from filtax.beliefs.square_root import root_of
+from filtax.linalg import cholesky, matmul, solve_lower
+
+__all__ = ["Covariance"]
+
+
+class Covariance(eqx.Module):
+    """N(mean, cov).
+
+    >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()
+    [4.0, 4.0]
+    """
+
+    mean: Float[Array, " D"]
+    cov: Float[Array, "D D"]
+
+    @classmethod
+    def start(cls, mean: Array, cov: Array) -> "Covariance":
+        """Build from a mean and a covariance given as variances (D,) or in full (D, D)."""
+        return cls(mean, jnp.diag(cov) if cov.ndim < 2 else cov)
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """The variances."""
+        return jnp.diagonal(self.cov)
+
+    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
+        return _guarded(matmul(J, matmul(self.cov, J.T)))
+
+    def condition(
+        self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]
+    ) -> tuple["Covariance", Bool[Array, ""]]:
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I); also says whether that was possible.
+
+        With $I + BJ\Sigma J^\top B^\top = LL^\top$ and $U = \Sigma J^\top B^\top L^{-\top}$: $\mu' = \mu + U L^{-1} r$,
+        $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is, bit for bit.
+        """
+        PJ = matmul(self.cov, J.T)
+        spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
+        L = cholesky(jnp.eye(r.size, dtype=r.dtype) + spread)
+        U = solve_lower(L, matmul(B, PJ.T)).T
+        sound = jnp.all(jnp.isfinite(U))
+        U = jnp.where(sound, U, 0.0)
+        moved = self.mean + matmul(U, jnp.where(sound, solve_lower(L, r), 0.0)[:, None])[:, 0]
+        mean = jnp.where(jnp.isfinite(moved) & (moved != self.mean), moved, self.mean)  # a minus zero keeps its sign
+        # only the diagonal is written twice: the rest is one fused pass over the covariance
+        floor = self.var / jnp.where(sound, 1.0 + jnp.trace(spread), 1.0)
+        at = jnp.arange(self.mean.size)
+        cov = (self.cov - matmul(U, U.T)).at[at, at].max(floor)
+        return Covariance(mean, cov), sound & jnp.all(jnp.isfinite(moved))
+
+    def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
+        """Add independent noise of variance q to every parameter; only the diagonal is touched."""
+        at = jnp.arange(self.mean.size)
+        wider = self.var + q
+        return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
+
+    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
+        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
+        mean, cov = self.mean, self.cov
+        if F is not None and F.ndim < 2:
+            mean, cov = F * mean, F.reshape(-1, 1) * cov * F.reshape(1, -1)
+        elif F is not None:
+            mean, cov = matmul(F, mean[:, None])[:, 0], _symmetric(matmul(matmul(F, cov), F.T))
+        if b is not None:
+            mean = mean + b
+        moved = self._keep_if_sound(mean, cov)
+        if noise is None:
+            return moved
+        if noise.ndim < 2:
+            return moved.add(noise * noise)
+        return moved._keep_if_sound(moved.mean, moved.cov + matmul(noise, noise.T))
+
+    def mix(self, initial: "Covariance", keep: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
+        r"""Move towards `initial`, keeping the share k of each parameter.
+
+        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)^{1/2}\Sigma_0(1-k^2)^{1/2}$.
+        """
+        k = keep * jnp.ones_like(self.mean)
+        rest = jnp.sqrt((1.0 - k) * (1.0 + k))
+        cov = k[:, None] * self.cov * k[None, :] + rest[:, None] * initial.cov * rest[None, :]
+        return self._keep_if_sound(k * self.mean + (1.0 - k) * initial.mean, cov)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        """Draw parameters; directions that rounding made negative count as certain."""
+        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
+        return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ root_of(self.cov).T
+
+    def _keep_if_sound(self, mean: Array, cov: Array) -> "Covariance":
+        """A drift that overflows is not taken; a finite diagonal bounds the rest of a covariance.
+
+        The covariance is not asked about the mean: vmapped streams of a linear model then go on sharing it.
+        """
+        sound = jnp.all(jnp.isfinite(jnp.diagonal(cov)))
+        return Covariance(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
+
+
+def _guarded(spread: Array) -> Array:
+    """Symmetric, with a diagonal that is at least zero."""
+    if spread.shape[0] == 1:
+        return jnp.maximum(spread, 0.0)
+    spread = _symmetric(spread)
+    lift = jnp.maximum(-jnp.diagonal(spread), 0.0)
+    return spread + jnp.diag(lift)
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)

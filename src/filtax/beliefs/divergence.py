@@ -1,0 +1,47 @@
+"""Kullback-Leibler divergence between two beliefs."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from filtax.beliefs.conjugate import Beta, Gamma
+from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
+from filtax.linalg import cholesky, solve_lower
+
+__all__ = ["kl"]
+
+
+def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
+    r"""Return KL(p ‖ q), in nats, between two beliefs of one family.
+
+    For Gaussians, in any forms,
+    $\tfrac12\bigl(\mathrm{tr}(\Sigma_q^{-1}\Sigma_p) + (\mu_p-\mu_q)^\top\Sigma_q^{-1}(\mu_p-\mu_q) - D +
+    \log|\Sigma_q|/|\Sigma_p|\bigr)$.
+
+    Args:
+        p: The belief that the average is taken over.
+        q: The belief that it is compared with, over the same D parameters.
+
+    Returns:
+        A non-negative scalar; infinite or NaN where a covariance is singular.
+
+    >>> from filtax.beliefs import SquareRoot
+    >>> p, q = (SquareRoot.start(jnp.full(2, m), jnp.ones(2)) for m in (0.0, 1.0))
+    >>> kl(p, q).item()
+    1.0
+    """
+    if p.mean.shape != q.mean.shape:
+        raise ValueError(
+            f"kl: beliefs over {p.mean.size} and {q.mean.size} parameters; both must be about the same ones."
+        )
+    if type(p) is type(q) and isinstance(p, Beta | Gamma):
+        return p.kl(q)
+    simple = (Beta, Gamma, NormalInverseGamma)
+    if isinstance(p, simple) or isinstance(q, simple):
+        raise ValueError(
+            f"kl({type(p).__name__}, {type(q).__name__}) has no closed form here; compare two Gaussian forms."
+        )
+    Lp, Lq = cholesky(p.cov), cholesky(q.cov)
+    ratio = solve_lower(Lq, Lp)
+    shift = solve_lower(Lq, p.mean - q.mean)
+    log_ratio = 2.0 * jnp.sum(jnp.log(jnp.diag(Lq)) - jnp.log(jnp.diag(Lp)))
+    return 0.5 * (jnp.sum(ratio * ratio) + jnp.sum(shift * shift) - p.mean.size + log_ratio)

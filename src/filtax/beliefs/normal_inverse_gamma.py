@@ -1,0 +1,86 @@
+r"""Belief about the parameters and the noise variance together: normal-inverse-gamma.
+
+$\theta \mid \sigma^2 \sim N(\mu, \sigma^2 P)$ and $\sigma^2 \sim \mathrm{IG}(\text{shape}, \text{rate})$. P is any
+Gaussian form, in units of the noise variance; so are the process noises that priors add to it.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree
+
+from filtax.linalg import cholesky, matmul, solve_lower
+
+__all__ = ["NormalInverseGamma"]
+
+
+class NormalInverseGamma(eqx.Module):
+    """Gaussian in units of an unknown variance, and an inverse-gamma for that variance.
+
+    >>> from filtax.beliefs import SquareRoot
+    >>> unit = SquareRoot.start(jnp.zeros(1), jnp.ones(1))
+    >>> NormalInverseGamma(unit, jnp.asarray(3.0), jnp.asarray(4.0)).cov.tolist()
+    [[2.0]]
+    """
+
+    unit: PyTree
+    shape: Float[Array, ""]
+    rate: Float[Array, ""]
+
+    @property
+    def mean(self) -> Float[Array, " D"]:
+        """Mean of the parameters."""
+        return self.unit.mean
+
+    @property
+    def noise(self) -> Float[Array, ""]:
+        """Mean of the noise variance; infinite up to shape 1."""
+        return jnp.where(self.shape > 1.0, self.rate / jnp.where(self.shape > 1.0, self.shape - 1.0, 1.0), jnp.inf)
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """Covariance of the parameters with the noise variance averaged out."""
+        return self.noise * self.unit.cov
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """Variances of the parameters with the noise variance averaged out."""
+        return self.noise * self.unit.var
+
+    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J P Jᵀ, in units of the noise variance."""
+        return self.unit.spread(J)
+
+    def condition(self, J: Array, B: Array, r: Array) -> tuple["NormalInverseGamma", Array]:
+        """Condition on r = B J (theta - mean) + e, e ~ N(0, sigma² I): rows of B that are zero count as unseen."""
+        unit, sound = self.unit.condition(J, B, r)
+        S = jnp.eye(r.size, dtype=r.dtype) + matmul(matmul(B, self.unit.spread(J)), B.T)
+        z = solve_lower(cholesky(S), r)
+        seen = jnp.sum(jnp.any(B != 0.0, axis=1)).astype(r.dtype)
+        sound = sound & jnp.all(jnp.isfinite(z)) & jnp.isfinite(jnp.sum(z * z))
+        shape = self.shape + jnp.where(sound, 0.5 * seen, 0.0)
+        rate = self.rate + jnp.where(sound, 0.5 * jnp.sum(z * z), 0.0)
+        return NormalInverseGamma(unit, shape, rate), sound
+
+    def add(self, q: Array) -> "NormalInverseGamma":
+        """Add noise of variance q, in units of the noise variance, to every parameter."""
+        return NormalInverseGamma(self.unit.add(q), self.shape, self.rate)
+
+    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "NormalInverseGamma":
+        """Push the parameters through a linear map; the variance stays."""
+        return NormalInverseGamma(self.unit.drift(F, b, noise), self.shape, self.rate)
+
+    def mix(self, initial: "NormalInverseGamma", keep: Array) -> "NormalInverseGamma":
+        """Move towards `initial`; shape and rate are averaged with the same share (the mean rate for a vector)."""
+        share = jnp.mean(jnp.asarray(keep))
+        blend = lambda now, then: share * now + (1.0 - share) * then  # noqa: E731
+        return NormalInverseGamma(
+            self.unit.mix(initial.unit, keep), blend(self.shape, initial.shape), blend(self.rate, initial.rate)
+        )
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        """Draw parameters: each draw has a noise variance of its own."""
+        of_variance, of_unit = jax.random.split(key)
+        gamma = jax.random.gamma(of_variance, self.shape, shape, self.mean.dtype)
+        mean = self.mean.reshape((1,) * len(shape) + (-1,))
+        return mean + jnp.sqrt(self.rate / gamma)[..., None] * (self.unit.sample(of_unit, shape) - mean)

@@ -1,0 +1,98 @@
+r"""Gaussian belief held as its precision (the information form).
+
+Conditioning adds $J^\top B^\top B J$, so certainty never decreases by rounding; every question about variances costs
+a Cholesky factor, O(D³). Of use when data are many and the prior is vague; drift passes through the covariance.
+
+Thesis: prop:kf-update-step-precision (errata E4).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from filtax.beliefs.covariance import Covariance
+from filtax.linalg import cholesky, matmul, solve_lower, solve_upper
+
+__all__ = ["Precision"]
+
+
+class Precision(eqx.Module):
+    """N(mean, precision⁻¹); the precision must be positive definite.
+
+    >>> Precision.start(jnp.zeros(2), jnp.full(2, 4.0)).precision.tolist()
+    [[0.25, 0.0], [0.0, 0.25]]
+    """
+
+    mean: Float[Array, " D"]
+    precision: Float[Array, "D D"]
+
+    @classmethod
+    def start(cls, mean: Array, cov: Array) -> "Precision":
+        """Build from a mean and a covariance given as variances (D,) or in full (D, D)."""
+        return cls(mean, jnp.diag(1.0 / cov) if cov.ndim < 2 else _inverse(cov))
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """The covariance, formed on request."""
+        return _inverse(self.precision)
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """The variances."""
+        return jnp.diagonal(self.cov)
+
+    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J Σ Jᵀ that the belief gives to J theta."""
+        V = solve_lower(cholesky(self.precision), J.T)
+        return matmul(V.T, V)
+
+    def condition(
+        self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]
+    ) -> tuple["Precision", Bool[Array, ""]]:
+        """Condition on r = B J (theta - mean) + e with e ~ N(0, I): add GᵀG, solve for the mean, G = B J."""
+        G = matmul(B, J)
+        wanted = self.precision + matmul(G.T, G)
+        moved = self.mean + _solve(wanted, matmul(G.T, r[:, None])[:, 0])
+        sound = jnp.all(jnp.isfinite(moved))
+        taken = sound & jnp.any(G != 0.0)
+        return Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision)), sound
+
+    def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
+        """Add independent noise of variance q to every parameter."""
+        return self._through(self._covariance.add(q))
+
+    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Precision":
+        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ)."""
+        return self._through(self._covariance.drift(F, b, noise))
+
+    def mix(self, initial: "Precision", keep: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
+        """Move towards `initial` as the other Gaussian forms do."""
+        return self._through(self._covariance.mix(initial._covariance, keep))
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        """Draw parameters."""
+        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
+        flat = noise.reshape(-1, self.mean.size)
+        drawn = solve_upper(cholesky(self.precision), flat.T).T
+        return self.mean.reshape((1,) * len(shape) + (-1,)) + drawn.reshape(noise.shape)
+
+    @property
+    def _covariance(self) -> Covariance:
+        return Covariance(self.mean, self.cov)
+
+    def _through(self, moved: Covariance) -> "Precision":
+        """Return to the precision; where that cannot be done in finite numbers the old belief stays."""
+        precision = _inverse(moved.cov)
+        sound = jnp.all(jnp.isfinite(precision))
+        return Precision(jnp.where(sound, moved.mean, self.mean), jnp.where(sound, precision, self.precision))
+
+
+def _solve(A: Array, b: Array) -> Array:
+    L = cholesky(A)
+    return solve_upper(L, solve_lower(L, b))
+
+
+def _inverse(A: Array) -> Array:
+    half = solve_lower(cholesky(A), jnp.eye(A.shape[0], dtype=A.dtype))
+    return matmul(half.T, half)

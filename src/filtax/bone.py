@@ -1,0 +1,266 @@
+"""The framework on one page: a method is a value made of five choices.
+
+    Bone(model, auxiliary, prior, posterior, weighting)     M.1  M.2  M.3  A.1  A.2
+
+Its verbs: `init` a state, `step` by one datum, `scan` many, `predict` the next y, `forecast` several, look at the
+`belief`.
+All are pure, and each compiles once for a shape.
+
+Thesis: chapter 3, algo:bone-step.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key, PyTree
+
+from filtax import boundary
+from filtax.beliefs import collapse
+from filtax.protocols import Bank
+from filtax.state import INFO, Info, State
+from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+
+__all__ = ["Bone", "advance"]
+
+
+class Bone(eqx.Module):
+    """One online learner, named by its five parts; build it by name with `filtax.method`.
+
+    Attributes:
+        model: (M.1) how y depends on theta and x.
+        auxiliary: (M.2) what else is unknown.
+        prior: (M.3) how theta moves between data.
+        posterior: (A.1) how a belief absorbs a datum.
+        weighting: (A.2) how hypotheses are weighed.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0)).name
+    'LG+C-ACI(q=0.1)'
+    """
+
+    model: Any
+    auxiliary: Any
+    prior: Any
+    posterior: Any
+    weighting: Any
+
+    def __check_init__(self) -> None:
+        boundary.check_parts(self)
+
+    @property
+    def name(self) -> str:
+        """The method's name in the grammar of `filtax.method`."""
+        return boundary.spell(self)
+
+    def init(
+        self, mean: Any = None, cov: Any = 1.0, *, params: PyTree = None, key: Key[Array, ""] | None = None
+    ) -> State:
+        """Start from a belief about the parameters.
+
+        Args:
+            mean: Prior mean (D,); its dtype is that of everything the method computes.
+            cov: Prior covariance: a variance, (D,) variances, or (D, D).
+            params: Instead of `mean`, a pytree of arrays, such as the initial weights of a network.
+            key: Random key, for methods that sample.
+
+        Returns:
+            The state before any datum (t = 0).
+        """
+        mean, cov, layout = boundary.check_start(self, mean, cov, params)
+        initial = self.posterior.start(mean, cov, self.prior.drift.moves)
+        boundary.check_support(self, initial)
+        zero = jnp.zeros((), jnp.int32)
+        return State(fresh_bank(self, initial), initial, zero, zero, jnp.zeros((), mean.dtype), key, layout)
+
+    def step(
+        self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
+    ) -> tuple[State, Info]:
+        """Let one tick of time pass and condition on one datum.
+
+        Args:
+            state: From `init` or the last `step`.
+            x: Features (D,), the matrix H_t (O, D), or whatever the model takes.
+            y: Scalar or (O,); NaN where missing.
+            mask: Of the shape of y, True where observed.
+            dt: Length of the tick, 1 if left out.
+            changed: True tells of a known change: the belief starts anew from the initial one.
+
+        Returns:
+            The new state, and what the datum showed.
+        """
+        x, y, mask, dt, changed = boundary.arrays(x, y, mask, dt, changed)
+        return _step(self, state, x, y, mask, dt, changed)
+
+    def scan(
+        self,
+        state: State,
+        X: Any,
+        Y: Any,
+        keep: Sequence[str] = INFO,
+        *,
+        mask: Any = None,
+        dt: Any = None,
+        changed: Any = None,
+        complete: bool = False,
+    ) -> tuple[State, Info]:
+        """Do `step` for every row, in one compiled loop.
+
+        Args:
+            state: From `init`, `step` or an earlier `scan`.
+            X: Rows of x, (T, ...).
+            Y: Rows of y, (T,) or (T, O).
+            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov". What is not named costs
+            nothing. mask: Of the shape of Y, True where observed.
+            dt: (T,) lengths of the ticks.
+            changed: (T,) known changes.
+            complete: Promise that every number is finite and possible. The checks are then left out, and vmapped
+            streams
+                of a linear model share one covariance. A broken promise shows in `ok` and is not undone.
+
+        Returns:
+            The last state, and the kept fields with a leading axis T.
+        """
+        X, Y, mask, dt, changed = boundary.arrays(X, Y, mask, dt, changed)
+        keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
+        if complete and mask is not None:
+            raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
+        return _scan(self, state, X, Y, mask, dt, changed, keep=keep, complete=complete)
+
+    def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
+        """Forecast the next y; changes nothing.
+
+        Args:
+            state: The state to look from.
+            x: As for `step`.
+            dt: Length of the coming tick.
+            plugin: Forecast at the mean of the parameters instead of averaging over them.
+
+        Returns:
+            A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
+        """
+        x, dt = boundary.arrays(x, dt)
+        return _predict(self, state, x, dt, plugin=plugin)
+
+    def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:
+        """Forecast H steps ahead without seeing any y: uncertainty grows as the prior lets it.
+
+        Args:
+            state: The state to look from.
+            X_future: (H, ...) rows of x.
+            dt: (H,) lengths of the ticks.
+
+        Returns:
+            A distribution with a leading axis H.
+        """
+        X_future, dt = boundary.arrays(X_future, dt)
+        boundary.check_rows((), X_future, X_future, None, dt, None)
+        return _forecast(self, state, X_future, dt)
+
+    def belief(self, state: State) -> PyTree:
+        """The belief about theta, hypotheses averaged: `.mean` (D,), `.cov` (D, D), `.var`, `.sample(key)`.
+
+        Warns when the stream's numbers span more than the dtype can hold.
+        """
+        boundary.warn_of_strain(state)
+        return collapse(state.bank.belief, state.bank.log_weight)
+
+
+@jax.jit
+def _step(
+    method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
+) -> tuple[State, Info]:
+    method = conform(method, state)
+    carry, info = advance(method, state, _carry(state), x, y, mask, dt, changed, complete=False)
+    return _resume(state, carry), info
+
+
+@partial(jax.jit, static_argnames=("keep", "complete"))
+def _scan(
+    method: Bone,
+    state: State,
+    X: Array | None,
+    Y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    *,
+    keep: tuple[str, ...],
+    complete: bool,
+) -> tuple[State, Info]:
+    method = conform(method, state)
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
+        carry, info = advance(method, state, carry, *row, complete=complete)
+        return carry, Info(**{name: _kept(name, carry[0], info) for name in keep})
+
+    carry, infos = jax.lax.scan(body, _carry(state), (X, Y, mask, dt, changed))
+    return _resume(state, carry), infos
+
+
+@partial(jax.jit, static_argnames=("plugin",))
+def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
+    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.initial.mean.dtype)
+    method = conform(method, state)
+    return look_ahead(method, state.bank, state.initial, x, _time(dt, state), plugin)
+
+
+@jax.jit
+def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
+    method = conform(method, state)
+    outputs = method.model.outputs(state.initial.mean, X[0].astype(state.initial.mean.dtype))
+    unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
+        bank, t = carry
+        datum = admit(method, state.initial, row[0], unseen, None, False)
+        outcome = tick(method, bank, state.initial, t, datum, _time(row[1], state), state.key)
+        return (outcome.bank, t + 1), outcome.forecast
+
+    return jax.lax.scan(body, (state.bank, state.t), (X, dt))[1]
+
+
+def advance(
+    method: Bone,
+    state: State,
+    carry: tuple,
+    x: Array | None,
+    y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    *,
+    complete: bool,
+) -> tuple[tuple, Info]:
+    """Do one row. What does not change (`initial`, `key`) stays outside of the carry: no large belief is carried twice."""
+    bank, t, refused, strain = carry
+    if changed is not None:
+        anew = fresh_bank(method, state.initial)
+        bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
+    datum = admit(method, state.initial, x, y, mask, complete)
+    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key)
+    info, ok = outcome.info, outcome.ok
+    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
+    return (outcome.bank, t + 1, refused + (~ok).astype(refused.dtype), strain), info
+
+
+def _carry(state: State) -> tuple:
+    return state.bank, state.t, state.refused, state.strain
+
+
+def _resume(state: State, carry: tuple) -> State:
+    bank, t, refused, strain = carry
+    return State(bank, state.initial, t, refused, strain, state.key, state.layout)
+
+
+def _time(dt: Array | None, state: State) -> Array | None:
+    return None if dt is None else dt.astype(state.initial.mean.dtype)
+
+
+def _kept(name: str, bank: Bank, info: Info) -> Array:
+    if not name.startswith("belief_"):
+        return getattr(info, name)
+    return getattr(collapse(bank.belief, bank.log_weight), name.removeprefix("belief_"))

@@ -1,0 +1,143 @@
+"""The border between the user and the compiled core: checks of values and names, once, each with a sentence."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from filtax import checks
+from filtax.layout import Layout, flatten
+from filtax.state import INFO, ConditioningWarning, State
+
+__all__ = ["arrays", "check_parts", "check_rows", "check_start", "check_support", "spell", "warn_of_strain"]
+
+KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov")
+
+
+def arrays(*values: Any) -> list[Any]:
+    """Turn what a user gives into arrays; what already is one passes untouched.
+
+    >>> arrays([1, 2], None)[0].dtype
+    dtype('int64')
+    """
+    return [value if value is None or hasattr(value, "dtype") else _array(value) for value in values]
+
+
+def _array(value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"expected numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
+    return array
+
+
+def check_parts(method: Any) -> None:
+    """Refuse parts that cannot work together."""
+    for role in ("model", "auxiliary", "prior", "posterior", "weighting"):
+        if getattr(method, role) is None:
+            raise ValueError(f"Bone({role}=None): a method needs all five parts; see filtax.method for ready ones.")
+    model, posterior = method.model, method.posterior
+    if getattr(posterior, "needs_covariance", False) and not hasattr(model.likelihood, "covariance"):
+        raise ValueError(
+            f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
+            f"{type(model.likelihood).__name__}; give the model noise=1.0."
+        )
+    for operation in method.prior.drift.needs:
+        for family in posterior.families:
+            if not hasattr(family, operation):
+                raise ValueError(
+                    f"{posterior.name}+...-{method.prior.drift.name}: a {family.__name__} belief cannot drift that way "
+                    f"(no `{operation}`); use Static or OU."
+                )
+
+
+def check_support(method: Any, belief: PyTree) -> None:
+    """Refuse a prior whose numbers do not fit the number of parameters."""
+    D = belief.mean.size
+    drift = method.prior.drift
+    for name in ("q", "rate", "shrink", "F", "b", "root"):
+        shape = np.shape(getattr(drift, name, None) if getattr(drift, name, None) is not None else 0.0)
+        if shape and shape[0] not in (1, D):
+            shown = "Q" if name == "root" else name
+            raise ValueError(f"{drift.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters.")
+
+
+def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Array, Layout | None]:
+    """Check the initial belief, flatten it, and settle the dtype."""
+    if (mean is None) == (params is None):
+        given = "neither" if mean is None else "both"
+        raise ValueError(f"init: give mean=... (a vector) or params=... (a pytree), got {given}.")
+    layout = None
+    if params is not None:
+        mean, layout = flatten(params)
+    mean = jnp.asarray(arrays(mean)[0]) * 1.0
+    mean = mean[None] if mean.ndim == 0 else mean
+    if mean.ndim != 1 or mean.size == 0:
+        raise ValueError(
+            f"init(mean=...) must be a vector (D,), got shape {mean.shape}; give a matrix or a pytree as params=."
+        )
+    checks.finite("init(mean=...)", mean)
+    cov = jnp.asarray(arrays(cov)[0])
+    checks.covariance_like("init(cov=...)", cov, singular=True)
+    if cov.ndim and cov.shape[0] != mean.size:
+        raise ValueError(
+            f"init: mean has D = {mean.size} parameters but cov has shape {cov.shape}; give a variance, (D,) or (D, D)."
+        )
+    cov = cov.astype(mean.dtype)
+    check = getattr(method.posterior, "check_start", None)
+    if check is not None:
+        check(mean, cov)
+    return mean, jnp.broadcast_to(cov, mean.shape) if cov.ndim == 0 else cov, layout
+
+
+def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:
+    """Check that rows pair up and that what is to be kept exists."""
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in keep:
+        if name not in KEPT:
+            raise ValueError(f"scan(keep={name!r}): no such field. {checks.nearest(name, KEPT)}")
+    if Y.ndim == 0:
+        raise ValueError("scan: Y has no rows; give arrays with a leading axis T, or use step for a single datum.")
+    for shown, rows in (("X", X), ("mask", mask), ("dt", dt), ("changed", changed)):
+        if rows is not None and (rows.ndim == 0 or rows.shape[0] != Y.shape[0]):
+            count = "no" if rows.ndim == 0 else rows.shape[0]
+            raise ValueError(
+                f"scan: {shown} has {count} rows but Y has {Y.shape[0]}; row t of each must belong together."
+            )
+    return keep
+
+
+def warn_of_strain(state: State) -> None:
+    """Warn when unknown and noise differed by more than the dtype can resolve in one update."""
+    strain = checks.concrete(state.strain)
+    if strain is None:
+        return
+    dtype = state.initial.mean.dtype
+    worst = float(np.sqrt(np.max(strain)))
+    if worst > 0.1 / float(jnp.finfo(dtype).eps):
+        warnings.warn(
+            f"a datum was {worst:.1g} times more precise than the belief it met, more than {dtype} resolves: the mean "
+            "may be far off. Use float64, scale the features, or start from a smaller cov.",
+            ConditioningWarning,
+            stacklevel=3,
+        )
+
+
+def spell(method: Any) -> str:
+    """Spell a method's name in the grammar `POSTERIOR+AUX-PRIOR`."""
+    return f"{_spell(method.posterior)}+{_spell(method.auxiliary)}-{_spell(method.prior.drift)}"
+
+
+def _spell(part: Any) -> str:
+    """Name of a part, with the settings that differ from its defaults and fit into a name."""
+    settings = []
+    for name, default in part.shown.items():
+        value = getattr(part, name)
+        if isinstance(value, str | int | float) and value != default:
+            settings.append(f"{name}={value}")
+    return part.name + (f"({', '.join(settings)})" if settings else "")

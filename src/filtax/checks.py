@@ -1,0 +1,114 @@
+"""Checks at the boundary: what was given, what was expected, what to do. Kernels below check nothing.
+
+Values that are being traced (under `jit`, `vmap`, `grad`) cannot be looked at and pass; shapes are always checked.
+"""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+
+__all__ = ["concrete", "covariance_like", "finite", "is_concrete", "nearest", "positive", "share"]
+
+
+def is_concrete(value: Any) -> bool:
+    """Say whether the numbers of `value` can be looked at now.
+
+    >>> is_concrete(1.0)
+    True
+    """
+    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def concrete(value: Any) -> np.ndarray | None:
+    """Return `value` as float64 numbers, or None while it is traced.
+
+    >>> concrete([1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    return np.asarray(value, "float64") if is_concrete(value) else None
+
+
+def finite(call: str, value: Any) -> None:
+    """Refuse a NaN or an infinity.
+
+    >>> finite("f(mean=...)", [1.0, 2.0])
+    """
+    numbers = concrete(value)
+    if numbers is not None and not np.all(np.isfinite(numbers)):
+        raise ValueError(f"{call} must be finite, got {_show(numbers)}.")
+
+
+def positive(call: str, value: Any, *, zero: bool = False, hint: str = "") -> None:
+    """Refuse numbers below zero (and zero itself unless allowed), NaN and infinity.
+
+    >>> positive("f(q=...)", 0.0, zero=True)
+    """
+    numbers = concrete(value)
+    if numbers is None:
+        return
+    if not (np.all(np.isfinite(numbers)) and np.all(numbers >= 0.0) and (zero or np.all(numbers > 0.0))):
+        wanted = "at least 0" if zero else "above 0"
+        raise ValueError(f"{call} must be finite and {wanted}, got {_show(numbers)}.{_tail(hint)}")
+
+
+def share(call: str, value: Any, *, hint: str = "") -> None:
+    """Refuse numbers outside [0, 1].
+
+    >>> share("f(hazard=...)", 0.01)
+    """
+    numbers = concrete(value)
+    if numbers is not None and not (np.all(numbers >= 0.0) and np.all(numbers <= 1.0)):
+        raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
+
+
+def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") -> None:
+    """Check a variance, a vector of variances or a covariance matrix; `singular` allows zero variance.
+
+    >>> covariance_like("f(cov=...)", [[2.0, 0.0], [0.0, 1.0]], singular=False)
+    """
+    shape = np.shape(value)
+    if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
+        raise ValueError(f"{call} must be a variance, a vector of variances or a square matrix, got shape {shape}.")
+    if len(shape) < 2:
+        return positive(call, value, zero=singular, hint=hint)
+    numbers = concrete(value)
+    if numbers is None or numbers.size == 0:
+        return None
+    finite(call, numbers)
+    size = np.abs(numbers).max()
+    if not np.allclose(numbers, numbers.T, rtol=0.0, atol=1e-5 * size):
+        raise ValueError(f"{call} must be symmetric; entries differ by up to {np.abs(numbers - numbers.T).max():.3g}.")
+    lowest = np.linalg.eigvalsh(0.5 * (numbers + numbers.T))[0]
+    slack = len(numbers) * np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps * size
+    if lowest < -slack or (not singular and lowest <= slack):
+        wanted = "positive semidefinite" if singular else "positive definite"
+        raise ValueError(f"{call} must be {wanted}; its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Suggest the known name closest to `name`, as a sentence, or list them all.
+
+    >>> nearest("Statik", ["Static", "OU"])
+    'Did you mean "Static"?'
+    """
+    known = list(known)
+    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
+    match = [k for k in known if close and k.lower() == close[0]]
+    return f'Did you mean "{match[0]}"?' if match else f"Known: {', '.join(known)}."
+
+
+def _show(numbers: np.ndarray) -> str:
+    if numbers.size <= 4:
+        return str(numbers.tolist())
+    bad = numbers[~np.isfinite(numbers)]
+    return (
+        f"an array of shape {numbers.shape} with {'non-finite entries' if bad.size else f'minimum {numbers.min():.3g}'}"
+    )
+
+
+def _tail(hint: str) -> str:
+    return f" {hint}" if hint else ""

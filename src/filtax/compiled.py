@@ -1,0 +1,173 @@
+"""The fast path for events that come one at a time: packed state, one kernel, numpy in and out.
+
+A call from Python costs about as much for each array that crosses the border as for the arithmetic of a small
+filter. So the whole state and everything that is reported travel as one vector: it is the kernel's output, and its
+input at the next event.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from filtax import boundary
+from filtax.bone import Bone, advance
+from filtax.models import Direct
+from filtax.state import INFO, State
+from filtax.tick import conform
+
+__all__ = ["Compiled", "Event", "compile"]
+
+SPLIT = 1 << 20  # a counter travels as two floats, so that float32 keeps it exact
+
+
+class Event:
+    """What one event showed: the fields of `Info` as numpy views of the kernel's output.
+
+    Attributes are looked up when asked for, since slicing costs more than the filter.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> fast = compile(kf, kf.init(mean=jnp.zeros(1), cov=1.0))
+    >>> float(fast.step(np.ones(1), 2.0).residual)
+    2.0
+    """
+
+    __slots__ = ("_fields", "_values")
+
+    def __init__(self, values: np.ndarray, fields: dict[str, tuple[slice, tuple[int, ...]]]):
+        self._values = values
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            where, shape = self._fields[name]
+        except KeyError:
+            raise AttributeError(f"an event has {', '.join(INFO)}; there is no {name!r}.") from None
+        value = self._values[where]
+        if name == "runlength":
+            return int(value[0]) * SPLIT + int(value[1])
+        return bool(value[0]) if name == "ok" else value.reshape(shape)
+
+
+class Compiled:
+    """A method and its state, ready for single events; made by `compile`.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> fast = compile(kf, kf.init(mean=jnp.zeros(1), cov=1.0))
+    >>> _ = fast.step(np.ones(1), 2.0)
+    >>> kf.belief(fast.state).mean.item()
+    1.0
+    """
+
+    def __init__(self, method: Bone, state: State, x: Any, y: Any):
+        self._state = state
+        self._t, self._refused = int(state.t), int(state.refused)
+        x, y = (None if part is None else np.asarray(part) for part in (x, y))
+        self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
+        self._row = np.zeros(self._x_size + y.size + 2, state.initial.mean.dtype)
+        leaves, self._structure = jax.tree.flatten((state.bank, state.strain))
+        self._shapes = [leaf.shape for leaf in leaves]
+        self._dtypes = [leaf.dtype for leaf in leaves]
+        self._width = sum(math.prod(shape) for shape in self._shapes)
+        self._fields, start = {}, self._width
+        for name, shape in self._report_shapes(method, state, x, y).items():
+            size = math.prod(shape)
+            self._fields[name] = (slice(start, start + size), shape)
+            start += size
+        self._ok = self._fields["ok"][0].start
+        # the method is a constant of the kernel: handing it over would cost more than the filter
+        self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
+        self._packed: Any = jnp.concatenate([self._pack(leaves), jnp.zeros(start - self._width, self._row.dtype)])
+
+    def step(self, x: Any, y: Any) -> Event:
+        """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
+
+        Args:
+            x: Of the shape it was compiled for.
+            y: Of the shape it was compiled for.
+
+        Returns:
+            The fields of `Info`, as numpy.
+        """
+        row = self._row
+        if self._x_size:
+            row[: self._x_size] = x if np.ndim(x) == 1 else np.ravel(x)
+        row[self._x_size : -2] = y
+        row[-2], row[-1] = divmod(self._t, SPLIT)
+        self._packed = self._kernel(self._packed, row)
+        values = np.asarray(self._packed)  # waits, so the row may be written again
+        self._t += 1
+        if not values[self._ok]:
+            self._refused += 1
+        return Event(values, self._fields)
+
+    @property
+    def state(self) -> State:
+        """The state now, as `Bone.step` would have it."""
+        bank, strain = self._unpack(self._packed)
+        start, count = self._state, lambda number: jnp.asarray(number, jnp.int32)
+        return State(bank, start.initial, count(self._t), count(self._refused), strain, start.key, start.layout)
+
+    def _run(self, method: Bone, state: State, packed: Array, row: Array, y_shape: tuple[int, ...]) -> Array:
+        method = conform(method, state)
+        bank, strain = self._unpack(packed)
+        t = row[-2].astype(jnp.int32) * SPLIT + row[-1].astype(jnp.int32)
+        x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
+        y = row[self._x_size : -2].reshape(y_shape)
+        carry = (bank, t, jnp.zeros((), jnp.int32), strain)
+        (bank, _, _, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
+        parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
+        length = jnp.stack([info.runlength // SPLIT, info.runlength % SPLIT])
+        leaves = [*jax.tree.leaves((bank, strain)), *parts, length, info.ok[None]]
+        return self._pack(leaves)
+
+    def _pack(self, leaves: list[Array]) -> Array:
+        return jnp.concatenate([jnp.ravel(leaf).astype(self._row.dtype) for leaf in leaves])
+
+    def _unpack(self, packed: Array) -> PyTree:
+        leaves, start = [], 0
+        for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
+            size = math.prod(shape)
+            leaves.append(packed[start : start + size].reshape(shape).astype(dtype))
+            start += size
+        return jax.tree.unflatten(self._structure, leaves)
+
+    def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
+        _, info = jax.eval_shape(method.step, state, x, y)
+        shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
+        return {**shapes, "runlength": (2,), "ok": (1,)}
+
+
+def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled:
+    """Prepare a method for events that come one at a time.
+
+    The numbers are those of `method.step`; only the cost of a call is lower. Use `scan` for data that come in
+    chunks: it is faster still.
+
+    Args:
+        method: From `filtax.method`.
+        state: Where to start.
+        x: An example of x, for its shape; features (D,) if left out.
+        y: An example of y, for its shape; a scalar if left out.
+
+    Returns:
+        An object with `step(x, y)` and `state`.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> fast = compile(kf, kf.init(mean=jnp.zeros(2), cov=1.0))
+    >>> event = fast.step([1.0, 0.0], 2.0)
+    >>> float(event.mean), float(event.var)
+    (0.0, 2.0)
+    """
+    if not isinstance(method, Bone):
+        raise ValueError(f"compile(method=...) must come from filtax.method, got {type(method).__name__}.")
+    if x is None and not isinstance(method.model.predictor, Direct):
+        x = np.zeros(state.initial.mean.size)
+    x, y = boundary.arrays(x, y)
+    return Compiled(method, state, x, y)

@@ -1,0 +1,13 @@
+"""Predictive distributions: what a forecast is made of.
+
+Every distribution has `mean`, `var`, `cov`, `interval(level)`, `cdf(y)`, `sample(key)` and `log_prob(y, mask)`. A
+leading axis (the horizon of `forecast`, the hypotheses of a mixture) is allowed in every array.
+"""
+
+from filtax.distributions.counts import NegativeBinomial
+from filtax.distributions.discrete import Bernoulli, Categorical, Poisson
+from filtax.distributions.mixture import Mixture
+from filtax.distributions.normal import Normal
+from filtax.distributions.student import StudentT
+
+__all__ = ["Bernoulli", "Categorical", "Mixture", "NegativeBinomial", "Normal", "Poisson", "StudentT"]

@@ -1,0 +1,75 @@
+"""The Gaussian forecast."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtr, ndtri
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Key
+
+from filtax.distributions.shape import central, outward, per_datum
+from filtax.linalg import cholesky, log_normal, psd_root, solve_lower
+
+__all__ = ["Normal"]
+
+
+class Normal(eqx.Module):
+    """N(location, covariance) over O outputs; `scalar` says that the one output has no axis of its own.
+
+    >>> Normal(jnp.zeros(1), jnp.eye(1), scalar=True).mean.shape
+    ()
+    """
+
+    location: Float[Array, "*H O"]
+    covariance: Float[Array, "*H O O"]
+    scalar: bool = eqx.field(static=True, default=False)
+
+    @property
+    def mean(self) -> Array:
+        """Forecast mean, of the shape of the model's output."""
+        return outward(self.location, self.scalar)
+
+    @property
+    def var(self) -> Array:
+        """Forecast variance of each output."""
+        return outward(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), self.scalar)
+
+    @property
+    def cov(self) -> Array:
+        """Forecast covariance, (O, O); a variance for a scalar output."""
+        return self.covariance[..., 0, 0] if self.scalar else self.covariance
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Central interval of each output that holds `level` of the probability."""
+        half = jnp.sqrt(self.var) * ndtri(jnp.asarray(central(level)[1], self.location.dtype))
+        return self.mean - half, self.mean + half
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability that each output is at most y."""
+        return ndtr((jnp.asarray(y, self.location.dtype) - self.mean) / jnp.sqrt(self.var))
+
+    def sample(self, key: Key[Array, ""]) -> Array:
+        """Draw one y (one path, with a leading axis)."""
+        noise = jax.random.normal(key, self.location.shape, self.location.dtype)
+        move = per_datum(lambda e, C: psd_root(C) @ e, (1, 2))(noise, self.covariance)
+        return outward(self.location + move, self.scalar)
+
+    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
+        """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
+        y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
+        if mask is None:
+            return per_datum(_log_density, (1, 1, 2))(y, self.location, self.covariance)
+        return per_datum(_masked_log_density, (1, 1, 2, 1))(y, self.location, self.covariance, mask)
+
+
+def _log_density(y: Array, m: Array, C: Array) -> Array:
+    L = cholesky(C)
+    return log_normal(solve_lower(L, y - m), 2.0 * jnp.sum(jnp.log(jnp.diag(L))), y.size)
+
+
+def _masked_log_density(y: Array, m: Array, C: Array, mask: Array) -> Array:
+    """Rows and columns of missing outputs are dropped before the root is taken (they become those of I)."""
+    L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
+    z = solve_lower(L, jnp.where(mask, y - m, 0.0))
+    count = jnp.sum(mask).astype(y.dtype)
+    return jnp.where(count > 0, log_normal(z, 2.0 * jnp.sum(jnp.log(jnp.diag(L))), count), 0.0)

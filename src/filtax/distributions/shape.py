@@ -1,0 +1,97 @@
+"""What forecasts share: how they show their arrays, quantiles of counts, and fixed rules for normal averages."""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from statistics import NormalDist
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+__all__ = ["central", "normal_points", "normal_rule", "outward", "per_datum", "whole_quantile"]
+
+
+def outward(values: Array, scalar: bool) -> Array:
+    """Drop the output axis when the model's output is a plain scalar.
+
+    >>> outward(jnp.ones(1), scalar=True).shape
+    ()
+    """
+    return values[..., 0] if scalar else values
+
+
+def per_datum(function: Callable, ranks: tuple[int, ...]) -> Callable:
+    """Map a function of single forecasts over any leading axes; `ranks` are the ranks of its plain arguments.
+
+    >>> per_datum(jnp.dot, (1, 1))(jnp.ones((5, 2)), jnp.ones((5, 2))).shape
+    (5,)
+    """
+
+    def mapped(*arguments: Array) -> Array:
+        call = function
+        for _ in range(arguments[0].ndim - ranks[0]):
+            call = jax.vmap(call)
+        return call(*arguments)
+
+    return mapped
+
+
+def central(level: float) -> tuple[float, float]:
+    """Tail probabilities of the central interval that holds `level`.
+
+    >>> central(0.5)
+    (0.25, 0.75)
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"interval(level={level!r}) must lie strictly between 0 and 1; for 90 % give 0.9.")
+    return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
+
+
+@lru_cache
+def normal_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Hermite nodes and weights for an average over N(0, 1); the weights sum to one.
+
+    >>> nodes, weights = normal_rule(8)
+    >>> round(float(weights @ nodes**4), 12)
+    3.0
+    """
+    x, w = np.polynomial.hermite_e.hermegauss(nodes)
+    return x, w / math.fsum(w)
+
+
+@lru_cache
+def normal_points(dimension: int, pairs: int) -> np.ndarray:
+    """Evenly spread points (2 pairs, dimension) of mean exactly 0 and covariance exactly I, for averages over N(0, I).
+
+    A lattice by the generalised golden ratio, mapped to normals, mirrored, then whitened.
+
+    >>> points = normal_points(3, 64)
+    >>> bool(np.allclose(points.T @ points / 128, np.eye(3)))
+    True
+    """
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (dimension + 1))
+    steps = ratio ** -np.arange(1.0, dimension + 1)
+    lattice = (0.5 + np.outer(np.arange(1, max(pairs, 2 * dimension) + 1), steps)) % 1.0
+    half = np.vectorize(NormalDist().inv_cdf)(np.clip(lattice, 1e-12, 1.0 - 1e-12))
+    points = np.concatenate([half, -half])
+    return np.linalg.solve(np.linalg.cholesky(points.T @ points / len(points)), points.T).T
+
+
+def whole_quantile(cdf: Callable[[Array], Array], probability: float, far: Array) -> Array:
+    """Return the smallest whole number, at most `far`, whose cumulative probability reaches `probability`.
+
+    >>> whole_quantile(lambda y: y / 10.0, 0.35, jnp.asarray(10.0)).item()
+    4.0
+    """
+
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = jnp.floor(0.5 * (low + high))
+        reached = cdf(middle) >= probability
+        return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
+
+    return jax.lax.fori_loop(0, 64, halve, (jnp.full_like(far, -1.0), far))[1]

@@ -1,0 +1,108 @@
+"""The Student-t forecast: Gaussian noise whose variance is being learned."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import betainc, gammaln
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Key
+
+from filtax.distributions.shape import central, outward, per_datum
+from filtax.linalg import cholesky, psd_root, solve_lower
+
+__all__ = ["StudentT"]
+
+
+class StudentT(eqx.Module):
+    """Multivariate t with `freedom` degrees of freedom, a location and a scale matrix.
+
+    >>> StudentT(jnp.zeros(1), jnp.eye(1), jnp.asarray(4.0), scalar=True).var.item()
+    2.0
+    """
+
+    location: Float[Array, "*H O"]
+    scale: Float[Array, "*H O O"]
+    freedom: Float[Array, "*H"]
+    scalar: bool = eqx.field(static=True, default=False)
+
+    @property
+    def mean(self) -> Array:
+        """Forecast location; the mean when there is more than one degree of freedom."""
+        return outward(self.location, self.scalar)
+
+    @property
+    def var(self) -> Array:
+        """Forecast variance of each output; infinite up to two degrees of freedom."""
+        return outward(jnp.diagonal(self._covariance, axis1=-2, axis2=-1), self.scalar)
+
+    @property
+    def cov(self) -> Array:
+        """Forecast covariance, (O, O); a variance for a scalar output."""
+        return self._covariance[..., 0, 0] if self.scalar else self._covariance
+
+    @property
+    def _covariance(self) -> Array:
+        n = self.freedom
+        ratio = jnp.where(n > 2.0, n / jnp.where(n > 2.0, n - 2.0, 1.0), jnp.inf)[..., None, None]
+        return jnp.where(self.scale == 0.0, 0.0, self.scale * ratio)
+
+    @property
+    def _spread(self) -> Array:
+        return outward(jnp.sqrt(jnp.diagonal(self.scale, axis1=-2, axis2=-1)), self.scalar)
+
+    @property
+    def _freedom(self) -> Array:
+        return self.freedom if self.scalar else self.freedom[..., None]
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Central interval of each output that holds `level` of the probability."""
+        half = self._spread * _quantile(central(level)[1], self._freedom)
+        return self.mean - half, self.mean + half
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability that each output is at most y."""
+        return _cdf((jnp.asarray(y, self.location.dtype) - self.mean) / self._spread, self._freedom)
+
+    def sample(self, key: Key[Array, ""]) -> Array:
+        """Draw one y: a Gaussian whose variance is drawn first."""
+        of_noise, of_variance = jax.random.split(key)
+        noise = jax.random.normal(of_noise, self.location.shape, self.location.dtype)
+        gamma = jax.random.gamma(of_variance, 0.5 * self.freedom, dtype=self.location.dtype)
+        move = per_datum(lambda e, C: psd_root(C) @ e, (1, 2))(noise, self.scale)
+        return outward(self.location + move * jnp.sqrt(0.5 * self.freedom / gamma)[..., None], self.scalar)
+
+    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
+        """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
+        y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
+        mask = jnp.ones(y.shape, bool) if mask is None else mask
+        return per_datum(_log_density, (1, 1, 2, 0, 1))(y, self.location, self.scale, self.freedom, mask)
+
+
+def _log_density(y: Array, m: Array, C: Array, n: Array, mask: Array) -> Array:
+    L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
+    z = solve_lower(L, jnp.where(mask, y - m, 0.0))
+    o = jnp.sum(mask).astype(y.dtype)
+    constant = gammaln(0.5 * (n + o)) - gammaln(0.5 * n) - 0.5 * o * (jnp.log(n) + math.log(math.pi))
+    value = constant - jnp.sum(jnp.log(jnp.diag(L))) - 0.5 * (n + o) * jnp.log1p(jnp.sum(z * z) / n)
+    return jnp.where(o > 0, value, 0.0)
+
+
+def _cdf(t: Array, n: Array) -> Array:
+    tail = 0.5 * betainc(0.5 * n, jnp.full_like(t, 0.5), n / (n + t * t))
+    return jnp.where(t > 0, 1.0 - tail, tail)
+
+
+def _quantile(probability: float, n: Array) -> Array:
+    """Upper quantile by bisection on a scale of tangents: 80 halvings reach the last bit of a float64."""
+    low, high = jnp.zeros_like(n), jnp.full_like(n, 0.5 * math.pi)
+
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        above = _cdf(jnp.tan(middle), n) > probability
+        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+
+    low, high = jax.lax.fori_loop(0, 80, halve, (low, high))
+    return jnp.tan(0.5 * (low + high))

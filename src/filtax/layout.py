@@ -1,0 +1,52 @@
+"""How a pytree of parameters lies in the flat vector theta that every belief is about."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+__all__ = ["Layout", "flatten"]
+
+
+class Layout(eqx.Module):
+    """Structure and shapes of a parameter pytree; static and comparable, so that equal layouts share a compilation.
+
+    >>> theta, layout = flatten({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})
+    >>> layout.restore(theta)["w"].shape
+    (2, 2)
+    """
+
+    structure: Any = eqx.field(static=True)
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def restore(self, theta: Float[Array, " D"]) -> PyTree:
+        """Turn a flat vector back into the pytree."""
+        leaves, start = [], 0
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            leaves.append(theta[start : start + size].reshape(shape))
+            start += size
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def flatten(params: PyTree) -> tuple[Float[Array, " D"], Layout]:
+    """Ravel a pytree of float arrays into one vector, and say how to undo it.
+
+    >>> flatten([jnp.ones(2), jnp.zeros(())])[0].tolist()
+    [1.0, 1.0, 0.0]
+    """
+    leaves, structure = jax.tree.flatten(params)
+    if not leaves:
+        raise ValueError("init(params=...) holds no arrays; give the parameters as a pytree of arrays.")
+    odd = [leaf for leaf in leaves if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
+    if odd:
+        raise ValueError(
+            f"init(params=...) must hold float arrays only, got a leaf of type {jnp.result_type(odd[0])}; "
+            "keep integers and functions outside of the parameters."
+        )
+    dtype = jnp.result_type(*leaves)
+    vector = jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(dtype) for leaf in leaves])
+    return vector, Layout(structure, tuple(jnp.shape(leaf) for leaf in leaves))

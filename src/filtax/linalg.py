@@ -1,0 +1,152 @@
+"""Small dense linear algebra, written so that tiny sizes cost no library call.
+
+LAPACK and batched matrix products have a fixed price of microseconds that a 2 x 2 problem never earns back, and under
+`vmap` it is paid once for every stream. Up to `SMALL` rows everything here is unrolled into scalar arithmetic, which
+XLA fuses; beyond it the usual routines are called. The choice depends on static shapes only.
+
+Nothing here adds a jitter of fixed size: the results scale with their inputs.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+__all__ = ["cholesky", "log_normal", "matmul", "psd_root", "solve_lower", "solve_upper", "triangular_root"]
+
+SMALL = 4  # largest matrix whose factorisation is unrolled: code size grows with its cube
+THIN = 8  # longest contraction that is unrolled in a product
+
+
+def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
+    """Multiply two matrices; a short contraction becomes a sum of outer products.
+
+    >>> matmul(jnp.eye(2), 3.0 * jnp.eye(2)).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
+    M = A.shape[1]
+    if M > THIN or max(A.shape[0], B.shape[1]) > THIN:
+        return jnp.matmul(A, B, precision="highest")
+    return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, M)), start=A[:, :1] * B[:1, :])
+
+
+def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
+    """Return the lower Cholesky factor of a positive definite matrix; NaN where it is not.
+
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    N = A.shape[0]
+    if N > SMALL:
+        return jnp.linalg.cholesky(A, symmetrize_input=False)
+    L = [[jnp.zeros((), A.dtype)] * N for _ in range(N)]
+    for j in range(N):
+        L[j][j] = jnp.sqrt(A[j, j] - sum(L[j][k] * L[j][k] for k in range(j)))
+        for i in range(j + 1, N):
+            L[i][j] = (A[i, j] - sum(L[i][k] * L[j][k] for k in range(j))) / L[j][j]
+    return _assemble(L)
+
+
+def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
+    """Solve L x = b for lower triangular L.
+
+    >>> solve_lower(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([2.0, 5.0])).tolist()
+    [1.0, 2.0]
+    """
+    N = L.shape[0]
+    if N > SMALL:
+        return solve_triangular(L, b, lower=True)
+    x: list[Array] = []
+    for i in range(N):
+        x.append((b[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i])
+    return jnp.stack(x)
+
+
+def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
+    """Solve Lᵀ x = b for lower triangular L.
+
+    >>> solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])).tolist()
+    [1.0, 2.0]
+    """
+    N = L.shape[0]
+    if N > SMALL:
+        return solve_triangular(L, b, lower=True, trans="T")
+    x: list[Array] = []
+    for i in reversed(range(N)):
+        x.append((b[i] - sum(L[k, i] * x[N - 1 - k] for k in range(i + 1, N))) / L[i, i])
+    return jnp.stack(x[::-1])
+
+
+def triangular_root(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
+    """Return lower triangular L with L Lᵀ = A Aᵀ for a wide A, without forming the product.
+
+    The diagonal is non-negative. A product would square the condition number; an orthogonal reduction does not.
+
+    >>> triangular_root(jnp.array([[3.0, 4.0]])).tolist()
+    [[5.0]]
+    """
+    N, M = A.shape
+    if N == 1:
+        square = jnp.sum(A * A, axis=1, keepdims=True)
+        return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+    if N <= SMALL + 2 and M <= 2 * (SMALL + 2):
+        return _householder(A)
+    if M < N:
+        A = jnp.pad(A, ((0, 0), (0, N - M)))
+    upper = jnp.linalg.qr(A.T, mode="r")
+    return upper.T * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0).astype(A.dtype)[None, :]
+
+
+def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
+    """Return a lower triangular L with L Lᵀ = A to rounding, for a semidefinite A that may be singular.
+
+    A shift of the size of A's own rounding error keeps the pivots positive; it is relative to each variance, so it
+    scales with A and with the unit of each row.
+
+    >>> L = psd_root(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> bool(jnp.allclose(L @ L.T, 1.0, atol=1e-6))
+    True
+    """
+    N = A.shape[0]
+    some = jnp.diag(A) > 0.0
+    sd = jnp.where(some, jnp.sqrt(jnp.where(some, jnp.diag(A), 1.0)), 0.0)
+    safe = jnp.where(some, sd, 1.0)
+    unit = A / safe[:, None] / safe[None, :] + (N * jnp.finfo(A.dtype).eps) * jnp.eye(N, dtype=A.dtype)
+    return sd[:, None] * cholesky(unit)
+
+
+def log_normal(z: Float[Array, " O"], log_det: Float[Array, ""], count: Array | int) -> Float[Array, ""]:
+    """Log density of `count` whitened coordinates: N(z; 0, I) times the volume exp(-log_det / 2).
+
+    >>> round(float(log_normal(jnp.zeros(1), jnp.zeros(()), 1)), 6)
+    -0.918939
+    """
+    return -0.5 * (jnp.sum(z * z) + log_det + count * math.log(2.0 * math.pi))
+
+
+def _householder(A: Array) -> Array:
+    """Unrolled reflections on the rows of A, scalar by scalar, so that XLA sees one arithmetic expression."""
+    N, M = A.shape
+    rows = [[A[i, j] for j in range(M)] for i in range(N)]
+    zero, one = jnp.zeros((), A.dtype), jnp.ones((), A.dtype)
+    L = [[zero] * N for _ in range(N)]
+    for k in range(min(N, M)):
+        x = rows[k]
+        square = sum((x[j] * x[j] for j in range(k + 1, M)), start=x[k] * x[k])
+        some = square > 0  # a zero row reflects to itself; its gradient must stay finite too
+        norm = jnp.where(some, jnp.sqrt(jnp.where(some, square, one)), zero)
+        flip = jnp.where(x[k] < 0, -one, one)
+        head = x[k] + flip * norm  # away from zero: no cancellation
+        gain = jnp.where(some, one / jnp.where(some, norm * jnp.abs(head), one), zero)
+        L[k][k] = norm
+        for i in range(k + 1, N):
+            row = rows[i]
+            dot = gain * sum((x[j] * row[j] for j in range(k + 1, M)), start=head * row[k])
+            L[i][k] = flip * (dot * head - row[k])
+            rows[i] = row[: k + 1] + [row[j] - dot * x[j] for j in range(k + 1, M)]
+    return _assemble(L)
+
+
+def _assemble(rows: list[list[Array]]) -> Array:
+    return jnp.stack([jnp.stack(row) for row in rows])

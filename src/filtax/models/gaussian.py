@@ -1,0 +1,106 @@
+"""(M.1) Gaussian noise around the prediction: constant, per output, full, or a function of x.
+
+Thesis: prop:kf-equations, eq:weighted-gaussian-loglikelihood with trust 1. A singular noise is refused by name:
+nothing here nudges it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from filtax import checks
+from filtax.distributions import Normal
+from filtax.linalg import cholesky, matmul, solve_lower
+from filtax.models.model import Whitened
+
+__all__ = ["GaussianLikelihood", "gaussian", "resolve"]
+
+
+class GaussianLikelihood(eqx.Module):
+    """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x.
+
+    >>> gaussian(4.0).whiten(jnp.zeros(1), None, jnp.ones(1), None).residual.tolist()
+    [0.5]
+    """
+
+    noise: Any
+    function: Callable | None = eqx.field(static=True, default=None)
+
+    def _noise(self, x: Array, eta: Array) -> Array:
+        R = jnp.asarray(self.function(x) if self.function is not None else self.noise).astype(eta.dtype)
+        if R.ndim and R.shape[0] not in (1, eta.size):
+            raise ValueError(
+                f"noise of shape {R.shape} does not fit {eta.size} outputs; give a variance, ({eta.size},) or "
+                f"({eta.size}, {eta.size})."
+            )
+        return R if R.ndim == 2 and R.shape[0] == eta.size else jnp.broadcast_to(R.reshape(-1), eta.shape)
+
+    def covariance(self, x: Array, eta: Array) -> Float[Array, "O O"]:
+        """The noise covariance R at x."""
+        R = self._noise(x, eta)
+        return R if R.ndim == 2 else jnp.diag(R)
+
+    def width(self, outputs: int) -> int:
+        """One number for each output."""
+        return outputs
+
+    def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
+        """Every finite number."""
+        return jnp.isfinite(y)
+
+    def whiten(self, eta: Array, x: Array, y: Array, mask: Array | None) -> Whitened:
+        """B = R^{-1/2}; rows and columns of missing outputs leave R before the root is taken."""
+        R = self._noise(x, eta)
+        gap = y - eta if mask is None else jnp.where(mask, y - eta, 0.0)
+        if R.ndim == 1:
+            scale = 1.0 / jnp.sqrt(R)
+            scale = scale if mask is None else jnp.where(mask, scale, 0.0)
+            return Whitened(jnp.diag(scale), scale * gap)
+        eye = jnp.eye(eta.size, dtype=eta.dtype)
+        L = cholesky(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
+        B = solve_lower(L, eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
+        return Whitened(B, matmul(B, gap[:, None])[:, 0])
+
+    def predictive(self, eta: Array, spread: Array, x: Array, scalar: bool) -> Normal:
+        """N(eta, spread + R)."""
+        return Normal(eta, spread + self.covariance(x, eta), scalar)
+
+    def residual(self, y: Array, mean: Array) -> Array:
+        """Y - forecast."""
+        return y.reshape(mean.shape) - mean
+
+
+def gaussian(noise: Any) -> GaussianLikelihood:
+    """Gaussian noise of a given covariance around the prediction.
+
+    Args:
+        noise: Variance, (O,) variances, (O, O) covariance, or a function of x that returns one of these.
+
+    Returns:
+        A likelihood for `linear(likelihood=...)` or `nonlinear(h, likelihood=...)`.
+
+    >>> gaussian(0.25).predictive(jnp.zeros(1), jnp.eye(1), None, scalar=True).var.item()
+    1.25
+    """
+    if callable(noise):
+        return GaussianLikelihood(None, noise)
+    hint = "A noiseless or perfectly correlated observation has no density: give each output some noise of its own."
+    checks.covariance_like("noise=...", noise, singular=False, hint=hint)
+    return GaussianLikelihood(noise if isinstance(noise, float | int) else jnp.asarray(noise) * 1.0)
+
+
+def resolve(call: str, noise: Any, likelihood: Any) -> Any:
+    """Turn the two ways of naming a likelihood into one.
+
+    >>> resolve("linear", 0.25, None).noise
+    0.25
+    """
+    if (noise is None) == (likelihood is None):
+        given = "neither" if noise is None else "both"
+        raise ValueError(
+            f"{call}: give noise=... or likelihood=..., got {given}; noise=0.1 is short for gaussian(0.1)."
+        )
+    return gaussian(noise) if likelihood is None else likelihood

@@ -1,0 +1,122 @@
+r"""(M.1) A measurement model: a predictor of the natural parameter times a likelihood in output space.
+
+The seam of the whole library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J, and needs no y, so forecasts
+can
+use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such that, to
+first order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every Gaussian-type
+posterior needs no more.
+
+Thesis: eq:conditional-posterior, sec:exponential-family-ekf (errata E8).
+"""
+
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from filtax.layout import Layout
+
+__all__ = ["Direct", "Likelihood", "Linearised", "Model", "Predictor", "Whitened"]
+
+
+class Linearised(eqx.Module):
+    """Natural parameter and Jacobian at a point; `scalar` when h returns a number without an axis.
+
+    >>> Linearised(jnp.zeros(1), jnp.ones((1, 3)), scalar=True).jacobian.shape
+    (1, 3)
+    """
+
+    eta: Float[Array, " O"]
+    jacobian: Float[Array, "O D"]
+    scalar: bool = eqx.field(static=True, default=False)
+
+
+class Whitened(eqx.Module):
+    """One datum in units of its own noise: r = B (J (theta - mean)) + e with e ~ N(0, I).
+
+    `trust` is None for a plain likelihood; a robust one multiplies B and r by it and reports it.
+
+    >>> Whitened(jnp.eye(1), jnp.zeros(1)).trust is None
+    True
+    """
+
+    whitener: Float[Array, "O O"]
+    residual: Float[Array, " O"]
+    trust: Float[Array, ""] | None = None
+
+
+class Predictor(Protocol):
+    """h(theta, x): what a model predicts before any noise."""
+
+    def bind(self, layout: Layout | None) -> "Predictor":
+        """Take note of how theta lies in a parameter pytree."""
+        ...
+
+    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+        """Value and Jacobian at theta."""
+        ...
+
+
+class Likelihood(Protocol):
+    """The law of y given the natural parameter. All of it lives in output space; a new family is these five methods."""
+
+    def width(self, outputs: int) -> int:
+        """How many numbers one y holds when eta has `outputs` of them."""
+        ...
+
+    def admits(self, y: Float[Array, " W"], outputs: int) -> Bool[Array, " W"]:
+        """Which entries of y are possible at all."""
+        ...
+
+    def whiten(self, eta: Array, x: Array, y: Array, mask: Bool[Array, " W"] | None) -> Whitened:
+        """Whitener and residual of y at eta; masked entries carry nothing."""
+        ...
+
+    def predictive(self, eta: Array, spread: Float[Array, "O O"], x: Array, scalar: bool) -> PyTree:
+        """Proper distribution of y when eta is N(eta, spread)."""
+        ...
+
+    def residual(self, y: Float[Array, " W"], mean: Array) -> Array:
+        """Y minus its forecast, in the forecast's shape."""
+        ...
+
+
+class Direct(eqx.Module):
+    """eta = theta: y looks at the parameters themselves, and x is not used.
+
+    >>> Direct().linearise(jnp.array([0.5]), None, None).eta.tolist()
+    [0.5]
+    """
+
+    def bind(self, layout: Layout | None) -> "Direct":
+        """Parameters are used flat: nothing to note."""
+        return self
+
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
+        """Identity."""
+        return Linearised(theta, jnp.eye(theta.size, dtype=theta.dtype), scalar=theta.size == 1)
+
+
+class Model(eqx.Module):
+    """A predictor and a likelihood: everything the framework asks of (M.1).
+
+    >>> import filtax as fx
+    >>> fx.models.linear(noise=0.25).linearise(jnp.ones(2), jnp.array([3.0, 4.0]), None).eta.tolist()
+    [7.0]
+    """
+
+    predictor: Any
+    likelihood: Any
+
+    def bind(self, layout: Layout | None) -> "Model":
+        """Return the model for parameters that lie as `layout` says."""
+        return Model(self.predictor.bind(layout), self.likelihood)
+
+    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree = None) -> Linearised:
+        """Natural parameter (O,) and Jacobian (O, D) at theta."""
+        return self.predictor.linearise(theta, x, aux)
+
+    def outputs(self, theta: Array, x: Array) -> int:
+        """How many natural parameters the model has for this x, known from shapes alone."""
+        return eqx.filter_eval_shape(self.linearise, theta, x).eta.size

@@ -1,0 +1,224 @@
+"""(M.1) Networks in plain JAX: a multilayer perceptron and LeNet-5.
+
+A network is h(theta, x) and a way to draw its first parameters; it knows nothing of noise or beliefs. Any other library
+serves as well, as long as it gives `apply(params, x)` and a pytree of parameters.
+
+    net = mlp((3, 20, 1), activation="tanh")
+    ekf = filtax.method("LG+C-Static", model=filtax.models.nonlinear(net.apply, noise=0.1))
+    state = ekf.init(params=net.init(key), cov=0.1)
+
+The layers come in order in the flat vector of parameters, so the output layer is its tail. Weights are (in, out).
+Thesis: sec:experiments-scalability, where LeNet-5 carries one dense layer more (`extra`).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Float, PyTree
+
+__all__ = ["Network", "lenet5", "mlp"]
+
+_FRAME = 32  # the side of the images that LeNet-5 was made for
+_KERNEL = 5
+
+
+class Network(eqx.Module):
+    """A feed-forward network: convolutions with pooling if `filters` is given, then dense layers.
+
+    Every field is static and compared by value, so two networks built alike are equal, and a method that holds
+    `net.apply` compiles once for both. Use `mlp` or `lenet5` to make one.
+
+    Attributes:
+        shape: Shape of one input; `apply` also takes it flat.
+        filters: Channels of each 5 x 5 convolution, each followed by 2 x 2 average pooling; empty for a perceptron.
+        sizes: Widths of the dense layers, the flattened input first and the output last.
+        activation: Name of a function in `jax.nn`, or any function of an array.
+
+    Example:
+        >>> from filtax.models.networks import mlp
+        >>> mlp((3, 20, 1)) == mlp([3, 20, 1])
+        True
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    filters: tuple[int, ...] = eqx.field(static=True)
+    sizes: tuple[int, ...] = eqx.field(static=True)
+    activation: str | Callable[[Array], Array] = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters D.
+
+        Example:
+            >>> from filtax.models.networks import mlp
+            >>> mlp((3, 20, 1)).size  # 3 * 20 + 20, then 20 * 1 + 1
+            101
+        """
+        return sum(math.prod(weight) + weight[-1] for weight in self._weights)
+
+    def init(self, key: Array, dtype: DTypeLike | None = None) -> PyTree[Float[Array, "..."]]:
+        r"""Draw first parameters: weights $N(0, 1/\text{fan-in})$ (LeCun), biases zero.
+
+        So a standardised input gives every unit a variance near one before its activation. `fan-in` is the number of
+        products that one unit adds up.
+
+        Args:
+            key: A JAX random key; equal keys draw equal parameters.
+            dtype: A floating dtype; JAX's default if not given. The filter follows it.
+
+        Returns:
+            One dictionary of `bias` and `weight` for each layer, in order.
+
+        Example:
+            >>> import jax
+            >>> from filtax.models.networks import mlp
+            >>> params = mlp((3, 20, 1)).init(jax.random.key(0))
+            >>> [layer["weight"].shape for layer in params]
+            [(3, 20), (20, 1)]
+        """
+        dtype = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise ValueError(f"Network.init(dtype=...) must be a floating dtype, got {dtype}; use float32 or float64.")
+        keys = jax.random.split(key, len(self._weights))
+        return tuple(
+            {
+                "bias": jnp.zeros(shape[-1], dtype),
+                "weight": jax.random.normal(k, shape, dtype) / math.sqrt(math.prod(shape[:-1])),
+            }
+            for k, shape in zip(keys, self._weights, strict=True)
+        )
+
+    # Quoted, because a bound method carries its annotations along when it is pickled, and these types cannot be.
+    def apply(self, params: "PyTree[Float[Array, '...']]", x: "ArrayLike") -> "Float[Array, '*O']":
+        """Compute h(theta, x) in the dtype of the parameters; no activation after the last layer.
+
+        Args:
+            params: What `init` returned, or what a filter made of it.
+            x: One input, of the network's `shape` or flat.
+
+        Returns:
+            The outputs, shape (O,); a scalar, shape (), when the network has one output unit. So a network with one
+            output learns from a stream of plain numbers, as a linear model does.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from filtax.models.networks import mlp
+            >>> one, two = mlp((3, 20, 1)), mlp((3, 20, 2))
+            >>> one.apply(one.init(jax.random.key(0)), jnp.ones(3)).shape
+            ()
+            >>> two.apply(two.init(jax.random.key(0)), jnp.ones(3)).shape
+            (2,)
+        """
+        if math.prod(jnp.shape(x)) != math.prod(self.shape):
+            raise ValueError(
+                f"Network.apply: x has shape {jnp.shape(x)} but the network takes {self.shape}; "
+                "give one input at a time, and use `jax.vmap` or `scan` for many."
+            )
+        activate = getattr(jax.nn, self.activation) if isinstance(self.activation, str) else self.activation
+        values = jnp.reshape(jnp.asarray(x, params[0]["weight"].dtype), self.shape)
+        depth = len(self.filters)
+        if depth:
+            values = _frame(values)
+        for layer in params[:depth]:
+            values = _pool(activate(_convolve(values, layer["weight"]) + layer["bias"][None, None, :]))
+        values = jnp.ravel(values)
+        for layer in params[depth:-1]:
+            values = activate(values @ layer["weight"] + layer["bias"])
+        outputs = values @ params[-1]["weight"] + params[-1]["bias"]
+        return outputs[0] if self.sizes[-1] == 1 else outputs
+
+    @property
+    def _weights(self) -> tuple[tuple[int, ...], ...]:
+        channels = (self.shape[-1], *self.filters)
+        kernels = tuple((_KERNEL, _KERNEL, *pair) for pair in zip(channels, self.filters, strict=False))
+        return kernels + tuple(zip(self.sizes, self.sizes[1:], strict=False))
+
+
+def mlp(sizes: Sequence[int], activation: str | Callable[[Array], Array] = "relu") -> Network:
+    """Build a multilayer perceptron.
+
+    Args:
+        sizes: Widths of all layers, the input first and the output last; two of them make a linear model with bias.
+        activation: Name of a function in `jax.nn` ("relu", "tanh", "elu", ...), or any function of an array. A name (or
+            a function of `jax.nn`, kept as its name) lets the network be pickled.
+
+    Returns:
+        The network; with one output unit it returns scalars (see `Network.apply`).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from filtax.models.networks import mlp
+        >>> net = mlp((1, 2, 1), activation="tanh")
+        >>> hidden = {"weight": jnp.array([[1.0, -1.0]]), "bias": jnp.zeros(2)}
+        >>> output = {"weight": jnp.array([[1.0], [1.0]]), "bias": jnp.array([0.5])}
+        >>> float(net.apply((hidden, output), jnp.array([0.3])))  # the two units cancel
+        0.5
+    """
+    sizes = tuple(int(n) for n in sizes)
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise ValueError(f"mlp(sizes=...) must be two or more positive widths, from input to output, got {sizes}.")
+    return Network(sizes[:1], (), sizes, _checked_activation(activation))
+
+
+def lenet5(
+    classes: int = 10,
+    image: tuple[int, int, int] = (28, 28, 1),
+    extra: bool = False,
+    activation: str | Callable[[Array], Array] = "relu",
+) -> Network:
+    """Build LeNet-5: two convolutions with average pooling, then dense layers of 120, 84 and `classes` units.
+
+    It sees 32 x 32 pixels. A smaller image is centred on a frame of zeros, so 28 x 28 gets a border of two: the same as
+    padding the first convolution. With ten classes and one channel it has 61,706 parameters, with `extra` 62,766.
+
+    Args:
+        classes: Number of outputs (logits; there is no softmax here, the likelihood has it).
+        image: Height, width and channels; at most 32 x 32.
+        extra: Put a dense layer of 20 units before the output, as the thesis does for its last-layer methods.
+        activation: As in `mlp`.
+
+    Returns:
+        The network.
+
+    Example:
+        >>> from filtax.models.networks import lenet5
+        >>> lenet5().size, lenet5(extra=True).size
+        (61706, 62766)
+    """
+    height, width, channels = (int(n) for n in image)
+    if not (1 <= height <= _FRAME and 1 <= width <= _FRAME and channels >= 1):
+        raise ValueError(f"lenet5(image=...) must be (height, width, channels) of at most 32 x 32 pixels, got {image}.")
+    if classes < 1:
+        raise ValueError(f"lenet5(classes=...) must be positive, got {classes}.")
+    flat = 16 * 5 * 5  # 32 -> 28 -> 14 -> 10 -> 5
+    sizes = (flat, 120, 84, 20, classes) if extra else (flat, 120, 84, classes)
+    return Network((height, width, channels), (6, 16), sizes, _checked_activation(activation))
+
+
+def _checked_activation(activation: str | Callable[[Array], Array]) -> str | Callable[[Array], Array]:
+    """Keep functions of `jax.nn` by name: they cannot be pickled, a name can."""
+    if not isinstance(activation, str):
+        name = getattr(activation, "__name__", "")
+        return name if getattr(jax.nn, name, None) is activation else activation
+    if not callable(getattr(jax.nn, activation, None)):
+        raise ValueError(f'activation "{activation}" is not in `jax.nn`; use "relu", "tanh", "elu" or a function.')
+    return activation
+
+
+def _frame(image: Float[Array, "H W C"]) -> Float[Array, "32 32 C"]:
+    spare = [_FRAME - side for side in image.shape[:2]]
+    return jnp.pad(image, [(n // 2, n - n // 2) for n in spare] + [(0, 0)])
+
+
+def _convolve(image: Float[Array, "H W C"], kernel: Float[Array, "5 5 C F"]) -> Float[Array, "h w F"]:
+    dims = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(image[None], kernel, (1, 1), "VALID", dimension_numbers=dims)[0]
+
+
+def _pool(image: Float[Array, "H W F"]) -> Float[Array, "h w F"]:
+    height, width, channels = image.shape
+    return image.reshape(height // 2, 2, width // 2, 2, channels).mean((1, 3))

@@ -1,0 +1,75 @@
+"""(M.1) Any differentiable predictor: a function of the parameters and x, or a network of any library.
+
+Axes: D parameters, O outputs. Cost: one forward pass and O backward passes.
+Thesis: algo:extended-kalman-filter (errata E5): the residual is y - h(mean, x), never y - H mean.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from filtax.layout import Layout
+from filtax.models.gaussian import resolve
+from filtax.models.model import Linearised, Model
+
+__all__ = ["Function", "nonlinear"]
+
+
+class Function(eqx.Module):
+    """eta = h(params, x); params is theta itself, or the pytree it was flattened from.
+
+    >>> Function(lambda theta, x: theta[0] * x).linearise(jnp.array([2.0]), jnp.asarray(3.0), None).jacobian.tolist()
+    [[3.0]]
+    """
+
+    h: Callable = eqx.field(static=True)
+    layout: Layout | None = None
+
+    def bind(self, layout: Layout | None) -> "Function":
+        """Restore the pytree before each call of h."""
+        return Function(self.h, layout)
+
+    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+        """One forward pass and one backward pass for each output."""
+
+        def value(theta: Array) -> Array:
+            out = jnp.asarray(self.h(self.layout.restore(theta) if self.layout else theta, x))
+            return out.astype(theta.dtype)
+
+        eta, pull = jax.vjp(value, theta)
+        if eta.ndim > 1:
+            raise ValueError(f"nonlinear: h returned an array of shape {eta.shape}; it must return a scalar or (O,).")
+        if eta.ndim == 0:
+            return Linearised(eta[None], pull(jnp.ones_like(eta))[0][None, :], scalar=True)
+        if eta.size == 1:
+            return Linearised(eta, pull(jnp.ones_like(eta))[0][None, :])
+        return Linearised(eta, jax.vmap(lambda row: pull(row)[0])(jnp.eye(eta.size, dtype=eta.dtype)))
+
+
+def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood: Any = None) -> Model:
+    """Predict y from any differentiable h(params, x): a formula, or the `apply` of a network from any library.
+
+    Args:
+        h: Function of the parameters and x that returns a scalar or (O,). After `init(mean=...)` it receives the flat
+            vector (D,); after `init(params=...)` the pytree. It is part of the method's identity: give the same
+            function object each time, or every new one is compiled anew.
+        noise: Variance, O variances, O x O covariance, or a function of x that returns one of these.
+        likelihood: Instead of `noise`, any likelihood, whose natural parameter h then is (logits, log rates).
+
+    Returns:
+        A model for `filtax.method(..., model=...)`.
+
+    >>> import filtax as fx
+    >>> decay = nonlinear(lambda theta, x: theta[0] * jnp.exp(-theta[1] * x), noise=0.01)
+    >>> ekf = fx.method("LG+C-Static", model=decay)
+    >>> state, info = ekf.step(ekf.init(mean=jnp.array([1.0, 0.5]), cov=0.1), jnp.asarray(1.0), 0.7)
+    >>> round(float(info.mean), 3)
+    0.607
+    """
+    if not callable(h):
+        raise ValueError(f"nonlinear(h=...) must be a function h(params, x), got {type(h).__name__}.")
+    return Model(Function(h), resolve("nonlinear", noise, likelihood))

@@ -1,0 +1,7 @@
+"""(A.1) Posteriors: how a belief absorbs a datum."""
+
+from filtax.posteriors.conjugate import Conjugate
+from filtax.posteriors.extended import Extended
+from filtax.posteriors.unknown_noise import UnknownNoise
+
+__all__ = ["Conjugate", "Extended", "UnknownNoise"]

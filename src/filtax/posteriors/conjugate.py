@@ -1,0 +1,81 @@
+"""(A.1) Closed-form updates (Cj) of a belief conjugate to its likelihood: Beta for Bernoulli, Gamma for Poisson.
+
+The model is the bare likelihood: the parameter is the probability or the rate itself, and x is not used.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax.beliefs import Beta, Gamma
+from filtax.models import Model
+from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.protocols import Update
+
+__all__ = ["Conjugate", "conjugate_to"]
+
+FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
+
+
+class Conjugate(eqx.Module):
+    """Count: each datum adds itself to the belief.
+
+    >>> Conjugate(Beta).start(jnp.array([0.5]), jnp.array([0.05]), drifts=False).ones.round(3).item()
+    2.0
+    """
+
+    family: type = eqx.field(static=True, default=Beta)
+    name = "Cj"
+    shown = {}  # noqa: RUF012
+
+    @property
+    def families(self) -> tuple[type, ...]:
+        """The one family it counts in."""
+        return (self.family,)
+
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse moments that no belief of the family has."""
+        self.family.check_start(mean, cov)
+
+    def start(self, mean: Float[Array, " O"], cov: Array, drifts: bool) -> PyTree:
+        """Initial belief with the given means and variances."""
+        return self.family.start(mean, cov if cov.ndim < 2 else jnp.diag(cov))
+
+    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Predictive of the next outcome."""
+        return belief.forecast(belief.mean.size == 1)
+
+    def update(
+        self,
+        belief: PyTree,
+        model: Model,
+        x: Array,
+        y: Array,
+        mask: Bool[Array, " O"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Add y to the counts."""
+        forecast = self.forecast(belief, model, x, aux)
+        log_evidence = forecast.log_prob(y, mask)
+        ok = jnp.isfinite(log_evidence)
+        seen = jnp.ones_like(y) if mask is None else (mask & ok).astype(y.dtype)
+        score = jnp.where(ok, log_evidence, -jnp.inf)
+        return Update(belief.absorb(y, seen), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok)
+
+
+def conjugate_to(likelihood: Any) -> Conjugate:
+    """Choose the family that is conjugate to a likelihood.
+
+    >>> from filtax.models import poisson
+    >>> conjugate_to(poisson()).family.__name__
+    'Gamma'
+    """
+    if type(likelihood) not in FAMILIES:
+        raise ValueError(
+            f"Cj: no conjugate belief is known for {type(likelihood).__name__}; "
+            "use model=bernoulli() or model=poisson(), or LG for any other likelihood."
+        )
+    return Conjugate(FAMILIES[type(likelihood)])

@@ -1,0 +1,127 @@
+r"""(A.1) Linearise at the mean and condition: Kalman, extended and iterated extended filter, in any Gaussian form.
+
+One class for all of them, since the model whitens in output space and the belief owns its algebra. Exact for
+linear-Gaussian models (recursive Bayesian regression and the Kalman filter); one Newton step for exponential families.
+
+Axes: D parameters, O outputs. Cost: one linearisation and one conditioning for each iteration.
+Thesis: algo:linear-kalman-filter, algo:extended-kalman-filter, sec:exponential-family-ekf (errata E3, E5, E8).
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax.beliefs import Covariance, Precision, SquareRoot
+from filtax.linalg import matmul
+from filtax.models import Linearised, Model
+from filtax.protocols import Update
+
+__all__ = ["FORMS", "Extended", "absorb", "gaussian_belief"]
+
+FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision}
+LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
+
+
+class Extended(eqx.Module):
+    """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
+
+    `form` is "root", "covariance" or "precision"; "auto" takes the square root, except for more than 32 drifting
+    parameters, where a reduction at each step would cost D³ and the guarded covariance is used.
+
+    >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), drifts=True)).__name__
+    'SquareRoot'
+    """
+
+    form: str = eqx.field(static=True, default="auto")
+    iterations: int = eqx.field(static=True, default=1)
+    shown = {"form": "auto", "iterations": 1}  # noqa: RUF012
+    families = tuple(FORMS.values())
+
+    @property
+    def name(self) -> str:
+        """LG, or IEKF when it iterates."""
+        return "LG" if self.iterations == 1 else "IEKF"
+
+    def __check_init__(self) -> None:
+        if self.form not in ("auto", *FORMS):
+            raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+        if not isinstance(self.iterations, int) or self.iterations < 1:
+            raise ValueError(f"IEKF(iterations={self.iterations!r}) must be a whole number of at least 1.")
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+        """Initial belief in the chosen form."""
+        return gaussian_belief(self.form, mean, cov, drifts)
+
+    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
+        at = model.linearise(belief.mean, x, aux)
+        return _predictive(belief, model, x, at, plugin)
+
+    def update(
+        self,
+        belief: PyTree,
+        model: Model,
+        x: Array,
+        y: Array,
+        mask: Bool[Array, " W"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Condition the belief on y."""
+        at = model.linearise(belief.mean, x, aux)
+        update = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False))
+        for _ in range(self.iterations - 1):
+            # relinearise at the new mean, but condition the old belief again: the datum is counted once
+            mean = update.belief.mean
+            at = model.linearise(mean, x, aux)
+            update = absorb(belief, model, x, y, mask, at, update.forecast, mean - belief.mean)
+        return update
+
+
+def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+    """Build a Gaussian belief in a form; "auto" chooses by size and by whether the parameters drift.
+
+    >>> type(gaussian_belief("auto", jnp.zeros(100), jnp.ones(100), drifts=True)).__name__
+    'Covariance'
+    """
+    if form == "auto":
+        form = "covariance" if drifts and mean.size > LARGE else "root"
+    return FORMS[form].start(mean, cov)
+
+
+def absorb(
+    belief: PyTree,
+    model: Model,
+    x: Array,
+    y: Array,
+    mask: Bool[Array, " W"] | None,
+    at: Linearised,
+    forecast: PyTree,
+    offset: Float[Array, " D"] | None = None,
+) -> Update:
+    """Condition on one whitened datum, linearised at the belief's mean plus `offset`.
+
+    What would not be finite is zeroed in output space before it touches the belief, so a refused datum leaves it bit
+    for bit as it was. Without a mask the datum is promised to be complete and finite, and only the flag tells of a
+    failure: then the covariance does not depend on the data, and vmapped streams share it.
+    """
+    log_evidence = forecast.log_prob(y, mask)
+    seen = model.likelihood.whiten(at.eta, x, y, mask)
+    B, r, J = seen.whitener, seen.residual, at.jacobian
+    if offset is not None:
+        r = r + matmul(B, matmul(J, offset[:, None]))[:, 0]
+    sound = jnp.isfinite(log_evidence) & jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(r))
+    if mask is not None:
+        B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
+        J = jnp.where(sound, J, 0.0)
+    new, conditioned = belief.condition(J, B, r)
+    ok = sound & conditioned
+    score = jnp.where(ok, log_evidence, -jnp.inf)
+    trust = jnp.ones_like(log_evidence) if seen.trust is None else seen.trust
+    strain = jnp.trace(matmul(matmul(B, belief.spread(J)), B.T))
+    return Update(new, forecast, score, score, trust, strain, ok)
+
+
+def _predictive(belief: PyTree, model: Model, x: Array, at: Linearised, plugin: bool) -> PyTree:
+    spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.spread(at.jacobian)
+    return model.likelihood.predictive(at.eta, spread, x, at.scalar)

@@ -1,0 +1,75 @@
+r"""(A.1) Linear regression whose noise variance is learned too: normal-inverse-gamma belief, Student-t forecast.
+
+The model's `noise` is then relative (1.0 for equal noise), and so are the prior covariance and the process noise:
+all in units of the unknown variance $\sigma^2 \sim \mathrm{IG}(\text{shape}, \text{rate})$. Exact for linear models;
+the extended approximation otherwise.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax import checks
+from filtax.beliefs import NormalInverseGamma
+from filtax.distributions import StudentT
+from filtax.models import Linearised, Model
+from filtax.posteriors.extended import FORMS, absorb, gaussian_belief
+from filtax.protocols import Update
+
+__all__ = ["UnknownNoise"]
+
+
+class UnknownNoise(eqx.Module):
+    """Learn theta and the noise variance; the prior of the variance is inverse-gamma with `shape` and `rate`.
+
+    >>> UnknownNoise(shape=2.0, rate=1.0).start(jnp.zeros(1), jnp.ones(1), drifts=False).noise.item()
+    1.0
+    """
+
+    shape: Any = 1.0
+    rate: Any = 1.0
+    form: str = eqx.field(static=True, default="auto")
+    name = "NIG"
+    shown = {"shape": 1.0, "rate": 1.0, "form": "auto"}  # noqa: RUF012
+    families = (NormalInverseGamma,)
+    needs_covariance = True
+
+    def __check_init__(self) -> None:
+        checks.positive("NIG(shape=...)", self.shape, hint="It is half the number of data that the prior is worth.")
+        checks.positive("NIG(rate=...)", self.rate, hint="rate / shape is about the noise variance expected.")
+        if self.form not in ("auto", *FORMS):
+            raise ValueError(f"NIG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> NormalInverseGamma:
+        """Initial belief; `cov` is in units of the noise variance."""
+        unit = gaussian_belief(self.form, mean, cov, drifts)
+        shape, rate = (jnp.asarray(value, mean.dtype) for value in (self.shape, self.rate))
+        return NormalInverseGamma(unit, shape, rate)
+
+    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> StudentT:
+        """Student-t predictive, parameters and variance averaged out; with `plugin`, the parameters at their mean."""
+        at = model.linearise(belief.mean, x, aux)
+        return _predictive(belief, model, x, at, plugin)
+
+    def update(
+        self,
+        belief: PyTree,
+        model: Model,
+        x: Array,
+        y: Array,
+        mask: Bool[Array, " W"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Condition parameters and variance on y."""
+        at = model.linearise(belief.mean, x, aux)
+        return absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False))
+
+
+def _predictive(belief: PyTree, model: Model, x: Array, at: Linearised, plugin: bool) -> StudentT:
+    scale = model.likelihood.covariance(x, at.eta)
+    if not plugin:
+        scale = scale + belief.spread(at.jacobian)
+    return StudentT(at.eta, scale * (belief.rate / belief.shape), 2.0 * belief.shape, at.scalar)

@@ -1,0 +1,117 @@
+"""(M.3) Drifts that act on each parameter alone: none (Static), added variance (ACI), shrink and perturb (SP).
+
+Thesis: sec. on the conditional prior of chapter 3; ACI is a random walk. Time gaps: variance grows with dt,
+shrinkage as shrink^dt.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax import checks
+
+__all__ = ["AdditiveInflation", "ShrinkPerturb", "Static", "additive_inflation", "shrink_perturb", "static"]
+
+
+class Static(eqx.Module):
+    """The parameters do not move.
+
+    >>> Static().name
+    'Static'
+    """
+
+    name = "Static"
+    shown = {}  # noqa: RUF012
+    needs = ()
+    moves = False
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        """Return the belief as it is."""
+        return belief
+
+
+class AdditiveInflation(eqx.Module):
+    """A random walk: each parameter gains variance q a tick.
+
+    >>> additive_inflation(0.1).q
+    0.1
+    """
+
+    q: Any
+    name = "ACI"
+    shown = {"q": None}  # noqa: RUF012
+    needs = ("add",)
+    moves = True
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        """Widen the belief."""
+        q = jnp.asarray(self.q)
+        return belief.add(q if dt is None else q * dt)
+
+
+class ShrinkPerturb(eqx.Module):
+    """Shrink the parameters towards zero, then perturb them.
+
+    >>> shrink_perturb(0.99, 0.01).shrink
+    0.99
+    """
+
+    shrink: Any
+    q: Any
+    name = "SP"
+    shown = {"shrink": None, "q": None}  # noqa: RUF012
+    needs = ("drift",)
+    moves = True
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        """Theta -> shrink theta + e, e ~ N(0, q)."""
+        shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
+        if dt is not None:
+            shrink, q = shrink**dt, q * dt
+        return belief.drift(shrink, None, jnp.sqrt(q))
+
+
+def static() -> Static:
+    """Keep the parameters constant: every datum counts for ever.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+C-Static", model=fx.models.linear(noise=1.0), prior=static()).name
+    'LG+C-Static'
+    """
+    return Static()
+
+
+def additive_inflation(q: Any) -> AdditiveInflation:
+    """Let the parameters walk at random (ACI): the belief widens by variance q at each tick, times dt.
+
+    Args:
+        q: Variance, or (D,) variances, at least 0. Zero is `static()`.
+
+    >>> import filtax as fx
+    >>> kf = fx.method("LG+C-ACI", model=fx.models.linear(noise=1.0), prior=additive_inflation(0.5))
+    >>> kf.predict(kf.init(mean=jnp.zeros(1), cov=1.0), jnp.ones(1)).var.item()
+    2.5
+    """
+    checks.positive(
+        "additive_inflation(q=...)", q, zero=True, hint="It is the variance added to each parameter per step."
+    )
+    return AdditiveInflation(q)
+
+
+def shrink_perturb(shrink: Any, q: Any) -> ShrinkPerturb:
+    """Shrink the parameters by a factor and add variance q at each tick.
+
+    Args:
+        shrink: Factor in [0, 1], or (D,) of them; 1 is `additive_inflation(q)`.
+        q: Variance, or (D,) variances, at least 0.
+
+    >>> import filtax as fx
+    >>> sp = fx.method("LG+C-SP", model=fx.models.linear(noise=1.0), prior=shrink_perturb(0.5, 0.0))
+    >>> sp.predict(sp.init(mean=jnp.ones(1), cov=4.0), jnp.ones(1)).mean.item()
+    0.5
+    """
+    checks.share("shrink_perturb(shrink=...)", shrink, hint="1 keeps the parameters, 0 forgets them.")
+    checks.positive("shrink_perturb(q=...)", q, zero=True, hint="It is the variance added to each parameter per step.")
+    return ShrinkPerturb(shrink, q)

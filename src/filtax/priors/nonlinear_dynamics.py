@@ -1,0 +1,67 @@
+r"""(M.3) Nonlinear dynamics, linearised at the mean: $\theta_t = f(\theta_{t-1}) + e$, the prediction step of the
+extended filter.
+
+Thesis: algo:extended-kalman-filter (errata E5): the mean moves by f itself, the covariance by its Jacobian.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax import checks
+from filtax.priors.linear_dynamics import noise_root
+
+__all__ = ["NonlinearDynamics", "nonlinear_dynamics"]
+
+
+class NonlinearDynamics(eqx.Module):
+    """f and a square root of Q.
+
+    >>> nonlinear_dynamics(jnp.sin, Q=0.04).name
+    'LSSM'
+    """
+
+    f: Callable = eqx.field(static=True)
+    root: Any
+    name = "LSSM"
+    shown = {}  # noqa: RUF012
+    needs = ("drift",)
+    moves = True
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        """Move the mean by f, the covariance by its Jacobian at the old mean."""
+        if dt is not None:
+            raise ValueError(
+                "step(dt=...): nonlinear_dynamics knows one time step only; write dt into f as a parameter."
+            )
+        moved = self.f(belief.mean)
+        if moved.shape != belief.mean.shape:
+            raise ValueError(
+                f"nonlinear_dynamics: f returned shape {moved.shape} for parameters of shape {belief.mean.shape}."
+            )
+        F = jax.jacfwd(self.f)(belief.mean)
+        return belief.drift(F, moved - F @ belief.mean, None if self.root is None else jnp.asarray(self.root))
+
+
+def nonlinear_dynamics(f: Callable[[Array], Array], Q: Any = None) -> NonlinearDynamics:
+    """Let the parameters follow theta -> f(theta) + e with e ~ N(0, Q).
+
+    Args:
+        f: Differentiable function from (D,) to (D,).
+        Q: Covariance of the process noise: a variance, (D,) variances or a (D, D) matrix; none if left out.
+
+    >>> import filtax as fx
+    >>> swing = nonlinear_dynamics(lambda s: jnp.array([s[0] + 0.1 * s[1], s[1] - jnp.sin(s[0])]), Q=0.01)
+    >>> ekf = fx.method("LG+C-LSSM", model=fx.models.linear(noise=0.1), prior=swing)
+    >>> ekf.predict(ekf.init(mean=jnp.array([0.0, 1.0]), cov=0.01), jnp.array([1.0, 0.0])).mean.round(2).item()
+    0.1...
+    """
+    if not callable(f):
+        raise ValueError(f"nonlinear_dynamics(f=...) must be a function of theta, got {type(f).__name__}.")
+    if Q is not None:
+        checks.covariance_like("nonlinear_dynamics(Q=...)", Q, singular=True)
+    return NonlinearDynamics(f, None if Q is None else noise_root(Q))

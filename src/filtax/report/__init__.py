@@ -1,0 +1,7 @@
+"""What a run looks like: figures, progress, the catalogue. Matplotlib and rich are imported when used, not before."""
+
+from filtax.report.catalogue import catalogue
+from filtax.report.figure import Track, draw_stream
+from filtax.report.progress import progress
+
+__all__ = ["Track", "catalogue", "draw_stream", "progress"]

@@ -1,0 +1,65 @@
+"""How far a run has come, on standard error: live bars in a terminal, else a plain line for each finished part."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["progress"]
+
+
+@contextmanager
+def progress(parts: Sequence[str], total: int, unit: str = "hours", to: Any = None) -> Iterator[Callable]:
+    r"""Show the progress of several parts of equal length; gives `advance(part, steps)`.
+
+    Args:
+        parts: Name of each part, in the order in which they are shown.
+        total: Steps of each part.
+        unit: What a step is called.
+        to: Where to write; standard error if not given.
+
+    Example:
+        >>> import io
+        >>> from filtax.report import progress
+        >>> talk = io.StringIO()
+        >>> with progress(["one"], total=2, to=talk) as advance:
+        ...     advance("one", 1)
+        ...     advance("one", 1)
+        >>> talk.getvalue()
+        'one: 2 hours\n'
+    """
+    to = to or sys.stderr
+    if to.isatty():
+        with _bars(parts, total, unit, to) as advance:
+            yield advance
+        return
+    done = dict.fromkeys(parts, 0)
+
+    def advance(part: str, steps: int) -> None:
+        done[part] += steps
+        if done[part] >= total > done[part] - steps:
+            print(f"{part}: {done[part]} {unit}", file=to, flush=True)
+
+    yield advance
+
+
+@contextmanager
+def _bars(parts: Sequence[str], total: int, unit: str, to: Any) -> Iterator[Callable]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),  # a method's name may hold brackets
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(file=to)) as bars:
+        tasks = {part: bars.add_task(part, total=total, start=False) for part in parts}
+
+        def advance(part: str, steps: int) -> None:
+            bars.start_task(tasks[part])
+            bars.update(tasks[part], advance=steps)
+
+        yield advance

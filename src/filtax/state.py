@@ -1,0 +1,73 @@
+"""What a method remembers between data (`State`) and what it tells about one datum (`Info`)."""
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from filtax.layout import Layout
+from filtax.protocols import Bank
+
+__all__ = ["INFO", "ConditioningWarning", "Info", "State"]
+
+
+class ConditioningWarning(UserWarning):
+    """The numbers of a stream span more than its dtype can hold: the belief is finite, but its mean may be far off."""
+
+
+class State(eqx.Module):
+    """Everything `step` needs: a pytree of arrays that can be stored, vmapped and compared.
+
+    Attributes:
+        bank: Hypotheses with their beliefs and weights, C slots.
+        initial: The belief before any datum, which resets and relaxing priors return to.
+        t: Ticks so far.
+        refused: Rows so far that were not taken (`ok` False).
+        strain: Largest ratio so far of the variance of what was not known to that of the noise.
+        key: Random key of methods that sample, else None.
+        layout: How theta lies in a parameter pytree, None for a flat vector.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> int(kf.init(mean=jnp.zeros(2), cov=1.0).t)
+    0
+    """
+
+    bank: Bank
+    initial: PyTree
+    t: Int[Array, ""]
+    refused: Int[Array, ""]
+    strain: Float[Array, ""]
+    key: Key[Array, ""] | None = None
+    layout: Layout | None = None
+
+
+class Info(eqx.Module):
+    """What one datum showed; under `scan` with a leading axis T, and None for what was not kept.
+
+    Attributes:
+        mean, var: The forecast made before y, in the shape of the model's output.
+        log_evidence: Log predictive density of y; exactly 0 when y is missing, -inf when it was too far off to be
+        taken. residual: y minus the forecast; NaN where y is missing.
+        trust: How far y was believed, in [0, 1]; 1 without a robust model.
+        change_probability: Probability that the process changed at this datum.
+        runlength: Most probable number of data since the last change.
+        ok: False when the row was refused; the belief then knows nothing of it.
+        belief_mean, belief_var, belief_cov: The belief after y, when `scan(keep=...)` names them.
+
+    >>> Info().mean is None
+    True
+    """
+
+    mean: Float[Array, "*O"] | None = None
+    var: Float[Array, "*O"] | None = None
+    log_evidence: Float[Array, "*T"] | None = None
+    residual: Float[Array, "*O"] | None = None
+    trust: Float[Array, "*T"] | None = None
+    change_probability: Float[Array, "*T"] | None = None
+    runlength: Int[Array, "*T"] | None = None
+    ok: Bool[Array, "*T"] | None = None
+    belief_mean: Float[Array, "*T D"] | None = None
+    belief_var: Float[Array, "*T D"] | None = None
+    belief_cov: Float[Array, "*T D D"] | None = None
+
+
+INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")

@@ -1,0 +1,107 @@
+"""The catalogue: several outputs, rows without a forecast, horizons, names."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from filtax.evaluate import (
+    Forecast,
+    accuracy,
+    brier,
+    coverage,
+    crps,
+    log_score,
+    mae,
+    metric,
+    per_horizon,
+    pit,
+    rmedse,
+    rmse,
+)
+
+NAN = np.nan
+
+
+def test_several_outputs_count_as_the_mean_of_those_that_came():
+    y = np.array([[1.0, NAN], [3.0, 5.0], [NAN, NAN]])
+    np.testing.assert_array_equal(rmse.losses(np.zeros((3, 2)), y), [1.0, 17.0, NAN])
+    assert rmse(np.zeros((3, 2)), y) == 3.0
+    assert rmedse(np.zeros((3, 2)), y) == 3.0
+
+
+def test_log_score_of_several_outputs_is_their_joint_density():
+    y = np.array([[1.0, NAN], [3.0, 5.0], [NAN, NAN]])
+    logpdf = scipy.stats.norm(0, np.sqrt(2)).logpdf
+    got = log_score.losses(Forecast(np.zeros((3, 2)), var=np.full((3, 2), 2.0)), y)
+    np.testing.assert_allclose(got, [logpdf(1.0), logpdf(3.0) + logpdf(5.0), NAN], rtol=1e-12)
+
+
+def test_a_recorded_log_density_is_taken_as_it_is_where_something_came():
+    forecast = Forecast(np.zeros((3, 2)), var=np.ones((3, 2)), log_prob=np.array([-1.0, NAN, 0.0]))
+    np.testing.assert_array_equal(
+        log_score.losses(forecast, np.array([[NAN, 1.0], [1.0, 1.0], [NAN, NAN]])), [-1, -np.inf, NAN]
+    )
+
+
+def test_rows_without_a_forecast_or_a_spread_are_not_scored():
+    forecast = Forecast(
+        np.array([NAN, 1.0, 1.0]),
+        var=np.array([NAN, NAN, 1.0]),
+        made=np.array([False, True, True]),
+        spread=np.array([False, False, True]),
+    )
+    y = np.ones(3)
+    np.testing.assert_array_equal(mae.losses(forecast, y), [NAN, 0.0, 0.0])
+    for chosen in (log_score, crps, coverage(), pit):
+        np.testing.assert_array_equal(np.isnan(chosen.losses(forecast, y)), [True, True, False])
+
+
+def test_the_label_that_was_said_decides_accuracy():
+    forecast = Forecast(np.array([[0.4, 0.6], [0.4, 0.6]]), label=np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(accuracy.losses(forecast, np.array([0, NAN])), [1.0, NAN])
+
+
+def test_per_horizon_scores_each_horizon_on_the_rows_it_has():
+    y = np.array([0.0, 1.0, 3.0, 6.0])
+    made = [np.arange(4) >= h for h in (0, 1, 2)]
+    ahead = [
+        Forecast(np.where(m, y + h, NAN), var=np.ones(4), made=m) for h, m in zip((0.0, 1.0, 5.0), made, strict=True)
+    ]
+    np.testing.assert_array_equal(per_horizon(rmse, ahead, y), [0.0, 1.0, 5.0])
+    np.testing.assert_array_equal(per_horizon("coverage(0.9)", ahead, y), [1.0, 1.0, 0.0])
+
+
+def test_nothing_scored_is_nan():
+    for name in ("rmse", "rmedse", "mae", "log_score", "crps", "pit", "coverage"):
+        assert np.isnan(metric(name)(Forecast(np.zeros(2), var=np.ones(2)), np.full(2, NAN)))
+
+
+@pytest.mark.parametrize(
+    "name", ["rmse", "mae", "rmedse", "log_score", "crps", "brier", "accuracy", "pit", "coverage(0.5)"]
+)
+def test_every_metric_is_found_by_its_name(name):
+    assert metric(name).name == name
+    assert metric(found := metric(name)) is found
+
+
+def test_which_way_is_better():
+    assert all(m.lower_is_better for m in (rmse, mae, rmedse, crps, brier))
+    assert log_score.lower_is_better is accuracy.lower_is_better is False
+    assert coverage().lower_is_better is pit.lower_is_better is None
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: metric("rsme"), 'Did you mean "rmse"'),
+        (lambda: metric("zzz"), "rmse, mae"),
+        (lambda: coverage(1.0), r"level=1.0\) must lie strictly between 0 and 1"),
+        (lambda: metric("coverage(0)"), "strictly between 0 and 1"),
+        (lambda: rmse(np.zeros(3), np.zeros(2)), "3 forecasts but 2 values"),
+        (lambda: rmse(np.zeros((2, 3)), np.zeros(2)), "accuracy, brier or log_score"),
+        (lambda: crps(np.zeros(2), np.zeros(2)), "no `var`"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

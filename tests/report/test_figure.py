@@ -1,0 +1,127 @@
+"""The figure: what it shows where, what it leaves out, and that no two texts touch."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from filtax.report import Track, draw_stream
+from filtax.report.figure import _compose, _views
+from filtax.streams import Stream, hourly_load
+
+
+def tracks(stream: Stream) -> list[Track]:
+    error = np.linspace(0.0, 0.1, len(stream))
+    band = (stream.truth - 0.05, stream.truth + 0.05)
+    methods = [
+        Track(name, stream.truth, error, band) for name in ("LG+C-ACI(q=1e-05)", "NIG+C-ACI(q=1e-06)", "LG+C-Static")
+    ]
+    return [
+        *methods,
+        *(Track(name, stream.truth, 2 * error, baseline=True) for name in ("last-value", "naive-plus-change(24)")),
+    ]
+
+
+def composed(stream: Stream):
+    figure = _compose(stream, tracks(stream), "GW")
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+@pytest.mark.parametrize(("hours", "key"), [(4368, 0), (4368, 1), (336, 0), (400, 2), (1000, 3), (8736, 4)])
+def test_no_two_texts_touch(hours, key):
+    figure = composed(hourly_load(hours, key=key))
+    renderer = figure.canvas.get_renderer()
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    inside = [
+        text
+        for text in texts
+        if text.axes is None
+        or text.axes.get_window_extent(renderer).padded(60).overlaps(text.get_window_extent(renderer))
+    ]
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in inside]
+    touching = [(a, b) for (a, one), (b, two) in itertools.combinations(boxes, 2) if one.overlaps(two)]
+    assert len(boxes) > 20
+    assert touching == []
+
+
+def test_nothing_sticks_out_of_the_picture():
+    figure = composed(hourly_load(4368, key=0))
+    box = figure.get_tightbbox(figure.canvas.get_renderer())
+    assert box.x0 >= 0.0
+    assert box.y0 >= 0.0
+    assert box.x1 <= figure.get_figwidth()
+    assert box.y1 <= figure.get_figheight()
+
+
+def test_the_close_views_are_of_the_faults_in_order():
+    stream = hourly_load(4368, key=0)
+    views = _views(stream)
+    assert list(views.values()) == sorted(views.values())
+    assert views["The level shifts for good"] == stream.changes[0]
+    assert stream.outliers[views["The meter is wrong"]]
+    start = views["The meter is silent"]
+    assert stream.missing[start : start + 30].all()
+    assert not stream.missing[start - 1]
+
+
+def test_a_stream_without_faults_has_its_errors_drawn_alone():
+    stream = hourly_load(400, key=0, shift=0.0, missing=0.0, outliers=0.0)
+    assert _views(stream) == {}
+    assert len(composed(stream).axes) == 1
+
+
+def test_the_lines_are_the_numbers_given():
+    stream = hourly_load(1000, key=0)
+    given = tracks(stream)
+    *views, errors = composed(stream).axes
+    drawn = {line.get_label(): line.get_ydata() for line in errors.get_lines()}
+    for track in given:
+        np.testing.assert_array_equal(drawn[track.name], track.error)
+    rows = slice(600 - 36, 600 + 60)
+    shown = {line.get_label(): line.get_ydata() for line in views[-1].get_lines()}
+    np.testing.assert_array_equal(shown["true load"], stream.truth[rows])
+    np.testing.assert_array_equal(shown["reading"], stream.y[rows])
+    assert {"LG+C-ACI(q=1e-05)", "LG+C-Static"} <= set(shown)
+    assert "NIG+C-ACI(q=1e-06)" not in shown  # the first and the last only
+
+
+def test_readings_off_the_scale_are_written_at_its_edge():
+    stream = hourly_load(4368, key=0)
+    axes = composed(stream).axes[0]
+    where = _views(stream)["The meter is wrong"]
+    assert f"{stream.y[where]:.2f}" in [text.get_text() for text in axes.texts]
+    low, high = axes.get_ylim()
+    assert high < 1.5 < stream.y[where]
+
+
+def test_colours_differ_and_baselines_are_grey():
+    *_, errors = composed(hourly_load(400, key=0)).axes
+    looks = {
+        line.get_label(): (line.get_color(), str(line._linestyle))
+        for line in errors.get_lines()
+        if line.get_label()[0] != "_"
+    }
+    assert len({colour for colour, _ in looks.values()}) == 4
+    assert looks["last-value"][0] == looks["naive-plus-change(24)"][0] == "#8a8a8a"
+
+
+def test_the_picture_is_written_and_the_folder_made(tmp_path):
+    stream = hourly_load(400, key=0)
+    path = draw_stream(stream, tracks(stream), tmp_path / "new" / "a.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.stat().st_size > 20_000
+
+
+def test_one_method_alone_is_enough(tmp_path):
+    stream = hourly_load(400, key=0)
+    assert draw_stream(stream, tracks(stream)[:1], tmp_path / "a.png").exists()
+
+
+def test_matplotlib_is_imported_only_to_draw():
+    code = "import sys, filtax.report; sys.exit('matplotlib' in sys.modules or 'rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

@@ -1,0 +1,47 @@
+"""Progress: bars for people, plain lines for files."""
+
+import io
+
+import pytest
+
+from filtax.report import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_file_gets_one_line_for_each_finished_part():
+    talk = io.StringIO()
+    with progress(["a", "b[1]"], total=10, to=talk) as advance:
+        advance("a", 6)
+        assert talk.getvalue() == ""
+        advance("a", 4)
+        assert talk.getvalue() == "a: 10 hours\n"
+        advance("b[1]", 10)
+    assert talk.getvalue() == "a: 10 hours\nb[1]: 10 hours\n"
+
+
+def test_a_terminal_gets_bars_with_names_as_they_are(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    talk = Terminal()
+    with progress(["LG+C-ACI(q=[1])"], total=10, to=talk) as advance:
+        advance("LG+C-ACI(q=[1])", 10)
+    assert "LG+C-ACI(q=[1])" in talk.getvalue()
+    assert "10/10" in talk.getvalue()
+    assert "\x1b[?25h" in talk.getvalue()  # the cursor is given back
+
+
+def test_a_terminal_gets_its_cursor_back_after_an_interrupt(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    talk = Terminal()
+
+    def interrupted():
+        with progress(["a"], total=10, to=talk):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert talk.getvalue().rstrip().endswith("\x1b[?25h")

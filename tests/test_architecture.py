@@ -1,0 +1,131 @@
+"""The layout is the theory: imports point down, files carry their letter, citations exist, nothing grows too large."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "filtax"
+FILES = sorted(SOURCE.rglob("*.py"))
+LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
+
+# From the ground up. A module may import what stands on an earlier line, and its own package.
+LAYERS = [
+    {"checks", "layout", "linalg", "protocols", "tuning"},
+    {"distributions"},
+    {"beliefs"},
+    {"models"},
+    {"auxiliary", "priors", "posteriors", "weighting"},
+    {"state"},
+    {"boundary", "tick"},
+    {"bone"},
+    {"methods"},
+    {"compiled", "evaluate", "streams"},
+    {"report"},
+    {"demo"},
+    {"cli"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+LETTERS = {"models": "M.1", "auxiliary": "M.2", "priors": "M.3", "posteriors": "A.1", "weighting": "A.2"}
+CITATION = re.compile(r"\b((?:eq|eqn|prop|algo|sec|subsec|tab|theorem|lemma|def|remark|ch|experiment):[A-Za-z0-9_-]+)")
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+
+
+def room(path: Path) -> str:
+    """The part of the package a file belongs to: its folder, or its own name at the top."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(tree: ast.AST, package: tuple[str, ...]) -> set[str]:
+    """Parts of filtax that the code imports, at the top or inside a function; `package` resolves relative imports."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {f"{stem}.{alias.name}" for alias in node.names}
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "filtax" and len(part) > 1}
+
+
+def broken_imports(room_name: str, imports: set[str]) -> set[str]:
+    """Those imports that point up or sideways."""
+    return {other for other in imports - {room_name} if HEIGHT.get(other, len(LAYERS)) >= HEIGHT[room_name]}
+
+
+@each_file
+def test_imports_point_down(path):
+    if path == SOURCE / "__init__.py":  # the one place that gathers the public names
+        return
+    package = ("filtax", *path.relative_to(SOURCE).parent.parts)
+    imports = imported_rooms(ast.parse(path.read_text()), package)
+    assert not broken_imports(room(path), imports)
+
+
+def test_the_import_rule_can_fail():
+    tree = ast.parse("from filtax.bone import Bone\nfrom ..priors import drift\nimport filtax.models.linear")
+    imports = imported_rooms(tree, ("filtax", "posteriors"))
+    assert imports == {"bone", "priors", "models"}
+    assert broken_imports("posteriors", imports) == {"bone", "priors"}
+    assert broken_imports("methods", imports) == set()
+
+
+def test_every_module_has_a_layer():
+    assert {room(path) for path in FILES} - {"__init__"} <= set(HEIGHT)
+
+
+@each_file
+def test_docstring_opens_with_its_letter(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring, "a module says what it is for"
+    if room(path) in LETTERS:
+        assert docstring.startswith(f"({LETTERS[room(path)]}) ")
+
+
+@each_file
+def test_cited_labels_exist(path):
+    cited = set(CITATION.findall(path.read_text()))
+    assert cited <= LABELS
+
+
+def test_the_thesis_is_cited():
+    cited = {label for path in FILES for label in CITATION.findall(path.read_text())}
+    assert {"prop:kf-equations", "sec:exponential-family-ekf"} <= cited
+
+
+@each_file
+def test_files_and_functions_stay_small(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 300
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    assert not {f.name: f.end_lineno - f.lineno + 1 for f in functions if f.end_lineno - f.lineno >= 60}
+
+
+@each_file
+def test_nothing_dangerous_or_unfinished(path):
+    tree = ast.parse(path.read_text())
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not names & {"eval", "exec", "NotImplementedError"}
+    assert not modules & {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+
+
+def test_importing_filtax_needs_only_its_core():
+    """`import filtax` must work where only jax, numpy, equinox and jaxtyping are installed."""
+    core = {"jax", "numpy", "equinox", "jaxtyping", "filtax"}
+    lazy = {"report", "demo", "cli"}
+    for path in FILES:
+        if room(path) in lazy:
+            continue
+        tops = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {alias.name for node in tops if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module for node in tops if isinstance(node, ast.ImportFrom) and not node.level}
+        foreign = {name.split(".")[0] for name in names} - core - sys.stdlib_module_names
+        assert not foreign, f"{path.name} imports {foreign}"

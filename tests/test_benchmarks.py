@@ -1,0 +1,137 @@
+"""The benchmark harness measures what it says, and one small case runs from end to end."""
+
+import doctest
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import bound, harness, run, tracking  # noqa: E402
+from benchmarks.harness import Bar, Result, Row, alternate, spread, table  # noqa: E402
+
+
+def row(name, role, seconds, group="job"):
+    return Row(group, name, role, "covariance", "float32", seconds, seconds, seconds)
+
+
+def test_contestants_take_turns_after_a_warm_up():
+    calls = []
+    times = alternate({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=5)
+    assert "".join(calls) == "ab" + 5 * "aabb"  # one untimed call each, then an untimed and a timed one a turn
+    assert {name: len(t) for name, t in times.items()} == {"a": 5, "b": 5}
+
+
+def test_times_are_those_of_the_call():
+    times = alternate({"sleep": lambda: time.sleep(0.01)}, repeats=3)["sleep"]
+    assert all(0.01 <= t < 0.1 for t in times)
+
+
+def test_slow_contestants_are_not_run_twice_a_turn(monkeypatch):
+    clock = iter(np.arange(0.0, 1000.0, 1.0))  # every look at the clock is a second later than the last
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
+    calls = []
+    alternate({"a": lambda: calls.append("a")}, repeats=5)
+    assert len(calls) == 1 + 2 + 4
+
+
+def test_progress_speaks_when_it_takes_long(monkeypatch, capsys):
+    clock = iter(np.arange(0.0, 1000.0, 1.0))
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
+    alternate({"a": lambda: None}, repeats=5, label="case:")
+    assert "case: a: run 2 of 5" in capsys.readouterr().err
+
+
+def test_spread_is_median_least_and_greatest_per_step():
+    assert spread([5.0, 1.0, 2.0], per=2) == {"seconds": 1.0, "low": 0.5, "high": 2.5}
+
+
+def test_table_divides_inside_a_group_by_the_fastest_peer_and_bound():
+    rows = [row("ours", "ours", 6e-3), row("slow", "peer", 12e-3), row("quick", "peer", 3e-3), row("C", "bound", 2e-3)]
+    rows += [row("other", "bound", 1e-3, group="another job"), row("aside", "note", 1e-4)]
+    lines = table(Result(rows)).splitlines()
+    ours = next(line for line in lines if line.split()[:1] == ["ours"])
+    assert ours.split() == ["ours", "covariance", "float32", "6.00", "ms", "6.00..6.00", "2.00", "3.00"]
+
+
+def test_bars_and_absent_peers_are_named():
+    result = Result([row("ours", "ours", 1.0)], [Bar("a", 1.0, 1.0), Bar("b", 1.1, 1.0)])
+    assert result.peer("a_package_nobody_has.part") is None
+    assert result.peer("json") is json
+    text = table(result)
+    assert "a is 1, at most 1: met" in text
+    assert "b is 1.1, at most 1: MISSED" in text
+    assert text.splitlines()[-1].endswith("a_package_nobody_has")
+
+
+def test_examples_in_the_harness_hold():
+    assert doctest.testmod(harness).attempted > 3
+    assert doctest.testmod(harness).failed == 0
+
+
+def test_machine_facts_name_the_processor_and_versions():
+    facts = harness.machine()
+    assert facts["cpu"]
+    assert facts["cores"] >= 1
+    assert facts["versions"]["numpy"] == np.__version__
+    json.dumps(facts)
+
+
+def test_compiled_bound_filters_as_numpy_does():
+    (F, Q, H, R, m0, P0), Y = tracking.problem(trials=19, steps=30)  # 19: the last block of 16 is not full
+    kind, call = bound.kalman((F, Q, H, R, m0, P0), Y, full=True)
+    if call is None:  # neither a C compiler nor numba: then there is no bound, and no row that claims one
+        assert kind == "none"
+        return
+    means, covs, loglik = call()
+    for y, found_m, found_P, found_l in zip(Y, means, covs, loglik, strict=True):
+        m, P, total = m0.astype(float), P0.astype(float), 0.0
+        for t in range(30):
+            m, P = F @ m, F @ P @ F.T + Q
+            S, e = H @ P @ H.T + R, y[t] - H @ m
+            K = np.linalg.solve(S, H @ P).T
+            m, P = m + K @ e, P - K @ H @ P
+            total -= 0.5 * (e @ np.linalg.solve(S, e) + np.linalg.slogdet(2 * np.pi * S)[1])
+            np.testing.assert_allclose(found_m[t], m, atol=2e-4)
+            np.testing.assert_allclose(found_P[t], P, atol=2e-5)
+        np.testing.assert_allclose(found_l, total, rtol=1e-4)
+    np.testing.assert_array_equal(bound.kalman((F, Q, H, R, m0, P0), Y, full=False)[1]()[0], means)
+
+
+def test_disagreement_stops_the_clock():
+    right, wrong = np.zeros((2, 3, 4)), np.full((2, 3, 4), 0.01)
+    found = [
+        ("g", name, "peer", "covariance", "float32", lambda out=out: (out,))
+        for name, out in (("a", right), ("b", wrong))
+    ]
+    with pytest.raises(AssertionError, match="final means of b"):
+        tracking.agree(found, Result())
+
+
+def test_unknown_case_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        run.main(["trackin"])
+    assert "there is no case 'trackin'; choose from tracking" in capsys.readouterr().err
+
+
+def test_a_small_case_runs_end_to_end(tmp_path):
+    target = tmp_path / "bench.json"
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "tracking", "--quick", "--json", str(target)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(target.read_text())
+    assert set(report["cases"]) == {"tracking-plain", "tracking-tuned"}
+    rows = report["cases"]["tracking-plain"]["rows"]
+    assert {(r["form"], r["dtype"]) for r in rows if r["role"] == "ours"} == {
+        ("covariance", "float32"),
+        ("root", "float32"),
+    }
+    assert {r["group"] for r in rows} == {"means", "means, covs, loglik"}
+    assert all(0 < r["low"] <= r["seconds"] <= r["high"] for r in rows)
+    assert "bars met" in done.stdout

@@ -1,0 +1,105 @@
+"""(M.3) Filters of one number, forgetting and mixing: what they become in closed form."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from drive import FORMS, close, tracker
+from generators import covariance, systems
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import weighted_least_squares
+
+import filtax as fx
+
+pytestmark = pytest.mark.x64
+every_form = pytest.mark.parametrize("form", FORMS)
+scales = st.floats(-6, 6).map(lambda power: 10.0**power)
+data = given(data=st.data())
+
+
+@jax.jit
+def series(kf, state, X, Y):
+    state, infos = kf.scan(state, X, Y, keep=("mean", "var", "log_evidence", "belief_mean", "belief_var"))
+    return kf.belief(state).mean, kf.belief(state).cov, infos
+
+
+@every_form
+@pytest.mark.parametrize("D", [1, 5])
+@data
+def test_forgetting_is_exponentially_weighted_least_squares(form, D, data):
+    """15: P/λ before each datum weighs datum t by λ^(T-t) and the prior by λ^T.
+
+    P/λ without moving the mean is the transition F = I/√λ of data that grow at the same pace.
+    """
+    system, T = data.draw(systems(D, 1, T=12, drifting=False)), 12
+    forget = data.draw(st.floats(0.8, 1.0))
+    kf = tracker(form, np.eye(D) / np.sqrt(forget), np.zeros(D), np.zeros((D, D)), system.R[0])
+    grown = forget ** (-0.5 * np.arange(1, T + 1))
+    state = kf.init(mean=jnp.asarray(system.m0), cov=jnp.asarray(system.P0))
+    mean, cov, _ = series(kf, state, jnp.asarray(system.H), jnp.asarray(grown[:, None] * system.y))
+    noise, U = system.R[0, 0, 0], system.units
+    X, y = system.H[:, 0] * U / np.sqrt(noise), system.y[:, 0] / np.sqrt(noise)
+    weights = forget ** np.arange(T - 1.0, -1.0, -1.0)
+    want = weighted_least_squares(X, y, weights, system.m0 / U, system.P0 / np.outer(U, U), forget**T)
+    close(mean / grown[-1], want.mean, U, floor=1.0)
+    close(cov, want.cov * np.outer(U, U), np.outer(U, U))
+
+
+def walk(form, q, r):
+    return fx.method(
+        f"LG(form={form})+C-ACI", model=fx.models.linear(noise=r), prior=fx.priors.additive_inflation(q)
+    )
+
+
+@every_form
+@given(beta=st.floats(0.2, 0.9), unit=scales, start=st.floats(-2, 2), seed=st.integers(0, 999))
+def test_random_walk_filter_settles_into_an_exponential_average(form, beta, unit, start, seed):
+    """16: the gain tends to β exactly when q/r = β²/(1-β); at that variance the filter is the average at once."""
+    rng, r = np.random.default_rng(seed), unit**2
+    y, ones = unit * rng.normal(size=150), jnp.ones((150, 1))
+    q = r * beta**2 / (1 - beta)
+    kf = walk(form, q, r)
+    _, cov, _ = series(kf, kf.init(mean=jnp.zeros(1), cov=r * 10.0**start), ones, jnp.asarray(y))
+    close(cov / r, beta)
+    _, other, _ = series(walk(form, 1.01 * q, r), kf.init(mean=jnp.zeros(1), cov=r), ones, jnp.asarray(y))
+    assert abs(float(other[0, 0]) / r - beta) > 1e-4
+    _, _, infos = series(kf, kf.init(mean=jnp.asarray(y[:1]), cov=beta * r), ones[1:], jnp.asarray(y[1:]))
+    average = [y[0]]
+    for value in y[1:]:
+        average.append((1 - beta) * average[-1] + beta * value)
+    close(infos.belief_mean[:, 0], average[1:], unit, floor=1.0)
+
+
+@every_form
+@given(unit=scales, prior=st.floats(-3, 3), drift=st.floats(-3, 3))
+def test_variance_of_one_number_is_gain_times_noise(form, unit, prior, drift):
+    """17: s' = k r = (1-k)(s + q), variances all; from mean 0 the datum 1 moves the mean to k itself."""
+    r, s, q = unit**2, unit**2 * 10.0**prior, unit**2 * 10.0**drift
+    kf = walk(form, q, r)
+    _, cov, infos = series(kf, kf.init(mean=jnp.zeros(1), cov=s), jnp.ones((1, 1)), jnp.array([unit]))
+    gain = infos.belief_mean[0, 0] / unit
+    close(gain, (s + q) / (s + q + r))
+    close(cov[0, 0], gain * r)
+    close(infos.belief_var[0, 0], (r / (s + q + r)) * (s + q))
+    close(infos.var[0], s + q + r)
+
+
+@every_form
+@pytest.mark.parametrize("D", [1, 5])
+@given(data=st.data(), seed=st.integers(0, 999))
+def test_mixing_twice_is_mixing_once(form, D, data, seed):
+    """46: Ornstein-Uhlenbeck with rate a and then b is one step with rate ab, wherever the belief has wandered."""
+    rng = np.random.default_rng(seed)
+    U = 10.0 ** rng.uniform(-3, 3, size=D)
+    a, b = data.draw(st.tuples(st.floats(0, 1), st.floats(0, 1)))
+    m0, P0 = rng.normal(size=D) * U, covariance(rng, D, 100.0) * np.outer(U, U)
+    means, covs = zip(*(wander(form, rates, m0, P0, rng.normal(size=D) / U) for rates in ([a, b], [a * b], [1.0])), strict=True)
+    close(means[0], means[1], U, floor=1.0)
+    close(covs[0], covs[1], np.outer(U, U))
+    close(means[1], a * b * means[2] + (1 - a * b) * m0, U, floor=1.0)
+    close(covs[1], (a * b) ** 2 * covs[2] + (1 - (a * b) ** 2) * P0, np.outer(U, U))
+
+
+def wander(form, rates, m0, P0, x):
+    raise NotImplementedError

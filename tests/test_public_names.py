@@ -1,0 +1,77 @@
+"""The public surface: every `__all__` is complete and sorted, every name in it is documented and shown at work."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import filtax
+
+PACKAGES = ["filtax"] + [f"filtax.{info.name}" for info in pkgutil.iter_modules(filtax.__path__) if info.ispkg]
+MODULES = ["filtax"] + [info.name for info in pkgutil.walk_packages(filtax.__path__, "filtax.")]
+PUBLIC = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]
+
+
+def in_order(names):
+    """Constants, then classes, then functions and modules; each by the alphabet, as the linter sorts them."""
+    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def public_definitions(module: ModuleType) -> set[str]:
+    """What a file itself defines: functions and classes whose names have no underscore in front."""
+    nodes = ast.parse(Path(module.__file__).read_text()).body
+    names = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def public_imports(module: ModuleType) -> set[str]:
+    """What a package gathers from its own modules."""
+    names = set()
+    for node in ast.parse(Path(module.__file__).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "filtax"):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return {name for name in names if not name.startswith("_")}
+
+
+def is_protocol(thing: object) -> bool:
+    return getattr(thing, "_is_protocol", False)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_is_complete_and_sorted(name):
+    module = importlib.import_module(name)
+    expected = public_definitions(module)
+    if name in PACKAGES:
+        expected |= public_imports(module)
+    assert set(module.__all__) >= expected
+    assert module.__all__ == in_order(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+@pytest.mark.parametrize(("package", "name"), PUBLIC)
+def test_public_names_are_documented(package, name):
+    thing = getattr(importlib.import_module(package), name)
+    if callable(thing) or isinstance(thing, ModuleType):
+        assert inspect.getdoc(thing)
+    if inspect.isclass(thing):
+        members = {key: member for key, member in vars(thing).items() if not key.startswith("_")}
+        documented = {
+            key for key, member in members.items() if inspect.isroutine(member) or isinstance(member, property)
+        }
+        assert not {key for key in documented if not inspect.getdoc(getattr(thing, key))}
+
+
+@pytest.mark.parametrize(("package", "name"), PUBLIC)
+def test_public_names_are_shown_at_work(package, name):
+    """A function or class has an example, run by the doctests; a class may show it in one of its methods."""
+    thing = getattr(importlib.import_module(package), name)
+    if not callable(thing) or is_protocol(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
+        return  # a protocol does nothing, and an exception is shown where it is raised
+    texts = [inspect.getdoc(thing) or ""]
+    if inspect.isclass(thing):
+        texts += [inspect.getdoc(member) or "" for member in vars(thing).values()]
+    assert any(">>>" in text for text in texts)
