@@ -113,13 +113,13 @@ class Bone(eqx.Module):
             state: From `init`, `step` or an earlier `scan`.
             X: Rows of x, (T, ...).
             Y: Rows of y, (T,) or (T, O).
-            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov". What is not named costs
-            nothing. mask: Of the shape of Y, True where observed.
+            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov". What is not named is
+                not computed.
+            mask: Of the shape of Y, True where observed.
             dt: (T,) lengths of the ticks.
             changed: (T,) known changes.
             complete: Promise that every number is finite and possible. The checks are then left out, and vmapped
-            streams
-                of a linear model share one covariance. A broken promise shows in `ok` and is not undone.
+                streams of a linear model share one covariance. A broken promise shows in `ok` and is not undone.
 
         Returns:
             The last state, and the kept fields with a leading axis T.
@@ -235,7 +235,7 @@ def advance(
     *,
     complete: bool,
 ) -> tuple[tuple, Info]:
-    """Do one row. What does not change (`initial`, `key`) stays outside of the carry: no large belief is carried twice."""
+    """Do one row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
     bank, t, refused, strain = carry
     if changed is not None:
         anew = fresh_bank(method, state.initial)

@@ -61,7 +61,8 @@ def check_support(method: Any, belief: PyTree) -> None:
     D = belief.mean.size
     drift = method.prior.drift
     for name in ("q", "rate", "shrink", "F", "b", "root"):
-        shape = np.shape(getattr(drift, name, None) if getattr(drift, name, None) is not None else 0.0)
+        value = getattr(drift, name, None)
+        shape = () if value is None else np.shape(value)
         if shape and shape[0] not in (1, D):
             shown = "Q" if name == "root" else name
             raise ValueError(f"{drift.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters.")

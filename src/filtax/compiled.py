@@ -120,10 +120,11 @@ class Compiled:
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
         y = row[self._x_size : -2].reshape(y_shape)
         carry = (bank, t, jnp.zeros((), jnp.int32), strain)
-        (bank, _, _, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
+        (bank, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
-        length = jnp.stack([info.runlength // SPLIT, info.runlength % SPLIT])
-        leaves = [*jax.tree.leaves((bank, strain)), *parts, length, info.ok[None]]
+        runlength = jnp.asarray(info.runlength)
+        length = jnp.stack([runlength // SPLIT, runlength % SPLIT])
+        leaves = [*jax.tree.leaves((bank, strain)), *parts, length, (refused == 0)[None]]
         return self._pack(leaves)
 
     def _pack(self, leaves: list[Array]) -> Array:

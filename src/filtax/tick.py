@@ -36,6 +36,7 @@ class Outcome(eqx.Module):
     bank: Bank
     forecast: PyTree
     info: Info
+    ok: Bool[Array, ""]
     strain: Float[Array, ""]
 
 
@@ -116,7 +117,9 @@ def tick(
         parts, evidence = update.forecast, update.log_evidence
     made, total = _mixed(parts, foreseen), _total(foreseen, evidence, datum.mask)
     bank = Bank(update.belief, proposed.bank.aux, _reweigh(method, proposed.bank.log_weight, update))
-    return Outcome(bank, made, _report(method, bank, t, datum, made, total, update), jnp.max(update.strain))
+    ok = jnp.any(update.ok) & ~datum.refused
+    info = _report(method, bank, t, datum, made, total, update, ok)
+    return Outcome(bank, made, info, ok, jnp.max(update.strain))
 
 
 def _foresee(method: Any, datum: Datum, belief: PyTree, aux: PyTree) -> tuple[PyTree, Array]:
@@ -151,7 +154,9 @@ def _total(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
     return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
 
-def _report(method: Any, bank: Bank, t: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update) -> Info:
+def _report(
+    method: Any, bank: Bank, t: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update, ok: Array
+) -> Info:
     """Fill `Info`; of several hypotheses, trust is the weighted mean and the run length that of the most probable."""
     change, runlength = method.auxiliary.report(bank, t + 1)
     trust = update.trust[0] if update.trust.size == 1 else jnp.sum(jnp.exp(bank.log_weight) * update.trust)
@@ -163,5 +168,5 @@ def _report(method: Any, bank: Bank, t: Array, datum: Datum, made: PyTree, log_e
         trust=trust,
         change_probability=change,
         runlength=runlength,
-        ok=jnp.any(update.ok) & ~datum.refused,
+        ok=ok,
     )

@@ -1,9 +1,8 @@
 r"""(M.1) Labels and counts by their natural parameter: Bernoulli, categorical, Poisson.
 
-With $J = \partial\eta/\partial\theta$ and $AA^\top = \mathrm{Var}(y)$ the whitener is $B = A^\top$ and the residual solves
-$Ar = y - E[y]$:
-information $J^\top \mathrm{Var}(y) J$ and score $J^\top(y - E[y])$, one Newton step on the log posterior. Nothing is
-inverted, so a saturated or singular variance needs no epsilon.
+With $J = \partial\eta/\partial\theta$ and $AA^\top = \mathrm{Var}(y)$ the whitener is $B = A^\top$; the residual solves
+$Ar = y - E[y]$: information $J^\top \mathrm{Var}(y) J$ and score $J^\top(y - E[y])$, one Newton step on the log
+posterior. Nothing is inverted, so a saturated or singular variance needs no epsilon.
 
 Thesis: sec:exponential-family-ekf (errata E8).
 """

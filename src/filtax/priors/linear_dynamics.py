@@ -53,8 +53,9 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
     """Let the parameters follow a linear state-space model.
 
     Args:
-        F: Transition: a factor, (D,) factors, a (D, D) matrix, or a function of dt that returns one; identity if
-        left out. b: Drift added at each tick, (D,).
+        F: Transition: a factor, (D,) factors, a (D, D) matrix, or a function of dt that returns one; the identity
+            if left out.
+        b: Drift added at each tick, (D,).
         Q: Covariance of the process noise: a variance, (D,) variances, a (D, D) matrix that may be singular, or a
             function of dt that returns one; none if left out.
 

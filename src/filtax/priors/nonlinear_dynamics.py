@@ -1,5 +1,4 @@
-r"""(M.3) Nonlinear dynamics, linearised at the mean: $\theta_t = f(\theta_{t-1}) + e$, the prediction step of the
-extended filter.
+r"""(M.3) Nonlinear dynamics, linearised at the mean: $\theta_t = f(\theta_{t-1}) + e$.
 
 Thesis: algo:extended-kalman-filter (errata E5): the mean moves by f itself, the covariance by its Jacobian.
 """

@@ -23,6 +23,12 @@ __all__ = ["Track", "draw_stream"]
 INK, GREY, FAINT = "#222222", "#8a8a8a", "#dddddd"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1.5, 1)), (0, (8, 2)), (0, (3, 1)))
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 HOURS_BEFORE, HOURS_AFTER = 36, 60
 
 
@@ -77,13 +83,7 @@ def draw_stream(stream: Stream, tracks: Sequence[Track], path: Path, unit: str =
     """
     import matplotlib as mpl
 
-    style: dict[Any, Any] = {
-        "font.size": 9,
-        "font.family": "DejaVu Sans",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    }
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE):
         figure = _compose(stream, tracks, unit)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)
@@ -190,4 +190,5 @@ def _draw_errors(
         axes.text(days[centre], height, f"{words} ", ha="right", va="top", transform=axes.get_xaxis_transform())
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.grid(axis="y", color=FAINT, lw=0.6)
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, frameon=False, borderaxespad=0.2)
+    columns = 6 if sum(len(track.name) + 8 for track in tracks) < 130 else 3
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, borderaxespad=0.2)
