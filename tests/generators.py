@@ -83,7 +83,7 @@ def build(
 
 
 @st.composite
-def systems(draw, D: int, O: int, T: int = 4, *, missing=0.0, drifting=True, diagonal=False, form="root"):
+def systems(draw, D: int, O: int, T: int = 3, *, missing=0.0, drifting=True, diagonal=False, form="root"):
     """Systems of one shape (so that one compilation serves all of them).
 
     A precision matrix does not exist once a singular F has met no process noise, and loses its digits near there: for that

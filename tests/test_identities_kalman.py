@@ -127,7 +127,9 @@ def test_one_update_satisfies_the_algebra_of_gaussians(form, D, O, data):
     system = data.draw(systems(D, O, T=1, drifting=False))
     kf = tracker(form, system.F[0], system.b[0], system.Q[0], system.R[0])
     state = kf.init(mean=jnp.asarray(system.m0), cov=jnp.asarray(system.P0))
-    mean, cov, forecast, S, K, _ = map(np.asarray, update(kf, state, jnp.asarray(system.H[0]), jnp.asarray(system.y[0])))
+    mean, cov, forecast, S, K, _ = map(
+        np.asarray, update(kf, state, jnp.asarray(system.H[0]), jnp.asarray(system.y[0]))
+    )
     U, c = system.units, system.unit_y
     m, mean, forecast, y = system.m0 / U, mean / U, forecast / c, system.y[0] / c
     P, cov = system.P0 / np.outer(U, U), cov / np.outer(U, U)

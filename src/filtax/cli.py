@@ -26,13 +26,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line on the arguments of this process, and exit.
-
-    Example:
-        >>> from filtax.cli import main
-        >>> main.__module__
-        'filtax.cli'
-    """
+    """Run the command line on the arguments of this process, and exit."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -76,8 +70,8 @@ def _options(
     pass
 
 
-@app.command(short_help="Learn an hourly load online; print a table, draw a figure.")
-def demo(
+@app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")
+def _demo(
     hours: Annotated[int, typer.Option(min=336, help="Length of the stream.")] = 4368,
     seed: Annotated[int, typer.Option(min=0, help="Another number, another stream.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the figure.")] = Path("out"),
@@ -110,7 +104,7 @@ def demo(
 
 
 @app.command("methods", short_help="List the parts that a method's name is made of.")
-def list_methods() -> None:
+def _methods() -> None:
     """List the parts that a method's name is made of: POSTERIOR+AUXILIARY-PRIOR, such as "LG+C-ACI(q=0.01)"."""
     from filtax.report import catalogue
 
@@ -144,7 +138,7 @@ def _print_wrapped(text: str) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for line in text.splitlines():
         fits = not width or len(line) <= width
-        print(line if fits else textwrap.fill(line, width, subsequent_indent="  "))
+        print(line if fits else textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _talk(sentence: str) -> None:

@@ -45,7 +45,7 @@ def describe(stream: Stream) -> str:
         >>> from filtax.demo import describe
         >>> from filtax.streams import hourly_load
         >>> describe(hourly_load(400, key=0, shift=0.0))
-        'An hourly load in GW. Of 400 hours the meter misses 34 and gets 1 grossly wrong.'
+        'An hourly load in GW. Of 400 hours the meter misses 35 and gets 1 grossly wrong.'
     """
     wrong = 0 if stream.outliers is None else stream.outliers.sum()
     faults = f"Of {len(stream)} hours the meter misses {stream.missing.sum()} and gets {wrong} grossly wrong"
@@ -96,7 +96,7 @@ def winners(report: Report) -> str:
         >>> from filtax.demo import build, learn, winners
         >>> from filtax.streams import hourly_load
         >>> winners(learn(hourly_load(400, key=0), build(["LG+C-Static"])))  # two weeks are too few to learn from
-        'Smallest error: naive-plus-change(24). Best log score: naive-plus-change(24).'
+        'Smallest error: naive-plus-change(24). Best log score: last-value.'
     """
     table = report.table()
     sharpest = min(table, key=lambda name: table[name]["mae"])

@@ -46,7 +46,8 @@ class Info(eqx.Module):
     Attributes:
         mean, var: The forecast made before y, in the shape of the model's output.
         log_evidence: Log predictive density of y; exactly 0 when y is missing, -inf when it was too far off to be
-        taken. residual: y minus the forecast; NaN where y is missing.
+            taken.
+        residual: y minus the forecast; NaN where y is missing.
         trust: How far y was believed, in [0, 1]; 1 without a robust model.
         change_probability: Probability that the process changed at this datum.
         runlength: Most probable number of data since the last change.

@@ -83,6 +83,16 @@ def test_the_close_views_are_of_the_faults_in_order():
     assert not stream.missing[start - 1]
 
 
+def test_of_the_gross_errors_the_loneliest_is_shown():
+    stream = hourly_load(4368, key=0)
+    views = _views(stream)
+    chosen = views.pop("The meter is wrong")
+    wrong = np.flatnonzero(stream.outliers).tolist()
+    loneliness = {t: min(abs(t - s) for s in [0, 4367, *wrong, *views.values()] if s != t) for t in wrong}
+    assert loneliness[chosen] == max(loneliness.values())
+    assert len(set(loneliness.values())) > 3
+
+
 def test_a_stream_without_faults_has_its_errors_drawn_alone():
     stream = hourly_load(400, key=0, shift=0.0, missing=0.0, outliers=0.0)
     assert _views(stream) == {}

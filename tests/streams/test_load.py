@@ -45,7 +45,7 @@ def test_time_runs_by_the_hour_from_a_monday():
 def test_the_faults_are_where_the_stream_says():
     stream = hourly_load(4000, key=2)
     error = np.abs(stream.y - stream.truth)
-    assert 6 <= stream.outliers.sum() <= 8  # 0.2 %; the meter may have missed one or two of them
+    assert stream.outliers.sum() == 8  # 0.2 %
     assert error[stream.outliers].min() > 0.4
     assert error[~stream.outliers & ~stream.missing].max() < 0.05
     assert not stream.missing[stream.outliers].any()
@@ -56,7 +56,7 @@ def test_the_faults_are_where_the_stream_says():
 
 def test_what_was_not_written_is_not_a_wrong_reading():
     stream = hourly_load(400, key=0, missing=0.5, outliers=0.5)
-    assert stream.outliers.sum() > 30
+    assert stream.outliers.sum() > 80
     assert not stream.missing[stream.outliers].any()
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from filtax.linalg import matmul, solve_lower, solve_upper, triangular_root
 
-__all__ = ["SquareRoot"]
+__all__ = ["SquareRoot", "root_of"]
 
 FULL = 32  # up to this D the whole array is reduced
 

@@ -1,15 +1,82 @@
-"""The forecast of a count whose rate has a Gamma belief: negative binomial."""
+"""Forecasts of counts, averaged over what is not known of the rate: log-normal (Poisson) or Gamma (negative binomial)."""
+
+import math
+from functools import lru_cache
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betainc, gammaln
+import numpy as np
+from jax.nn import logsumexp, softmax
+from jax.scipy.special import betainc, ndtr
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax.distributions.shape import central, outward, whole_quantile
+from filtax.distributions.shape import central, normal_rule, outward, whole_quantile
+from filtax.distributions.special import cap, exceeds, gamma_tail, log_peak, log_rising
 
-__all__ = ["NegativeBinomial"]
+__all__ = ["NegativeBinomial", "Poisson"]
+
+NODES = 64  # of the rule for the log rate: log probabilities are exact to 1e-5
+RULE = 24  # of the Gauss-Hermite rule, where the distribution function is smooth over the belief
+
+
+class Poisson(eqx.Module):
+    """Counts whose log rate is N(log_rate, sd²), for O independent outputs.
+
+    >>> sure = Poisson(jnp.log(jnp.array([3.0])), jnp.zeros(1), scalar=True)
+    >>> round(sure.mean.item(), 4), round(sure.var.item(), 4)
+    (3.0, 3.0)
+    """
+
+    log_rate: Float[Array, "*H O"]
+    sd: Float[Array, "*H O"]
+    scalar: bool = eqx.field(static=True, default=False)
+
+    @property
+    def mean(self) -> Array:
+        """Expected count; held at the largest number that can still be squared."""
+        return outward(self._exp(self.log_rate + 0.5 * self.sd * self.sd), self.scalar)
+
+    @property
+    def var(self) -> Array:
+        """Variance of the count: mean rate plus variance of the rate."""
+        v = self.sd * self.sd
+        safe = jnp.where(v > 0.0, v, 1.0)
+        of_rate = self._exp(2.0 * self.log_rate + 2.0 * safe + jnp.log(-jnp.expm1(-safe)))
+        return outward(self._exp(self.log_rate + 0.5 * v) + jnp.where(v > 0.0, of_rate, 0.0), self.scalar)
+
+    @property
+    def cov(self) -> Array:
+        """Covariance, (O, O): outputs are forecast one by one, so it is diagonal."""
+        return self.var if self.scalar else _diagonal(self.var)
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability that each count is at most y."""
+        y = jnp.asarray(y, self.log_rate.dtype)
+        whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
+        a = jnp.broadcast_to(whole + 1.0, self.log_rate.shape)
+        return jnp.where(y < 0.0, 0.0, outward(_upto(a, self.log_rate, self.sd), self.scalar))
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
+        far = jnp.ceil(self.mean + 10.0 * jnp.sqrt(self.var / (1.0 - level)) + 10.0)  # beyond by Chebyshev
+        lower, upper = (whole_quantile(self.cdf, tail, far) for tail in central(level))
+        return lower, upper
+
+    def sample(self, key: Key[Array, ""]) -> Array:
+        """Draw one y: first the rate, then the count."""
+        of_rate, of_count = jax.random.split(key)
+        noise = jax.random.normal(of_rate, self.log_rate.shape, self.log_rate.dtype)
+        return outward(_draw(of_count, self._exp(self.log_rate + self.sd * noise)), self.scalar)
+
+    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
+        """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
+        y = jnp.asarray(y, self.log_rate.dtype).reshape(self.log_rate.shape)
+        return _total(y, lambda whole: _log_average(whole, self.log_rate, self.sd), mask)
+
+    def _exp(self, value: Array) -> Array:
+        return jnp.exp(jnp.minimum(value, cap(value.dtype)))
 
 
 class NegativeBinomial(eqx.Module):
@@ -36,16 +103,17 @@ class NegativeBinomial(eqx.Module):
     @property
     def cov(self) -> Array:
         """Covariance, diagonal."""
-        return self.var if self.scalar else self.var[..., None] * jnp.eye(self.count.shape[-1], dtype=self.count.dtype)
+        return self.var if self.scalar else _diagonal(self.var)
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each count is at most y."""
         y = jnp.asarray(y, self.count.dtype)
         whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
-        stay = self.exposure / (1.0 + self.exposure)
         shape = jnp.broadcast_shapes(whole.shape, self.count.shape)
-        count, tail, stay = (jnp.broadcast_to(a, shape) for a in (self.count, whole + 1.0, stay))
-        return jnp.where(y < 0.0, 0.0, outward(betainc(count, tail, stay), self.scalar))
+        a, b, c = (jnp.broadcast_to(part, shape) for part in (self.count, self.exposure, whole + 1.0))
+        large = exceeds(jnp.maximum(a, c))
+        plain = betainc(jnp.where(large, 1.0, a), jnp.where(large, 1.0, c), b / (1.0 + b))
+        return jnp.where(y < 0.0, 0.0, outward(jnp.where(large, _odds(a, b, c), plain), self.scalar))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
@@ -57,11 +125,19 @@ class NegativeBinomial(eqx.Module):
         """Draw one y: first the rate, then the count."""
         of_rate, of_count = jax.random.split(key)
         rate = jax.random.gamma(of_rate, self.count, dtype=self.count.dtype) / self.exposure
-        return outward(jax.random.poisson(of_count, rate).astype(rate.dtype), self.scalar)
+        return outward(_draw(of_count, rate), self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of y; masked outputs are left out."""
+        """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
         y = jnp.asarray(y, self.count.dtype).reshape(self.count.shape)
         a, b = self.count, self.exposure
-        each = gammaln(a + y) - gammaln(a) - gammaln(y + 1.0) - a * jnp.log1p(1.0 / b) - y * jnp.log1p(b)
-        return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
+        return _total(
+            y, lambda k: log_rising(a, k) - log_rising(jnp.ones_like(k), k) - a * jnp.log1p(1.0 / b) - k * jnp.log1p(b), mask
+        )
+
+
+def _total(y: Array, log_mass: object, mask: Array | None) -> Array:
+    """Sum over outputs; what is not a whole number from 0 is impossible."""
+    possible = (y >= 0.0) & (y == jnp.round(y)) & jnp.isfinite(y)
+    each = jnp.where(possible, log_mass(jnp.where(possible, y, 0.0)), -jnp.inf)
+    return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)

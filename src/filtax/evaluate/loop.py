@@ -43,6 +43,11 @@ class Task(NamedTuple):
         """Rows beyond its own that a step looks at."""
         return self.delay + self.horizon - 1
 
+    @property
+    def direct(self) -> bool:
+        """Whether `scan` alone tells all that is wanted."""
+        return self.plain and not self.ahead
+
 
 class Outcome(NamedTuple):
     """What came out: fields of `Forecast` for each horizon, the refused rows, the last state, and the time per row."""
@@ -56,7 +61,8 @@ class Outcome(NamedTuple):
 def run(method: Any, state: PyTree, task: Task, progress: Callable[[int], object] | None = None) -> Outcome:
     """Go through the rows.
 
-    The clock counts full chunks from the second on, as the first one is compiled; a lone chunk is run again for it.
+    The clock counts what `scan` takes for a row, forecast included, once it is compiled: all full chunks but the first
+    where the run itself goes through `scan`, else its first chunk once more.
 
     >>> import filtax as fx
     >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
@@ -77,25 +83,31 @@ def run(method: Any, state: PyTree, task: Task, progress: Callable[[int], object
         parts.append(jax.tree.map(np.asarray, part))
         if progress is not None:
             progress(stop - start)
-    if len(clock) < 2:
-        began, stop = perf_counter(), min(task.chunk, rows)
-        jax.block_until_ready(_advance(method, first, padded, 0, stop))
-        clock = [0.0, (perf_counter() - began) / stop]
     kept, refused = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     filed = [{name: _file(kept[name], early.get(name), h, task) for name in kept} for h in range(task.horizon)]
-    return Outcome(filed, refused, state, 1e6 * float(np.mean(clock[1:])))
+    seconds = np.mean(clock[1:]) if task.direct and clock[1:] else _seconds_per_row(method, first, task)
+    return Outcome(filed, refused, state, 1e6 * float(seconds))
 
 
 def _advance(method: Any, state: PyTree, task: Task, start: int, stop: int) -> tuple[PyTree, tuple[Kept, Array]]:
     """Rows start..stop-1; what is kept has axes (rows, horizon, ...)."""
     rows = slice(start, stop + task.ahead)
     dt = None if task.dt is None else task.dt[rows]
-    if not task.plain or task.ahead:
+    if not task.direct:
         how = {"delay": task.delay, "horizon": task.horizon, "level": task.level, "ranked": task.ranked}
         return _look_and_step(method, state, task.X[rows], task.Y[rows], dt, **how)
     state, info = method.scan(state, task.X[rows], task.Y[rows], ("mean", "var", "log_evidence", "ok"), dt=dt)
     kept = {"mean": info.mean, "var": info.var, "log_prob": info.log_evidence}
     return state, ({name: values[:, None] for name, values in kept.items()}, _refused(info))
+
+
+def _seconds_per_row(method: Any, state: PyTree, task: Task) -> float:
+    first, began = task._replace(delay=0, horizon=1, plain=True), 0.0
+    stop = min(task.chunk, len(task.Y))
+    for _ in range(2):  # the first time, it may still have to be compiled
+        began = perf_counter()
+        jax.block_until_ready(_advance(method, state, first, 0, stop))
+    return (perf_counter() - began) / stop
 
 
 @partial(jax.jit, static_argnames=("delay", "horizon", "level", "ranked"))

@@ -1,7 +1,7 @@
 """What is kept of one predictive distribution once its y is known: enough for every metric, and no more.
 
-A Gaussian or a class forecast is its mean and variance. Any other (Student-t, counts, a mixture of hypotheses) is
-asked, at the time, for its density, its distribution function and its ranked score at y.
+A Gaussian or a class forecast is its mean and variance, a Student-t has a scale and degrees of freedom besides. Any
+other (counts, a mixture of hypotheses) is asked, at the time, for its distribution function and its ranked score at y.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson
+from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson, StudentT
 
 __all__ = ["counts_whole", "is_labelled", "is_plain", "keep", "ranked_score"]
 
 _NODES = 64  # of each of two panels: the score of a Gaussian is then right to 1e-9
-_WHOLE = 512  # whole numbers that are added up one by one; beyond, they are taken in strides
+_WHOLE = 512  # whole numbers that are added up one by one; if there are more, they are taken as a continuum
 _TAIL = 1e-6  # probability left outside of the range that is integrated
 
 
@@ -59,20 +59,22 @@ def keep(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Array]
     Returns:
         Fields of `Forecast` for one row.
 
-    >>> kept = keep(Normal(jnp.zeros(1), jnp.eye(1), scalar=True), jnp.zeros(()), 0.9, True)
-    >>> {name: round(value.item(), 3) for name, value in kept.items() if name in ("log_prob", "upto", "ranked")}
-    {'log_prob': -0.919, 'upto': 0.5, 'ranked': 0.234}
+    >>> kept = keep(Normal(jnp.zeros(1), jnp.eye(1), scalar=True), jnp.zeros(()), 0.9, ranked=True)
+    >>> {name: round(value.item(), 3) for name, value in kept.items()}
+    {'mean': 0.0, 'var': 1.0, 'log_prob': -0.919}
     """
     seen = jnp.isfinite(y)
     y = jnp.where(seen, y, 0.0)
     kept = {"mean": dist.mean, "var": dist.var, "log_prob": dist.log_prob(y, seen.reshape(-1))}
-    if is_labelled(dist):
+    if is_plain(dist) or is_labelled(dist):
         return kept
     y = y.reshape(dist.mean.shape).astype(dist.mean.dtype)
-    lower, upper = dist.interval(level)
+    kept["lower"], kept["upper"] = dist.interval(level)
+    if isinstance(dist, StudentT):
+        scale = jnp.sqrt(jnp.diagonal(dist.scale)).reshape(dist.mean.shape)
+        return kept | {"scale": scale, "df": jnp.broadcast_to(dist.freedom, scale.shape)}
     upto = dist.cdf(y)
-    below = dist.cdf(y - 0.5) if counts_whole(dist) else upto
-    kept |= {"lower": lower, "upper": upper, "below": below, "upto": upto}
+    kept |= {"below": dist.cdf(y - 0.5) if counts_whole(dist) else upto, "upto": upto}
     return kept | {"ranked": ranked_score(dist, y)} if ranked else kept
 
 
@@ -90,16 +92,16 @@ def ranked_score(dist: PyTree, y: Array) -> Array:
     y = jnp.asarray(y, lower.dtype)
     inside = jnp.clip(y, lower, upper)
     beyond = jnp.abs(y - inside)
-    if counts_whole(dist) or is_labelled(dist):
-        stride = jnp.maximum(jnp.ceil((upper - lower + 1.0) / _WHOLE), 1.0)
-        z = lower + stride * _along(np.arange(_WHOLE) + 0.5, y)
-        return beyond + stride * jnp.sum((jax.vmap(dist.cdf)(z) - (z >= inside).astype(z.dtype)) ** 2, axis=0)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     nodes, weights = _along(0.5 * (nodes + 1.0), y), _along(0.5 * weights, y)
-    left, right = lower + (inside - lower) * nodes, inside + (upper - inside) * nodes
-    below = (inside - lower) * jnp.sum(weights * jax.vmap(dist.cdf)(left) ** 2, axis=0)
-    above = (upper - inside) * jnp.sum(weights * (1.0 - jax.vmap(dist.cdf)(right)) ** 2, axis=0)
-    return beyond + below + above
+    left, right = (start[None] + (end - start)[None] * nodes for start, end in ((lower, inside), (inside, upper)))
+    smooth = (inside - lower) * jnp.sum(weights * jax.vmap(dist.cdf)(left) ** 2, axis=0)
+    smooth += (upper - inside) * jnp.sum(weights * (1.0 - jax.vmap(dist.cdf)(right)) ** 2, axis=0)
+    if not (counts_whole(dist) or is_labelled(dist)):
+        return beyond + smooth
+    z = lower[None] + _along(np.arange(_WHOLE) + 0.5, y)
+    exact = jnp.sum((jax.vmap(dist.cdf)(z) - (z >= inside[None]).astype(z.dtype)) ** 2, axis=0)
+    return beyond + jnp.where(upper - lower < _WHOLE, exact, smooth)
 
 
 def _part(dist: PyTree) -> Any:

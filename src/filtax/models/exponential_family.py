@@ -78,7 +78,7 @@ class CategoricalLikelihood(eqx.Module):
         log_p = jnp.maximum(log_softmax(eta), -_limit(eta))
         root = jnp.exp(0.5 * log_p)
         p = root * root
-        seen = (jnp.arange(eta.size) == y[0]).astype(eta.dtype)
+        seen = (jnp.arange(eta.size, dtype=y.dtype) == y[0]).astype(eta.dtype)
         B = jnp.diag(root) - root[:, None] * p[None, :]
         r = jnp.where(seen > 0.5, (1.0 - p) / root, -root)
         return Whitened(B, r) if mask is None else Whitened(jnp.where(mask[0], B, 0.0), jnp.where(mask[0], r, 0.0))
@@ -92,7 +92,7 @@ class CategoricalLikelihood(eqx.Module):
 
     def residual(self, y: Array, mean: Array) -> Array:
         """Indicator of the class minus its forecast probability, (O,)."""
-        seen = (jnp.arange(mean.size) == y[0]).astype(mean.dtype)
+        seen = (jnp.arange(mean.size, dtype=y.dtype) == y[0]).astype(mean.dtype)
         return jnp.where(jnp.isnan(y[0]), jnp.nan, seen - mean)
 
 

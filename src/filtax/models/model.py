@@ -1,9 +1,8 @@
 r"""(M.1) A measurement model: a predictor of the natural parameter times a likelihood in output space.
 
 The seam of the whole library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J, and needs no y, so forecasts
-can
-use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such that, to
-first order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every Gaussian-type
+can use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such that, to first
+order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every Gaussian-type
 posterior needs no more.
 
 Thesis: eq:conditional-posterior, sec:exponential-family-ekf (errata E8).

@@ -190,5 +190,6 @@ def _draw_errors(
         axes.text(days[centre], height, f"{words} ", ha="right", va="top", transform=axes.get_xaxis_transform())
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.grid(axis="y", color=FAINT, lw=0.6)
-    columns = 6 if sum(len(track.name) + 8 for track in tracks) < 130 else 3
+    lengths = [len(track.name) + 8 for track in tracks]
+    columns = len(tracks) if sum(lengths) < 130 else max(1, 120 // max(lengths))
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, borderaxespad=0.2)

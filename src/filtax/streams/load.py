@@ -63,10 +63,10 @@ def hourly_load(
     truth = _load(rng, hours)
     truth[change:] += shift
     y = truth + 0.006 * rng.normal(size=hours)
-    wrong = _lie(rng, y, outliers)
     _fall_silent(rng, y, missing)
+    wrong = _lie(rng, y, outliers)
     X, names = hourly_features(time, y, lags)
-    return Stream(time, X, y, truth, None, wrong & np.isfinite(y), (change,) if shift else (), names)
+    return Stream(time, X, y, truth, None, wrong, (change,) if shift else (), names)
 
 
 def _load(rng: np.random.Generator, hours: int) -> np.ndarray:
@@ -83,21 +83,22 @@ def _load(rng: np.random.Generator, hours: int) -> np.ndarray:
     return level + swing * day + weekend + weather
 
 
-def _lie(rng: np.random.Generator, y: np.ndarray, share: float) -> np.ndarray:
-    """Write gross errors into y, half of them zeros, half an excess; say where."""
-    count = round(share * len(y))
-    where = rng.choice(np.arange(WEEK, len(y)), size=min(count, len(y) - WEEK), replace=False)
-    excess = rng.uniform(0.8, 1.6, size=len(where))
-    dead = np.arange(len(where)) % 2 == 0
-    y[where] = np.where(dead, 0.0, y[where] + excess)
-    wrong = np.zeros(len(y), bool)
-    wrong[where] = True
-    return wrong
-
-
 def _fall_silent(rng: np.random.Generator, y: np.ndarray, share: float) -> None:
     """Write NaN into y: single hours anywhere after the first week, and one long silence."""
     if share > 0.0:
         start = max(WEEK, int(OUTAGE * len(y)))
         y[start : start + OUTAGE_HOURS] = np.nan
         y[WEEK:][rng.random(len(y) - WEEK) < share] = np.nan
+
+
+def _lie(rng: np.random.Generator, y: np.ndarray, share: float) -> np.ndarray:
+    """Write gross errors into y, half of them zeros, half an excess; say where."""
+    count = round(share * len(y))
+    written = WEEK + np.flatnonzero(np.isfinite(y[WEEK:]))
+    where = rng.choice(written, size=min(count, len(written)), replace=False)
+    excess = rng.uniform(0.8, 1.6, size=len(where))
+    dead = np.arange(len(where)) % 2 == 0
+    y[where] = np.where(dead, 0.0, y[where] + excess)
+    wrong = np.zeros(len(y), bool)
+    wrong[where] = True
+    return wrong

@@ -13,7 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["LinearSystem", "Stream", "constant_velocity", "drifting_regression", "piecewise_regression", "tracking_2d"]
+__all__ = [
+    "LinearSystem",
+    "Stream",
+    "constant_velocity",
+    "drifting_regression",
+    "generator",
+    "piecewise_regression",
+    "tracking_2d",
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,105 @@
+"""The rows of the conformance table: one entry a method, with a small stream it can learn from."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import filtax as fx
+
+T = 12
+models, priors = fx.models, fx.priors
+
+
+class Row(NamedTuple):
+    """A method as a function of one float setting, its initial belief, and T rows of data."""
+
+    build: Any  # setting -> method
+    setting: float
+    init: dict
+    X: np.ndarray | None
+    Y: np.ndarray
+
+    def start(self, dtype="float64"):
+        method = self.build(self.setting)
+        return method, method.init(**jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init))
+
+
+def named(name, model):
+    return lambda setting: fx.method(name, model=model(setting))
+
+
+def drifting(name, model, prior):
+    return lambda setting: fx.method(name, model=model, prior=prior(setting))
+
+
+def network(params, x):
+    return jnp.tanh(x @ params["inner"]) @ params["outer"]
+
+
+_rng = np.random.default_rng(7)
+X = _rng.normal(size=(T, 3))
+H = _rng.normal(size=(T, 2, 4))
+y = X @ np.array([1.0, -2.0, 0.5]) + 0.5 * _rng.normal(size=T)
+pair = _rng.normal(size=(T, 2))
+label = (y > 0).astype(float)
+classes = _rng.integers(0, 3, size=T).astype(float)
+counts = _rng.poisson(2.0, size=T).astype(float)
+R = np.array([[1.0, 0.3], [0.3, 0.5]])
+F = np.array([[1.0, 0.0, 0.1, 0.0], [0.0, 1.0, 0.0, 0.1], [0.0, 0.0, 0.9, 0.0], [0.0, 0.0, 0.0, 0.9]])
+net = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 2))}
+deep = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 3))}
+
+flat, wide, matrix = ({"mean": np.zeros(size), "cov": 1.0} for size in (3, 6, 9))
+linear = lambda noise: models.linear(noise=noise)
+linear_of = lambda likelihood: models.linear(likelihood=likelihood)
+walk = priors.additive_inflation
+relax = priors.ornstein_uhlenbeck
+
+
+def dynamics(q):
+    return priors.linear_dynamics(F, b=0.01 * np.ones(4), Q=q * jnp.diag(jnp.array([0.0, 1.0, 1.0, 2.0])))
+
+
+ROWS = {
+    "regression": Row(named("LG+C-Static", linear), 0.25, flat, X, y),
+    "covariance-ACI": Row(drifting("LG(form=covariance)+C-ACI", linear(0.25), walk), 0.01, flat, X, y),
+    "precision-OU": Row(drifting("LG(form=precision)+C-OU", linear(0.25), relax), 0.9, flat, X, y),
+    "tracker": Row(
+        drifting("LG+C-LSSM", models.linear(noise=R), dynamics), 0.1, {"mean": np.zeros(4), "cov": 1.0}, H, pair
+    ),
+    "tracker-covariance": Row(
+        drifting("LG(form=covariance)+C-LSSM", models.linear(noise=R), dynamics),
+        0.1,
+        {"mean": np.zeros(4), "cov": 1.0},
+        H,
+        pair,
+    ),
+    "two-outputs": Row(named("LG+C-SP(shrink=0.9, q=0.1)", lambda v: linear(v * jnp.asarray(R))), 1.0, wide, X, pair),
+    "noise-of-x": Row(drifting("LG+C-ACI", linear(lambda x: 0.1 + x[0] ** 2), walk), 0.01, flat, X, y),
+    "logistic": Row(drifting("LG+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
+    "softmax": Row(drifting("LG+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes),
+    "poisson": Row(drifting("LG+C-ACI", linear_of(models.poisson()), walk), 0.01, flat, X, counts),
+    "network": Row(
+        drifting("LG(form=covariance)+C-ACI", models.nonlinear(network, noise=0.1), walk),
+        1e-3,
+        {"params": net},
+        X,
+        pair,
+    ),
+    "network-iterated": Row(
+        drifting("IEKF(iterations=3)+C-ACI", models.nonlinear(network, noise=0.1), walk), 1e-3, {"params": net}, X, pair
+    ),
+    "network-labels": Row(
+        drifting("LG+C-OU", models.nonlinear(network, likelihood=models.categorical()), relax),
+        0.95,
+        {"params": deep},
+        X,
+        classes,
+    ),
+    "unknown-noise": Row(named("NIG+C-Static", linear), 1.0, flat, X, y),
+    "unknown-noise-OU": Row(drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X, pair),
+    "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
+    "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
+}

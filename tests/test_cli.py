@@ -1,0 +1,141 @@
+"""The command line as a person meets it: in a process of its own, by what it prints, where, and how it exits."""
+
+import re
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
+SMALL = ("demo", "--hours", "336", "--methods", "LG+C-Static")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+def filtax(*arguments, home, **environment):
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(home), **environment}
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, env=plain, timeout=240, cwd=home
+    )
+
+
+def cells(stdout: str) -> dict[str, list[str]]:
+    """Lines of the table by name, without the time per row, which no two runs share."""
+    found = re.findall(r"^(\S+)((?: +-?[\d.]+){3}) +(?:-|[\d.]+)$", stdout, flags=re.MULTILINE)
+    return {name: numbers.split() for name, numbers in found}
+
+
+@pytest.fixture(scope="module")
+def done(home):
+    return filtax(*SMALL, "--seed", 1, "--out", home / "out", home=home, XDG_CACHE_HOME=str(home / "cache"))
+
+
+def test_the_demo_prints_a_table_and_draws_a_figure(done, home):
+    assert done.returncode == 0
+    assert list(cells(done.stdout)) == ["LG+C-Static", "last-value", "seasonal-naive(24)", "naive-plus-change(24)"]
+    assert done.stdout.splitlines()[-1] == f"Figure: {home / 'out' / 'demo.png'}"
+    assert (home / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "Smallest error: " in done.stdout
+
+
+def test_talk_goes_to_standard_error(done):
+    assert done.stderr.startswith("An hourly load in GW. Of 336 hours")
+    assert "LG+C-Static: 336 hours\n" in done.stderr
+    assert "hours\n" not in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr  # no colours, no cursor moves outside of a terminal
+    assert "Warning" not in done.stderr
+
+
+def test_compiled_programs_are_kept_where_the_user_wants_them(done, home):
+    assert any((home / "cache" / "filtax" / "jax").iterdir())
+    assert not (home / ".cache").exists()
+
+
+def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home):
+    """A file where the cache folder should be: nothing is kept, nothing is said, the numbers are the same."""
+    (home / "file").write_text("")
+    cache = {"XDG_CACHE_HOME": str(home / "file"), "MPLCONFIGDIR": str(home / "matplotlib")}
+    again = filtax(*SMALL, "--seed", 1, "--out", "out", home=home, **cache)
+    assert (again.returncode, again.stderr) == (0, done.stderr)
+    assert cells(again.stdout) == cells(done.stdout)
+    assert again.stdout.splitlines()[-1] == "Figure: out/demo.png"
+
+
+def test_the_version_is_that_of_the_package(home):
+    run = filtax("--version", home=home)
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"filtax {version('filtax')}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ()])
+def test_help_lists_the_commands(arguments, home):
+    run = filtax(*arguments, home=home)
+    assert run.returncode == 0
+    assert re.search(r"^  demo +\S", run.stdout, flags=re.MULTILINE)
+    assert re.search(r"^  methods +\S", run.stdout, flags=re.MULTILINE)
+    assert run.stderr == ""
+
+
+def test_methods_lists_the_parts_of_a_name(home):
+    run = filtax("methods", home=home)
+    assert run.returncode == 0
+    assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", run.stdout, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("demo", "--hours", "many"), "--hours"),
+        (("demo", "--hours", "12"), "336"),
+        (("demo", "--methods", "LG+C-Statik"), "Static"),
+        (("dmeo",), "dmeo"),
+        (("demo", "--sed", "3"), "--sed"),
+    ],
+)
+def test_wrong_arguments_exit_2_with_one_sentence(arguments, words, home):
+    run = filtax(*arguments, home=home)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert re.fullmatch(r"filtax: [^\n]+\.\n", run.stderr)
+    assert words in run.stderr
+
+
+def test_a_folder_that_cannot_be_made_exits_1_with_one_sentence(home):
+    (home / "taken").write_text("")
+    run = filtax(*SMALL, "--out", home / "taken" / "out", home=home)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert re.fullmatch(r"filtax: [^\n]+taken[^\n]*\.\n", run.stderr)
+
+
+def test_an_interrupt_exits_130_without_a_traceback(home):
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+    command = [*COMMAND, "demo", "--hours", "87360"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, cwd=home, **pipes) as process:
+        assert process.stderr.readline().startswith("An hourly load")
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert "Traceback" not in stderr
+
+
+def test_a_reader_that_leaves_is_no_error(home):
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+    command = [*COMMAND, "methods"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, cwd=home, **pipes) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=120) == 0
+
+
+def test_importing_changes_no_setting_and_draws_in_nothing_heavy(home):
+    settings = "jax.config.jax_enable_x64, jax.config.jax_compilation_cache_dir"
+    code = f"import sys, filtax.cli, jax; print({settings}, {{'matplotlib', 'rich'}} & set(sys.modules))"
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert run.stdout == "False None set()\n"

@@ -1,0 +1,208 @@
+"""Every method x every property of the contract. A new method is one row of `catalogue.py`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from catalogue import ROWS, T
+
+import filtax as fx
+from filtax import bone
+
+ids = list(ROWS)
+everything = (*fx.state.INFO, "belief_mean", "belief_var", "belief_cov")
+exact = dict(rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Each method run once over its stream, with a gap in row 3: (row, method, start, end, infos)."""
+    done = {}
+
+    def run(name):
+        if name not in done:
+            row = ROWS[name]
+            method, state = row.start()
+            Y = row.Y.copy()
+            Y[3] = np.nan
+            done[name] = (row, method, state, Y, *method.scan(state, row.X, Y, keep=everything))
+        return done[name]
+
+    return run
+
+
+def at(rows, index):
+    return None if rows is None else rows[index]
+
+
+def same(a, b, **tolerance):
+    """Two pytrees agree, bit for bit unless a tolerance is given."""
+    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        if tolerance:
+            np.testing.assert_allclose(left, right, **tolerance)
+        else:
+            np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_law_of_evidence(name, runs):
+    """The density of the forecast at y is exp(log_evidence) of the step that follows."""
+    row, method, state, _, end, _ = runs(name)
+    for start in (state, end):
+        forecast = method.predict(start, at(row.X, 0))
+        _, info = method.step(start, at(row.X, 0), row.Y[0])
+        np.testing.assert_allclose(forecast.log_prob(row.Y[0]), info.log_evidence, rtol=1e-10)
+        np.testing.assert_allclose(forecast.mean, info.mean, **exact)
+        np.testing.assert_allclose(forecast.var, info.var, **exact)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_missing_conditions_on_nothing_while_time_passes(name, runs):
+    """A gap adds exactly 0, and two ticks without data are the second row of a forecast."""
+    row, method, _, _, end, infos = runs(name)
+    assert float(infos.log_evidence[3]) == 0.0
+    assert bool(infos.ok[3])
+    gone, info = method.step(end, at(row.X, 0), np.full(np.shape(row.Y[0]), np.nan))
+    assert float(info.log_evidence) == 0.0
+    assert np.all(np.isnan(info.residual))
+    assert int(gone.t) == int(end.t) + 1
+    ahead = method.forecast(end, at(row.X, slice(0, 2))) if row.X is not None else None
+    if ahead is not None:
+        then = method.predict(gone, row.X[1])
+        np.testing.assert_allclose(ahead.mean[1], then.mean, **exact)
+        np.testing.assert_allclose(ahead.var[1], then.var, **exact)
+        masked, _ = method.step(end, row.X[0], row.Y[0], mask=np.zeros(np.shape(row.Y[0]), bool))
+        same(masked.bank, gone.bank)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_scan_is_loop_is_chunks(name, runs):
+    """One compiled loop, two chunks and single steps give the same answer; chunks to the last bit."""
+    row, method, state, Y, end, infos = runs(name)
+    half = state
+    for part in (slice(0, T // 2), slice(T // 2, T)):
+        half, _ = method.scan(half, at(row.X, part), Y[part], keep=everything)
+    same(half, end)
+    looped = state
+    for t in range(T):
+        looped, info = method.step(looped, at(row.X, t), Y[t])
+        np.testing.assert_allclose(info.log_evidence, infos.log_evidence[t], **exact)
+    same(looped, end, **exact)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_complete_path_gives_the_same_answer(name, runs):
+    """The path without masks and guards is the same filter."""
+    row, method, state, *_ = runs(name)
+    guarded, a = method.scan(state, row.X, row.Y)
+    bare, b = method.scan(state, row.X, row.Y, complete=True)
+    same(guarded.bank, bare.bank, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(a.log_evidence, b.log_evidence, rtol=1e-9)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_vmap_over_settings_and_streams_is_a_loop(name):
+    """A sweep over a hyper-parameter and over streams at once equals the runs one by one."""
+    row = ROWS[name]
+    settings = row.setting * np.array([0.9, 1.0])
+    streams = np.stack([row.Y, row.Y[::-1]])
+
+    def total(setting, Y):
+        method = row.build(setting)
+        state = method.init(**row.init)
+        return method.scan(state, row.X, Y, keep=("log_evidence",))[1].log_evidence.sum()
+
+    both = jax.vmap(jax.vmap(total, (None, 0)), (0, None))(settings, streams)
+    one = jax.jit(total)
+    np.testing.assert_allclose(both, [[one(s, Y) for Y in streams] for s in settings], rtol=1e-9)
+    slope = jax.grad(one)(row.setting, row.Y)
+    step = 1e-5 * row.setting
+    rise = (one(row.setting + step, row.Y) - one(row.setting - step, row.Y)) / (2.0 * step)
+    np.testing.assert_allclose(slope, rise, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ids)
+def test_bad_rows_are_refused_and_counted(name):
+    """NaN in x, infinity in y: not ok, counted, nothing learned, nothing lost."""
+    row = ROWS[name]
+    method, state = row.start("float32")
+    bad = np.full(np.shape(row.Y[0]), np.inf)
+    after, info = method.step(state, at(row.X, 0), bad)
+    unseen, _ = method.step(state, at(row.X, 0), np.full(np.shape(row.Y[0]), np.nan))
+    assert not bool(info.ok)
+    assert int(after.refused) == 1
+    assert float(info.log_evidence) == 0.0
+    same(after.bank, unseen.bank)
+    if row.X is not None:
+        after, info = method.step(state, np.full(row.X[0].shape, np.nan), row.Y[0])
+        assert not bool(info.ok)
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.bank.belief))
+
+
+@pytest.mark.parametrize("name", ids)
+def test_float32_stays_float32_finite_and_psd(name):
+    """Over a long stream no leaf changes its dtype, none leaves the finite numbers, no variance its sign."""
+    row = ROWS[name]
+    method, state = row.start("float32")
+    many = 100
+    X = None if row.X is None else np.tile(row.X, (many,) + (1,) * (row.X.ndim - 1))
+    end, infos = method.scan(state, X, np.tile(row.Y, (many,) + (1,) * (row.Y.ndim - 1)), keep=("ok", "var"))
+    assert bool(infos.ok.all())
+    assert bool(jnp.all(infos.var > 0.0))
+    for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(end), strict=True):
+        assert before.dtype == after.dtype
+        assert bool(jnp.all(jnp.isfinite(after)))
+    cov = np.asarray(method.belief(end).cov, "float64")
+    values = np.linalg.eigvalsh(cov)
+    assert values[0] >= -4 * np.finfo("float32").eps * len(cov) * values[-1]
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_compiles_once_for_a_shape(name, runs):
+    """New numbers, settings included, never compile again."""
+    row, method, state, *_ = runs(name)
+    method.step(state, at(row.X, 0), row.Y[0])
+    before = bone._step._cache_size()
+    other = row.build(row.setting * 0.95)
+    other_state = other.init(**row.init)
+    for t in range(3):
+        other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
+    assert bone._step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
+    settled = bone._step._cache_size()
+    for t in range(3, 6):
+        other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
+    assert bone._step._cache_size() == settled
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_known_change_starts_anew(name, runs):
+    """changed=True is a fresh start: the same as the first step after init."""
+    row, method, state, _, end, _ = runs(name)
+    anew, _ = method.step(end, at(row.X, 0), row.Y[0], changed=True)
+    first, _ = method.step(state, at(row.X, 0), row.Y[0])
+    same(anew.bank, first.bank, **exact)
+    not_changed, _ = method.step(end, at(row.X, 0), row.Y[0], changed=False)
+    plain, _ = method.step(end, at(row.X, 0), row.Y[0])
+    same(not_changed.bank, plain.bank, **exact)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_kept_belief_is_the_belief(name, runs):
+    """What scan keeps of the belief is what `belief` shows; states are plain arrays, and the name spells the method."""
+    _, method, _, _, end, infos = runs(name)
+    belief = method.belief(end)
+    np.testing.assert_allclose(infos.belief_mean[-1], belief.mean, **exact)
+    np.testing.assert_allclose(infos.belief_cov[-1], belief.cov, **exact)
+    np.testing.assert_allclose(infos.belief_var[-1], np.diag(belief.cov), rtol=1e-9, atol=1e-12)
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
+    leaves, structure = jax.tree.flatten(end)
+    same(jax.tree.unflatten(structure, leaves), end)
+    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj")

@@ -1,0 +1,153 @@
+"""The seams carry more than what uses them today: a bank of run lengths, and a prior with a second phase.
+
+Both are written here in a few lines from the outside, without touching the framework, and checked against enumeration.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles import batch_regression, enumerate_segmentations
+
+import filtax as fx
+from filtax.priors import Continue, additive_inflation, static
+from filtax.protocols import Bank, Proposed, each
+
+pytestmark = pytest.mark.x64
+
+
+class RunLength(eqx.Module):
+    """Slots hold run lengths; at each tick a newborn takes the place of the least probable hypothesis."""
+
+    hazard: float
+    slots: int = eqx.field(static=True)
+    name = "RL"
+    shown = {}  # noqa: RUF012
+
+    def start(self, dtype):
+        return jnp.zeros(self.slots, jnp.int32), jnp.where(jnp.arange(self.slots) == 0, 0.0, -jnp.inf).astype(dtype)
+
+    def expand(self, bank, initial, dt):
+        log_reset = bank.log_weight + jnp.log(self.hazard)
+        newborn = jnp.arange(self.slots) == jnp.argmin(bank.log_weight)
+        weight = jnp.where(newborn, jax.nn.logsumexp(log_reset), bank.log_weight + jnp.log1p(-self.hazard))
+        return Proposed(Bank(bank.belief, jnp.where(newborn, 0, bank.aux + 1), weight), newborn, log_reset)
+
+    def report(self, bank, t):
+        change = jnp.sum(jnp.where(bank.aux == 0, jnp.exp(bank.log_weight), 0.0))
+        return change, bank.aux[jnp.argmax(bank.log_weight)]
+
+
+class Reset(eqx.Module):
+    """A newborn starts from the initial belief, the others drift."""
+
+    drift: object
+
+    def __call__(self, proposed, initial, dt):
+        drifted = Continue(self.drift)(proposed, initial, dt)
+        pick = lambda fresh, old, new: jnp.where(fresh, new, old)
+        return each(lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.fresh, drifted)
+
+
+class Doubt(eqx.Module):
+    """Second phase: start anew when the evidence of the proposed belief falls below a bar."""
+
+    drift: object
+    bar: float
+
+    def __call__(self, proposed, initial, dt):
+        return Continue(self.drift)(proposed, initial, dt)
+
+    def settle(self, proposed, beliefs, log_evidence, initial):
+        anew = log_evidence[0] < self.bar
+        return proposed, jax.tree.map(lambda old, new: jnp.where(anew, new[None], old), beliefs, initial)
+
+
+T, NOISE, HAZARD = 8, 0.3, 0.2
+rng = np.random.default_rng(3)
+X = rng.normal(size=(T, 2))
+Y = X @ np.array([1.0, -1.0]) + np.where(np.arange(T) < 4, 0.0, 3.0) + 0.5 * rng.normal(size=T)
+
+
+def bank_of(slots, drift, hazard=HAZARD):
+    return fx.method(
+        "LG+C-Static", model=fx.models.linear(noise=NOISE), auxiliary=RunLength(hazard, slots), prior=Reset(drift)
+    )
+
+
+def segment(start, stop):
+    """Evidence of data start..stop under a fresh prior, in batch (none of the filter's code)."""
+    rows = slice(max(start, 1) - 1, stop)
+    return batch_regression(X[rows], Y[rows], np.zeros(2), np.eye(2), NOISE).log_evidence if stop >= start else 0.0
+
+
+def test_bank_of_run_lengths_equals_enumeration():
+    """All 2^T segmentations: evidence, run-length posterior; a newborn absorbs the datum it is born with (E12)."""
+    rl = bank_of(T + 1, static())
+    end, infos = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
+    want = enumerate_segmentations(segment, HAZARD, T)
+    np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-12)
+    got = np.bincount(end.bank.aux, np.exp(end.bank.log_weight), minlength=T + 1)
+    np.testing.assert_allclose(got, want.runlength, atol=1e-12)
+    assert int(infos.runlength[-1]) == int(np.argmax(want.runlength))
+
+
+def test_law_of_evidence_holds_for_a_mixture():
+    """The forecast of the bank is a mixture, with the hazard in it; a gap adds exactly nothing."""
+    rl = bank_of(5, additive_inflation(0.1))
+    state, _ = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
+    forecast = rl.predict(state, X[0])
+    gone, info = rl.step(state, X[0], Y[0])
+    np.testing.assert_allclose(forecast.log_prob(Y[0]), info.log_evidence, rtol=1e-12)
+    np.testing.assert_allclose(forecast.mean, info.mean, rtol=1e-12)
+    low, high = forecast.interval(0.9)
+    np.testing.assert_allclose(forecast.cdf(high) - forecast.cdf(low), 0.9, atol=1e-9)
+    _, gap = rl.step(gone, X[0], np.nan)
+    assert float(gap.log_evidence) == 0.0
+    belief = rl.belief(state)
+    assert belief.cov.shape == (2, 2)
+    np.testing.assert_allclose(np.diag(belief.cov), belief.var, rtol=1e-12)
+
+
+def test_hazard_zero_is_the_plain_filter():
+    """The bank adds nothing when no change is possible, also under vmap over hazards."""
+    plain = fx.method("LG+C-Static", model=fx.models.linear(noise=NOISE))
+    want = plain.scan(plain.init(mean=jnp.zeros(2), cov=1.0), X, Y)[1].log_evidence.sum()
+
+    def total(hazard):
+        rl = bank_of(4, static(), hazard)
+        return rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)[1].log_evidence.sum()
+
+    np.testing.assert_allclose(jax.vmap(total)(jnp.array([0.0, HAZARD]))[0], want, rtol=1e-12)
+
+
+def test_overflow_keeps_the_weights():
+    """When every hypothesis fails on a datum, weights and beliefs stay and the flag says so."""
+    rl = bank_of(4, static())
+    state, _ = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
+    after, info = rl.step(state, X[0], 1e200)
+    assert not bool(info.ok)
+    assert float(info.log_evidence) == -np.inf
+    np.testing.assert_allclose(np.exp(after.bank.log_weight).sum(), 1.0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.bank.belief))
+
+
+def test_second_phase_sees_the_evidence_of_what_was_proposed():
+    """A prior with `settle` acts after the evidence is known; forecast and evidence stay those of the proposal."""
+    doubt = fx.method("LG+C-Static", model=fx.models.linear(noise=NOISE), prior=Doubt(static(), -5.0))
+    plain = fx.method("LG+C-Static", model=fx.models.linear(noise=NOISE))
+    start = plain.init(mean=jnp.zeros(2), cov=1.0)
+    state, _ = plain.scan(start, X[:4], Y[:4])
+    for y, anew in ((20.0, True), (float(plain.predict(state, X[0]).mean), False)):
+        after, info = doubt.step(state, X[0], y)
+        np.testing.assert_allclose(info.log_evidence, plain.predict(state, X[0]).log_prob(y), rtol=1e-12)
+        want, _ = plain.step(start if anew else state, X[0], y)
+        np.testing.assert_allclose(doubt.belief(after).mean, plain.belief(want).mean, rtol=1e-12)
+
+
+def test_large_hypotheses_are_looped_over_small_ones_batched():
+    """`each` chooses by size, and both ways give the same numbers."""
+    for size in (4, 8192):
+        batch = jnp.arange(3.0 * size).reshape(3, size)
+        np.testing.assert_array_equal(each(lambda row: 2.0 * row, batch), 2.0 * batch)
