@@ -47,7 +47,9 @@ class Reset(eqx.Module):
     def __call__(self, proposed, initial, dt):
         drifted = Continue(self.drift)(proposed, initial, dt)
         pick = lambda fresh, old, new: jnp.where(fresh, new, old)
-        return each(lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.fresh, drifted)
+        return each(
+            lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.fresh, drifted
+        )
 
 
 class Doubt(eqx.Module):

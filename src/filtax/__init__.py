@@ -1,5 +1,7 @@
 """filtax: Bayesian filters that learn from a stream. Adaptive, robust, scalable.
 
+Names are loaded when they are first used, so that the command line answers before JAX has been imported.
+
 >>> import jax.numpy as jnp, filtax as fx
 >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=0.25))
 >>> state = kf.init(mean=jnp.zeros(1), cov=1.0)
@@ -8,13 +10,17 @@
 0.8
 """
 
-from filtax import beliefs, distributions, models, priors
-from filtax.beliefs import kl
-from filtax.bone import Bone
-from filtax.compiled import compile
-from filtax.methods import method
-from filtax.state import ConditioningWarning, Info, State
-from filtax.tuning import tune_xla
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from filtax import beliefs, distributions, evaluate, models, priors, streams
+    from filtax.beliefs import kl
+    from filtax.bone import Bone
+    from filtax.compiled import compile
+    from filtax.methods import method
+    from filtax.state import ConditioningWarning, Info, State
+    from filtax.tuning import tune_xla
 
 __all__ = [
     "Bone",
@@ -24,9 +30,33 @@ __all__ = [
     "beliefs",
     "compile",
     "distributions",
+    "evaluate",
     "kl",
     "method",
     "models",
     "priors",
+    "streams",
     "tune_xla",
 ]
+
+_HOME = {
+    "Bone": "bone",
+    "ConditioningWarning": "state",
+    "Info": "state",
+    "State": "state",
+    "compile": "compiled",
+    "kl": "beliefs",
+    "method": "methods",
+    "tune_xla": "tuning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"filtax has no {name!r}; it has {', '.join(__all__)}.")
+    home = import_module(f"filtax.{_HOME.get(name, name)}")
+    return getattr(home, name) if name in _HOME else home
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
 from filtax import boundary
 from filtax.beliefs import collapse
+from filtax.module import Module
 from filtax.protocols import Bank
 from filtax.state import INFO, Info, State
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
@@ -27,7 +27,7 @@ from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 __all__ = ["Bone", "advance"]
 
 
-class Bone(eqx.Module):
+class Bone(Module):
     """One online learner, named by its five parts; build it by name with `filtax.method`.
 
     Attributes:
@@ -93,7 +93,8 @@ class Bone(eqx.Module):
             The new state, and what the datum showed.
         """
         x, y, mask, dt, changed = boundary.arrays(x, y, mask, dt, changed)
-        return _step(self, state, x, y, mask, dt, changed)
+        carry, info = _step(self, state, x, y, mask, dt, changed)
+        return state.after(*carry), info
 
     def scan(
         self,
@@ -128,7 +129,8 @@ class Bone(eqx.Module):
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        return _scan(self, state, X, Y, mask, dt, changed, keep=keep, complete=complete)
+        carry, infos = _scan(self, state, X, Y, mask, dt, changed, keep=keep, complete=complete)
+        return state.after(*carry), infos
 
     def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
         """Forecast the next y; changes nothing.
@@ -172,10 +174,9 @@ class Bone(eqx.Module):
 @jax.jit
 def _step(
     method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
-) -> tuple[State, Info]:
+) -> tuple[tuple, Info]:
     method = conform(method, state)
-    carry, info = advance(method, state, _carry(state), x, y, mask, dt, changed, complete=False)
-    return _resume(state, carry), info
+    return advance(method, state, _carry(state), x, y, mask, dt, changed, complete=False)
 
 
 @partial(jax.jit, static_argnames=("keep", "complete"))
@@ -190,15 +191,14 @@ def _scan(
     *,
     keep: tuple[str, ...],
     complete: bool,
-) -> tuple[State, Info]:
+) -> tuple[tuple, Info]:
     method = conform(method, state)
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
         carry, info = advance(method, state, carry, *row, complete=complete)
         return carry, Info(**{name: _kept(name, carry[0], info) for name in keep})
 
-    carry, infos = jax.lax.scan(body, _carry(state), (X, Y, mask, dt, changed))
-    return _resume(state, carry), infos
+    return jax.lax.scan(body, _carry(state), (X, Y, mask, dt, changed))
 
 
 @partial(jax.jit, static_argnames=("plugin",))
@@ -249,11 +249,6 @@ def advance(
 
 def _carry(state: State) -> tuple:
     return state.bank, state.t, state.refused, state.strain
-
-
-def _resume(state: State, carry: tuple) -> State:
-    bank, t, refused, strain = carry
-    return State(bank, state.initial, t, refused, strain, state.key, state.layout)
 
 
 def _time(dt: Array | None, state: State) -> Array | None:

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from filtax.module import Module
+
 __all__ = ["Layout", "flatten"]
 
 
-class Layout(eqx.Module):
+class Layout(Module):
     """Structure and shapes of a parameter pytree; static and comparable, so that equal layouts share a compilation.
 
     >>> theta, layout = flatten({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})

@@ -7,16 +7,17 @@ valid belief.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax.module import Module
 
 __all__ = ["Auxiliary", "Bank", "Drift", "Posterior", "Prior", "Proposed", "Update", "Weighting", "each"]
 
 LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses beats a batch of them
 
 
-class Bank(eqx.Module):
+class Bank(Module):
     """The mixture over hypotheses: a belief, an auxiliary value and a log weight in each of C slots."""
 
     belief: PyTree
@@ -24,7 +25,7 @@ class Bank(eqx.Module):
     log_weight: Float[Array, " C"]
 
 
-class Proposed(eqx.Module):
+class Proposed(Module):
     """A bank after (M.2): which slots are newborn, and the log weight each old hypothesis gave to a reset."""
 
     bank: Bank
@@ -32,7 +33,7 @@ class Proposed(eqx.Module):
     log_reset: Float[Array, " C"]
 
 
-class Update(eqx.Module):
+class Update(Module):
     """What (A.1) returns for one hypothesis.
 
     `log_evidence` is the plain predictive density: the law, the scores. `log_score` is what (A.2) weighs with; a robust
@@ -98,7 +99,7 @@ class Posterior(Protocol):
         """Initial belief of the family this posterior works on."""
         ...
 
-    def forecast(self, belief: PyTree, model: Any, x: Array, aux: PyTree, plugin: bool = False) -> PyTree:
+    def forecast(self, belief: PyTree, model: Any, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive distribution of y."""
         ...
 
@@ -106,7 +107,7 @@ class Posterior(Protocol):
         self,
         belief: PyTree,
         model: Any,
-        x: Array,
+        x: Array | None,
         y: Array,
         mask: Array | None,
         aux: PyTree,

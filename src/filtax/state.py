@@ -1,9 +1,9 @@
 """What a method remembers between data (`State`) and what it tells about one datum (`Info`)."""
 
-import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.layout import Layout
+from filtax.module import Module
 from filtax.protocols import Bank
 
 __all__ = ["INFO", "ConditioningWarning", "Info", "State"]
@@ -13,7 +13,7 @@ class ConditioningWarning(UserWarning):
     """The numbers of a stream span more than its dtype can hold: the belief is finite, but its mean may be far off."""
 
 
-class State(eqx.Module):
+class State(Module):
     """Everything `step` needs: a pytree of arrays that can be stored, vmapped and compared.
 
     Attributes:
@@ -39,8 +39,17 @@ class State(eqx.Module):
     key: Key[Array, ""] | None = None
     layout: Layout | None = None
 
+    def after(self, bank: Bank, t: Array, refused: Array, strain: Array) -> "State":
+        """The state some ticks later; what does not change is handed on, not copied.
 
-class Info(eqx.Module):
+        The fields are set without the constructor, whose checks cost more than a tick of a small filter.
+        """
+        later = object.__new__(State)
+        vars(later).update(vars(self), bank=bank, t=t, refused=refused, strain=strain)
+        return later
+
+
+class Info(Module):
     """What one datum showed; under `scan` with a leading axis T, and None for what was not kept.
 
     Attributes:

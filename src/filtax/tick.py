@@ -14,13 +14,14 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.distributions import Mixture
+from filtax.module import Module
 from filtax.protocols import Bank, Proposed, Update, each
 from filtax.state import Info
 
 __all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "look_ahead", "tick"]
 
 
-class Datum(eqx.Module):
+class Datum(Module):
     """A row made safe: no NaN anywhere, what is missing or refused is masked."""
 
     x: Array | None
@@ -30,7 +31,7 @@ class Datum(eqx.Module):
     refused: Bool[Array, ""]
 
 
-class Outcome(eqx.Module):
+class Outcome(Module):
     """What a tick leaves: the bank, the forecast it had made, and what is reported."""
 
     bank: Bank

@@ -3,23 +3,23 @@
 Thesis: tab:auxv-time-complexity, first row; cardinality 1.
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
 __all__ = ["Constant"]
 
 
-class Constant(eqx.Module):
+class Constant(Module):
     """No auxiliary variable: everything is explained by theta.
 
     >>> Constant().slots
     1
     """
 
-    slots: int = eqx.field(static=True, default=1)
+    slots = 1
     name = "C"
     shown = {}  # noqa: RUF012
 

@@ -1,14 +1,15 @@
 """One belief from several: the mixture's mean and covariance."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
+from filtax.module import Module
+
 __all__ = ["Collapsed", "collapse"]
 
 
-class Collapsed(eqx.Module):
+class Collapsed(Module):
     """Moments of a mixture of beliefs; samples come from the mixture itself.
 
     >>> from filtax.beliefs import Covariance

@@ -6,7 +6,6 @@ A drift that adds Gaussian noise has no meaning on a bounded parameter, so they 
 Thesis: the conjugate updates (`Cj`) of chapter 3.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +14,12 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions import Bernoulli, NegativeBinomial
+from filtax.module import Module
 
 __all__ = ["Beta", "Gamma"]
 
 
-class Beta(eqx.Module):
+class Beta(Module):
     """Beta(ones, zeros) over the probability of a one.
 
     >>> Beta.start(jnp.array([0.5]), jnp.array([1 / 12])).ones.round(3).item()
@@ -89,7 +89,7 @@ class Beta(eqx.Module):
         return jnp.sum(each + (c - a + d - b) * digamma(a + b))
 
 
-class Gamma(eqx.Module):
+class Gamma(Module):
     """Gamma(count, exposure) over the rate of a Poisson.
 
     >>> Gamma.start(jnp.array([2.0]), jnp.array([1.0])).exposure.item()

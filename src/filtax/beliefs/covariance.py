@@ -8,18 +8,20 @@ value.
 Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from filtax.beliefs.square_root import root_of
-from filtax.linalg import cholesky, matmul, solve_lower
+from filtax.linalg import cholesky, matmul, solve_lower, trace
+from filtax.module import Module
 
 __all__ = ["Covariance"]
 
+SMALL = 16  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
 
-class Covariance(eqx.Module):
+
+class Covariance(Module):
     """N(mean, cov).
 
     >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()
@@ -55,19 +57,29 @@ class Covariance(eqx.Module):
         spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
         L = cholesky(jnp.eye(r.size, dtype=r.dtype) + spread)
         U = solve_lower(L, matmul(B, PJ.T)).T
-        sound = jnp.all(jnp.isfinite(U))
+        sound = jnp.isfinite(trace(L))  # U is finite whenever L is: its rows are no longer than those of a root of Σ
         U = jnp.where(sound, U, 0.0)
         moved = self.mean + matmul(U, jnp.where(sound, solve_lower(L, r), 0.0)[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved) & (moved != self.mean), moved, self.mean)  # a minus zero keeps its sign
-        # only the diagonal is written twice: the rest is one fused pass over the covariance
-        floor = self.var / jnp.where(sound, 1.0 + jnp.trace(spread), 1.0)
-        at = jnp.arange(self.mean.size)
-        cov = (self.cov - matmul(U, U.T)).at[at, at].max(floor)
+        cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
         return Covariance(mean, cov), sound & jnp.all(jnp.isfinite(moved))
+
+    def _cut(self, U: Array, most: Array) -> Array:
+        """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""
+        cut = self.cov - matmul(U, U.T)
+        if self.mean.size <= SMALL:
+            return jnp.where(jnp.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov / most), cut)
+        # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
+        at = jnp.arange(self.mean.size)
+        return cut.at[at, at].max((jnp.diagonal(cut) + jnp.sum(U * U, axis=1)) / most)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""
-        at = jnp.arange(self.mean.size)
+        D = self.mean.size
+        if D <= SMALL:
+            wider = self.cov + jnp.broadcast_to(q, (D,))[:, None]
+            return Covariance(self.mean, jnp.where(jnp.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
+        at = jnp.arange(D)
         wider = self.var + q
         return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
 
@@ -80,12 +92,10 @@ class Covariance(eqx.Module):
             mean, cov = matmul(F, mean[:, None])[:, 0], _symmetric(matmul(matmul(F, cov), F.T))
         if b is not None:
             mean = mean + b
+        if noise is not None and noise.ndim == 2:
+            cov = cov + matmul(noise, noise.T)
         moved = self._keep_if_sound(mean, cov)
-        if noise is None:
-            return moved
-        if noise.ndim < 2:
-            return moved.add(noise * noise)
-        return moved._keep_if_sound(moved.mean, moved.cov + matmul(noise, noise.T))
+        return moved if noise is None or noise.ndim == 2 else moved.add(noise * noise)
 
     def mix(self, initial: "Covariance", keep: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         r"""Move towards `initial`, keeping the share k of each parameter.
@@ -107,7 +117,7 @@ class Covariance(eqx.Module):
 
         The covariance is not asked about the mean: vmapped streams of a linear model then go on sharing it.
         """
-        sound = jnp.all(jnp.isfinite(jnp.diagonal(cov)))
+        sound = jnp.isfinite(trace(cov))
         return Covariance(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
 
 
@@ -116,8 +126,7 @@ def _guarded(spread: Array) -> Array:
     if spread.shape[0] == 1:
         return jnp.maximum(spread, 0.0)
     spread = _symmetric(spread)
-    lift = jnp.maximum(-jnp.diagonal(spread), 0.0)
-    return spread + jnp.diag(lift)
+    return jnp.where(jnp.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
 
 
 def _symmetric(A: Array) -> Array:

@@ -4,17 +4,17 @@ $\theta \mid \sigma^2 \sim N(\mu, \sigma^2 P)$ and $\sigma^2 \sim \mathrm{IG}(\t
 Gaussian form, in units of the noise variance; so are the process noises that priors add to it.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax.linalg import cholesky, matmul, solve_lower
+from filtax.module import Module
 
 __all__ = ["NormalInverseGamma"]
 
 
-class NormalInverseGamma(eqx.Module):
+class NormalInverseGamma(Module):
     """Gaussian in units of an unknown variance, and an inverse-gamma for that variance.
 
     >>> from filtax.beliefs import SquareRoot

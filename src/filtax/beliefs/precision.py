@@ -6,18 +6,18 @@ a Cholesky factor, O(D³). Of use when data are many and the prior is vague; dri
 Thesis: prop:kf-update-step-precision (errata E4).
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from filtax.beliefs.covariance import Covariance
 from filtax.linalg import cholesky, matmul, solve_lower, solve_upper
+from filtax.module import Module
 
 __all__ = ["Precision"]
 
 
-class Precision(eqx.Module):
+class Precision(Module):
     """N(mean, precision⁻¹); the precision must be positive definite.
 
     >>> Precision.start(jnp.zeros(2), jnp.full(2, 4.0)).precision.tolist()

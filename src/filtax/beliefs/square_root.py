@@ -7,19 +7,19 @@ any drift that adds noise costs O(D³).
 Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the downdate after Andrews (1968).
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from filtax.linalg import matmul, solve_lower, solve_upper, triangular_root
+from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of"]
 
 FULL = 32  # up to this D the whole array is reduced
 
 
-class SquareRoot(eqx.Module):
+class SquareRoot(Module):
     """N(mean, root rootᵀ); `root` is any D x D square root.
 
     >>> SquareRoot.start(jnp.zeros(2), jnp.full(2, 4.0)).root.tolist()
@@ -57,7 +57,7 @@ class SquareRoot(eqx.Module):
         With $V = \Sigma^{\top/2} J^\top B^\top$ and $I + V^\top V = LL^\top$,
         $\mu' = \mu + \Sigma^{1/2} V L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
-        V = matmul(matmul(B, J), self.root).T
+        V = matmul(B, matmul(J, self.root)).T  # in this order the large product is the one that `spread` makes too
         sound = jnp.all(jnp.isfinite(V))
         V = jnp.where(sound, V, 0.0)
         RV = matmul(self.root, V)

@@ -4,8 +4,8 @@ Every distribution has `mean`, `var`, `cov`, `interval(level)`, `cdf(y)`, `sampl
 leading axis (the horizon of `forecast`, the hypotheses of a mixture) is allowed in every array.
 """
 
-from filtax.distributions.counts import NegativeBinomial
-from filtax.distributions.discrete import Bernoulli, Categorical, Poisson
+from filtax.distributions.counts import NegativeBinomial, Poisson
+from filtax.distributions.discrete import Bernoulli, Categorical
 from filtax.distributions.mixture import Mixture
 from filtax.distributions.normal import Normal
 from filtax.distributions.student import StudentT

@@ -1,27 +1,23 @@
-"""Forecasts of counts, averaged over what is not known of the rate: log-normal (Poisson) or Gamma (negative binomial)."""
+"""Forecasts of counts, averaged over what is not known of the rate: a log-normal or a Gamma belief."""
 
-import math
-from functools import lru_cache
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.nn import logsumexp, softmax
-from jax.scipy.special import betainc, ndtr
+from jax.scipy.special import betainc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax.distributions.shape import central, normal_rule, outward, whole_quantile
-from filtax.distributions.special import cap, exceeds, gamma_tail, log_peak, log_rising
+from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
+from filtax.distributions.shape import central, outward, whole_quantile
+from filtax.distributions.special import cap, exceeds
+from filtax.module import Module
 
 __all__ = ["NegativeBinomial", "Poisson"]
 
-NODES = 64  # of the rule for the log rate: log probabilities are exact to 1e-5
-RULE = 24  # of the Gauss-Hermite rule, where the distribution function is smooth over the belief
 
-
-class Poisson(eqx.Module):
+class Poisson(Module):
     """Counts whose log rate is N(log_rate, sd²), for O independent outputs.
 
     >>> sure = Poisson(jnp.log(jnp.array([3.0])), jnp.zeros(1), scalar=True)
@@ -56,7 +52,7 @@ class Poisson(eqx.Module):
         y = jnp.asarray(y, self.log_rate.dtype)
         whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
         a = jnp.broadcast_to(whole + 1.0, self.log_rate.shape)
-        return jnp.where(y < 0.0, 0.0, outward(_upto(a, self.log_rate, self.sd), self.scalar))
+        return jnp.where(y < 0.0, 0.0, outward(log_gamma_exceeds(a, self.log_rate, self.sd), self.scalar))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
@@ -73,13 +69,13 @@ class Poisson(eqx.Module):
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
         y = jnp.asarray(y, self.log_rate.dtype).reshape(self.log_rate.shape)
-        return _total(y, lambda whole: _log_average(whole, self.log_rate, self.sd), mask)
+        return _total(y, lambda whole: log_average(whole, self.log_rate, self.sd), mask)
 
     def _exp(self, value: Array) -> Array:
         return jnp.exp(jnp.minimum(value, cap(value.dtype)))
 
 
-class NegativeBinomial(eqx.Module):
+class NegativeBinomial(Module):
     """Poisson averaged over Gamma(count, exposure), for O independent outputs.
 
     >>> NegativeBinomial(jnp.array([2.0]), jnp.array([1.0]), scalar=True).mean.item()
@@ -113,7 +109,7 @@ class NegativeBinomial(eqx.Module):
         a, b, c = (jnp.broadcast_to(part, shape) for part in (self.count, self.exposure, whole + 1.0))
         large = exceeds(jnp.maximum(a, c))
         plain = betainc(jnp.where(large, 1.0, a), jnp.where(large, 1.0, c), b / (1.0 + b))
-        return jnp.where(y < 0.0, 0.0, outward(jnp.where(large, _odds(a, b, c), plain), self.scalar))
+        return jnp.where(y < 0.0, 0.0, outward(jnp.where(large, gamma_odds(a, b, c), plain), self.scalar))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
@@ -130,14 +126,22 @@ class NegativeBinomial(eqx.Module):
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
         y = jnp.asarray(y, self.count.dtype).reshape(self.count.shape)
-        a, b = self.count, self.exposure
-        return _total(
-            y, lambda k: log_rising(a, k) - log_rising(jnp.ones_like(k), k) - a * jnp.log1p(1.0 / b) - k * jnp.log1p(b), mask
-        )
+        return _total(y, lambda whole: log_mass(whole, self.count, self.exposure), mask)
 
 
-def _total(y: Array, log_mass: object, mask: Array | None) -> Array:
+def _total(y: Array, law: Callable[[Array], Array], mask: Array | None) -> Array:
     """Sum over outputs; what is not a whole number from 0 is impossible."""
     possible = (y >= 0.0) & (y == jnp.round(y)) & jnp.isfinite(y)
-    each = jnp.where(possible, log_mass(jnp.where(possible, y, 0.0)), -jnp.inf)
+    each = jnp.where(possible, law(jnp.where(possible, y, 0.0)), -jnp.inf)
     return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)
+
+
+def _draw(key: Array, rate: Array) -> Array:
+    """Draw counts; beyond what an integer holds, the rate itself, which is then known to ten digits."""
+    most = 1e9
+    drawn = jax.random.poisson(key, jnp.minimum(rate, most)).astype(rate.dtype)
+    return jnp.where(rate < most, drawn, jnp.round(rate))
+
+
+def _diagonal(values: Array) -> Array:
+    return values[..., :, None] * jnp.eye(values.shape[-1], dtype=values.dtype)

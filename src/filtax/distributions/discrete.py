@@ -1,19 +1,18 @@
-"""Forecasts of labels and counts, averaged over what is not known of the natural parameter."""
+"""Forecasts of labels, averaged over what is not known of the natural parameter."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
-from jax.scipy.special import gammaincc, gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax.distributions.shape import central, normal_rule, outward, whole_quantile
+from filtax.distributions.shape import central, outward
+from filtax.module import Module
 
-__all__ = ["Bernoulli", "Categorical", "Poisson"]
+__all__ = ["Bernoulli", "Categorical"]
 
 
-class Bernoulli(eqx.Module):
+class Bernoulli(Module):
     """Probabilities of yes and of no for O outputs; both logs are kept, so neither tail is lost.
 
     >>> coin = Bernoulli(jnp.log(jnp.array([0.25])), jnp.log(jnp.array([0.75])), scalar=True)
@@ -59,13 +58,13 @@ class Bernoulli(eqx.Module):
         return outward((jnp.log(draw) < self.log_yes).astype(self.log_yes.dtype), self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of y; masked outputs are left out."""
+        """Log probability of y; masked outputs are left out, and what is neither 0 nor 1 has probability 0."""
         y = jnp.asarray(y, self.log_yes.dtype).reshape(self.log_yes.shape)
-        each = jnp.where(y > 0.5, self.log_yes, self.log_no)
-        return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
+        each = jnp.where(y == 1.0, self.log_yes, jnp.where(y == 0.0, self.log_no, -jnp.inf))
+        return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)
 
 
-class Categorical(eqx.Module):
+class Categorical(Module):
     """Probabilities of O classes; y is the index of a class.
 
     >>> Categorical(jnp.log(jnp.array([0.2, 0.8]))).log_prob(1).round(4).item()
@@ -104,72 +103,12 @@ class Categorical(eqx.Module):
         return jax.random.categorical(key, self.log_probability)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of the class y; exactly 0 where it is masked."""
-        y = jnp.asarray(y).reshape(self.log_probability.shape[:-1])
-        index = jnp.clip(jnp.nan_to_num(y), 0, self.log_probability.shape[-1] - 1).astype(int)
+        """Log probability of the class y; exactly 0 where it is masked, and -inf for what is no class."""
+        y = jnp.asarray(y, self.log_probability.dtype).reshape(self.log_probability.shape[:-1])
+        index = jnp.clip(jnp.nan_to_num(y), 0.0, self.log_probability.shape[-1] - 1.0).astype(int)
         value = jnp.take_along_axis(self.log_probability, index[..., None], axis=-1)[..., 0]
-        return value if mask is None else jnp.where(mask[..., 0], value, 0.0)
-
-
-class Poisson(eqx.Module):
-    """Counts whose log rate is only known up to a normal error: a mixture of S Poissons for each output.
-
-    >>> sure = Poisson(jnp.full((1, 20), jnp.log(3.0)), scalar=True)
-    >>> round(sure.mean.item(), 4), round(sure.var.item(), 4)
-    (3.0, 3.0)
-    """
-
-    log_rate: Float[Array, "*H O S"]
-    scalar: bool = eqx.field(static=True, default=False)
-
-    @property
-    def _weight(self) -> Array:
-        return jnp.asarray(normal_rule(self.log_rate.shape[-1])[1], self.log_rate.dtype)
-
-    @property
-    def mean(self) -> Array:
-        """Expected count."""
-        return outward(jnp.exp(self.log_rate) @ self._weight, self.scalar)
-
-    @property
-    def var(self) -> Array:
-        """Variance of the count: mean rate plus variance of the rate."""
-        rate = jnp.exp(self.log_rate)
-        mean = rate @ self._weight
-        return outward(mean + ((rate - mean[..., None]) ** 2) @ self._weight, self.scalar)
-
-    @property
-    def cov(self) -> Array:
-        """Covariance, (O, O): outputs are forecast one by one, so it is diagonal."""
-        return self.var if self.scalar else _diagonal(self.var)
-
-    def cdf(self, y: ArrayLike) -> Array:
-        """Probability that each count is at most y."""
-        y = jnp.asarray(y, self.log_rate.dtype)
-        count = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))[..., None]
-        tail = gammaincc(jnp.broadcast_to(count + 1.0, self.log_rate.shape), jnp.exp(self.log_rate))
-        return jnp.where(y < 0.0, 0.0, outward(tail @ self._weight, self.scalar))
-
-    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
-        far = jnp.ceil(self.mean + 10.0 * jnp.sqrt(self.var / (1.0 - level)) + 10.0)  # beyond by Chebyshev
-        lower, upper = (whole_quantile(self.cdf, tail, far) for tail in central(level))
-        return lower, upper
-
-    def sample(self, key: Key[Array, ""]) -> Array:
-        """Draw one y: first the rate, then the count."""
-        of_rate, of_count = jax.random.split(key)
-        shape = self.log_rate.shape[:-1]
-        node = jax.random.choice(of_rate, self._weight.size, shape, p=self._weight)
-        rate = jnp.exp(jnp.take_along_axis(self.log_rate, node[..., None], axis=-1)[..., 0])
-        return outward(jax.random.poisson(of_count, rate).astype(rate.dtype), self.scalar)
-
-    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of y; masked outputs are left out."""
-        y = jnp.asarray(y, self.log_rate.dtype).reshape(self.log_rate.shape[:-1])[..., None]
-        each = y * self.log_rate - jnp.exp(self.log_rate) - gammaln(y + 1.0)
-        each = logsumexp(each + jnp.log(self._weight), axis=-1)
-        return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
+        value = jnp.where(y == index.astype(y.dtype), value, -jnp.inf)
+        return value if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), value, 0.0)
 
 
 def _diagonal(values: Array) -> Array:

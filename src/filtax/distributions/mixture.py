@@ -1,6 +1,5 @@
 """The forecast of several hypotheses at once: their average, weighted by how probable each is."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -8,11 +7,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax.distributions.shape import central
+from filtax.module import Module
 
 __all__ = ["Mixture"]
 
 
-class Mixture(eqx.Module):
+class Mixture(Module):
     """Average of C forecasts (a distribution with a leading axis C), under weights that sum to one.
 
     Probabilities are averaged, never logits or means alone: eq:bone-prediction with the spread between hypotheses.

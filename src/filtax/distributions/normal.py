@@ -9,11 +9,12 @@ from jaxtyping import Array, Float, Key
 
 from filtax.distributions.shape import central, outward, per_datum
 from filtax.linalg import cholesky, log_normal, psd_root, solve_lower
+from filtax.module import Module
 
 __all__ = ["Normal"]
 
 
-class Normal(eqx.Module):
+class Normal(Module):
     """N(location, covariance) over O outputs; `scalar` says that the one output has no axis of its own.
 
     >>> Normal(jnp.zeros(1), jnp.eye(1), scalar=True).mean.shape
@@ -41,7 +42,7 @@ class Normal(eqx.Module):
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each output that holds `level` of the probability."""
-        half = jnp.sqrt(self.var) * ndtri(jnp.asarray(central(level)[1], self.location.dtype))
+        half = -jnp.sqrt(self.var) * ndtri(jnp.asarray(central(level)[0], self.location.dtype))
         return self.mean - half, self.mean + half
 
     def cdf(self, y: ArrayLike) -> Array:
@@ -59,6 +60,7 @@ class Normal(eqx.Module):
         y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
         if mask is None:
             return per_datum(_log_density, (1, 1, 2))(y, self.location, self.covariance)
+        mask = jnp.asarray(mask).reshape(y.shape)
         return per_datum(_masked_log_density, (1, 1, 2, 1))(y, self.location, self.covariance, mask)
 
 

@@ -8,7 +8,7 @@ large parts cancel on paper instead.
 import math
 
 import jax.numpy as jnp
-from jax.scipy.special import betainc, gammaincc, gammaln, log_ndtr, ndtr
+from jax.scipy.special import betainc, gammaincc, gammaln, ndtr
 from jaxtyping import Array
 
 __all__ = ["cap", "exceeds", "gamma_tail", "log_peak", "log_rising", "student_tail"]
@@ -74,7 +74,7 @@ def gamma_tail(a: Array, x: Array) -> Array:
     small = jnp.where(jnp.abs(mu) < 0.01, mu, 0.0)
     series = small * small * (0.5 - small * (1 / 3 - small * (0.25 - 0.2 * small)))
     half = jnp.where(jnp.abs(mu) < 0.01, series, mu - jnp.log1p(mu))
-    eta = jnp.sign(mu) * jnp.sqrt(2.0 * jnp.where(half > 0.0, half, 1.0)) * (half > 0.0)
+    eta = jnp.sign(mu) * _root(2.0 * half)
     near = jnp.clip(eta, -1.0, 1.0)  # beyond, the correction is below exp(-40)
     first = -1 / 3 + near * (1 / 12 - near * (2 / 135 - near * (1 / 864 + near / 2835)))
     rest = first - (1 / 540 + near / 288) / far
@@ -89,14 +89,18 @@ def student_tail(t: Array, n: Array) -> Array:
     0.25
     """
     few = jnp.where(n < NORMAL, n, NORMAL)
-    exact = 0.5 * betainc(0.5 * few, jnp.full_like(few, 0.5), few / (few + t * t))
+    exact = 0.5 * betainc(0.5 * few, 0.5 * jnp.ones_like(few), few / (few + t * t))
     many = jnp.where(n < NORMAL, NORMAL, n)
     a = many - 0.5
     b = 48.0 * a * a
     y = a * jnp.log1p(t * t / many)
     bend = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b)
-    z = jnp.sqrt(jnp.where(y > 0.0, y, 1.0)) * (y > 0.0)
-    return jnp.where(n < NORMAL, exact, jnp.exp(log_ndtr(-z * (1.0 + (y + 3.0 + bend) / b))))
+    return jnp.where(n < NORMAL, exact, ndtr(-_root(y) * (1.0 + (y + 3.0 + bend) / b)))
+
+
+def _root(x: Array) -> Array:
+    """Square root with a finite gradient at zero."""
+    return jnp.where(x > 0.0, jnp.sqrt(jnp.where(x > 0.0, x, 1.0)), 0.0)
 
 
 def _rest(z: Array) -> Array:

@@ -5,17 +5,18 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betainc, gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax.distributions.shape import central, outward, per_datum
+from filtax.distributions.special import log_rising, student_tail
 from filtax.linalg import cholesky, psd_root, solve_lower
+from filtax.module import Module
 
 __all__ = ["StudentT"]
 
 
-class StudentT(eqx.Module):
+class StudentT(Module):
     """Multivariate t with `freedom` degrees of freedom, a location and a scale matrix.
 
     >>> StudentT(jnp.zeros(1), jnp.eye(1), jnp.asarray(4.0), scalar=True).var.item()
@@ -58,12 +59,14 @@ class StudentT(eqx.Module):
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each output that holds `level` of the probability."""
-        half = self._spread * _quantile(central(level)[1], self._freedom)
+        half = self._spread * _quantile(central(level)[0], self._freedom)
         return self.mean - half, self.mean + half
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each output is at most y."""
-        return _cdf((jnp.asarray(y, self.location.dtype) - self.mean) / self._spread, self._freedom)
+        t = (jnp.asarray(y, self.location.dtype) - self.mean) / self._spread
+        tail = student_tail(jnp.abs(t), self._freedom)
+        return jnp.where(t > 0.0, 1.0 - tail, tail)
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: a Gaussian whose variance is drawn first."""
@@ -76,7 +79,7 @@ class StudentT(eqx.Module):
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
         y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
-        mask = jnp.ones(y.shape, bool) if mask is None else mask
+        mask = jnp.ones(y.shape, bool) if mask is None else jnp.asarray(mask).reshape(y.shape)
         return per_datum(_log_density, (1, 1, 2, 0, 1))(y, self.location, self.scale, self.freedom, mask)
 
 
@@ -84,25 +87,20 @@ def _log_density(y: Array, m: Array, C: Array, n: Array, mask: Array) -> Array:
     L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
     z = solve_lower(L, jnp.where(mask, y - m, 0.0))
     o = jnp.sum(mask).astype(y.dtype)
-    constant = gammaln(0.5 * (n + o)) - gammaln(0.5 * n) - 0.5 * o * (jnp.log(n) + math.log(math.pi))
+    constant = log_rising(0.5 * n, 0.5 * o) - 0.5 * o * (jnp.log(n) + math.log(math.pi))
     value = constant - jnp.sum(jnp.log(jnp.diag(L))) - 0.5 * (n + o) * jnp.log1p(jnp.sum(z * z) / n)
     return jnp.where(o > 0, value, 0.0)
 
 
-def _cdf(t: Array, n: Array) -> Array:
-    tail = 0.5 * betainc(0.5 * n, jnp.full_like(t, 0.5), n / (n + t * t))
-    return jnp.where(t > 0, 1.0 - tail, tail)
-
-
-def _quantile(probability: float, n: Array) -> Array:
-    """Upper quantile by bisection on a scale of tangents: 80 halvings reach the last bit of a float64."""
+def _quantile(tail: float, n: Array) -> Array:
+    """What is exceeded with a probability below one half, by bisection on a scale of tangents."""
     low, high = jnp.zeros_like(n), jnp.full_like(n, 0.5 * math.pi)
 
     def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = 0.5 * (low + high)
-        above = _cdf(jnp.tan(middle), n) > probability
-        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+        beyond = student_tail(jnp.tan(middle), n) < tail
+        return jnp.where(beyond, low, middle), jnp.where(beyond, middle, high)
 
-    low, high = jax.lax.fori_loop(0, 80, halve, (low, high))
+    low, high = jax.lax.fori_loop(0, 80, halve, (low, high))  # reaches the last bit of a float64
     return jnp.tan(0.5 * (low + high))

@@ -117,7 +117,7 @@ def log_gamma_step(xp: Any, x: Values) -> Values:
     """
     big = x > 40.0
     w = 1.0 / xp.where(big, x, 40.0)
-    series = -w / 8.0 * (1.0 - w**2 * (1.0 / 24.0 - w**2 * (1.0 / 80.0 - w**2 * 17.0 / 1792.0)))
+    series = -w / 8.0 * (1.0 - w**2 * (1.0 / 24.0 - w**2 / 80.0))
     small = xp.where(big, 1.0, x)
     exact = special(xp, gammaln, small + 0.5) - special(xp, gammaln, small)
     return xp.where(big, series - 0.5 * xp.log(w), exact)

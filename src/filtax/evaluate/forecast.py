@@ -2,7 +2,6 @@
 
 import math
 
-import equinox as eqx
 from jaxtyping import Bool, Real
 
 from filtax.evaluate.arrays import Numbers, Values, namespaced, settle
@@ -15,11 +14,12 @@ from filtax.evaluate.calibration import (
     pit_student_t,
 )
 from filtax.evaluate.scores import log_density_gaussian, log_density_student_t, log_probability
+from filtax.module import Module
 
 __all__ = ["Forecast"]
 
 
-class Forecast(eqx.Module):
+class Forecast(Module):
     """T forecasts, row t for y of row t; only `mean` is needed, the rest serves the scores that ask for it.
 
     The spread is that of equally likely `points` if they are given, of a Student-t if `df` and `scale` are, and else

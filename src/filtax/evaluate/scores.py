@@ -119,7 +119,7 @@ def correct(probabilities: Numbers, y: Numbers) -> Values:
     xp, p, y = namespaced(probabilities, y)
     both = _both(xp, p, y)
     hit = (xp.argmax(both, axis=-1).astype(y.dtype) == y) & ~xp.any(xp.isnan(both), axis=-1)
-    return settle(xp, hit.astype(p.dtype), xp.isfinite(y), worst=0.0)
+    return settle(xp, hit.astype(p.dtype), xp.isfinite(y))
 
 
 def _both(xp: Any, p: Values, y: Values) -> Values:

@@ -7,9 +7,6 @@ posterior. Nothing is inverted, so a saturated or singular variance needs no eps
 Thesis: sec:exponential-family-ekf (errata E8).
 """
 
-import math
-
-import equinox as eqx
 import jax.numpy as jnp
 from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
@@ -17,16 +14,19 @@ from jaxtyping import Array, Bool
 
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions.shape import normal_points, normal_rule
+from filtax.distributions.special import cap
 from filtax.linalg import psd_root
 from filtax.models.model import Whitened
+from filtax.module import Module
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood", "bernoulli", "categorical", "poisson"]
 
 NODES = 24  # Gauss-Hermite nodes for one natural parameter: exact to 1e-7 up to a spread of 1.5
+WIDE = 1.5  # spread from which a sigmoid looks like a step between the nodes
 PAIRS = 64  # mirrored points for several natural parameters
 
 
-class BernoulliLikelihood(eqx.Module):
+class BernoulliLikelihood(Module):
     """y in {0, 1} with log odds eta, one by one for each output.
 
     >>> bernoulli().whiten(jnp.zeros(1), None, jnp.ones(1), None).whitener.tolist()
@@ -41,14 +41,14 @@ class BernoulliLikelihood(eqx.Module):
         """Zero or one."""
         return (y == 0.0) | (y == 1.0)
 
-    def whiten(self, eta: Array, x: Array, y: Array, mask: Array | None) -> Whitened:
+    def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """B = sqrt(p (1 - p)) and B r = y - p, for log odds of any size."""
         eta = _within(eta)
         half = 0.5 * (log_sigmoid(eta) + log_sigmoid(-eta))
         B, r = jnp.exp(half), jnp.where(y > 0.5, jnp.exp(-0.5 * eta), -jnp.exp(0.5 * eta))
         return _masked(B, r, mask)
 
-    def predictive(self, eta: Array, spread: Array, x: Array, scalar: bool) -> Bernoulli:
+    def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Bernoulli:
         """Average the probability over N(eta, spread), one output at a time."""
         sd = _root(jnp.diagonal(spread))
         return Bernoulli(_log_sigmoid_normal(eta, sd), _log_sigmoid_normal(-eta, sd), scalar)
@@ -58,7 +58,7 @@ class BernoulliLikelihood(eqx.Module):
         return y.reshape(mean.shape) - mean
 
 
-class CategoricalLikelihood(eqx.Module):
+class CategoricalLikelihood(Module):
     """y is the index of one of O classes with logits eta.
 
     >>> categorical().width(10)
@@ -73,9 +73,9 @@ class CategoricalLikelihood(eqx.Module):
         """A whole number from 0 to O - 1."""
         return (y >= 0) & (y < outputs) & (y == jnp.round(y))
 
-    def whiten(self, eta: Array, x: Array, y: Array, mask: Array | None) -> Whitened:
+    def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """A = diag(√p) - p √pᵀ, B = Aᵀ and r = (y - p) / √p, so that A r = y - p."""
-        log_p = jnp.maximum(log_softmax(eta), -_limit(eta))
+        log_p = jnp.maximum(log_softmax(eta), -cap(eta.dtype))
         root = jnp.exp(0.5 * log_p)
         p = root * root
         seen = (jnp.arange(eta.size, dtype=y.dtype) == y[0]).astype(eta.dtype)
@@ -83,7 +83,7 @@ class CategoricalLikelihood(eqx.Module):
         r = jnp.where(seen > 0.5, (1.0 - p) / root, -root)
         return Whitened(B, r) if mask is None else Whitened(jnp.where(mask[0], B, 0.0), jnp.where(mask[0], r, 0.0))
 
-    def predictive(self, eta: Array, spread: Array, x: Array, scalar: bool) -> Categorical:
+    def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Categorical:
         """Average the class probabilities, not the logits, over N(eta, spread)."""
         points = jnp.asarray(normal_points(eta.size, PAIRS), eta.dtype)
         logits = eta[None, :] + points @ psd_root(spread).T
@@ -96,7 +96,7 @@ class CategoricalLikelihood(eqx.Module):
         return jnp.where(jnp.isnan(y[0]), jnp.nan, seen - mean)
 
 
-class PoissonLikelihood(eqx.Module):
+class PoissonLikelihood(Module):
     """y counts events with log rate eta, one by one for each output.
 
     >>> poisson().whiten(jnp.zeros(1), None, jnp.full(1, 3.0), None).residual.tolist()
@@ -111,16 +111,14 @@ class PoissonLikelihood(eqx.Module):
         """Whole numbers from 0."""
         return (y >= 0.0) & jnp.isfinite(y) & (y == jnp.round(y))
 
-    def whiten(self, eta: Array, x: Array, y: Array, mask: Array | None) -> Whitened:
+    def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """B = sqrt(rate) and B r = y - rate."""
         root = jnp.exp(0.5 * _within(eta))
         return _masked(root, y / root - root, mask)
 
-    def predictive(self, eta: Array, spread: Array, x: Array, scalar: bool) -> Poisson:
+    def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Poisson:
         """Average the Poisson over N(eta, spread), one output at a time."""
-        nodes = jnp.asarray(normal_rule(NODES)[0], eta.dtype)
-        sd = _root(jnp.diagonal(spread))
-        return Poisson(_within(eta[:, None] + sd[:, None] * nodes[None, :]), scalar)
+        return Poisson(_within(eta), _root(jnp.diagonal(spread)), scalar)
 
     def residual(self, y: Array, mean: Array) -> Array:
         """Y - expected count."""
@@ -169,13 +167,8 @@ def _masked(B: Array, r: Array, mask: Array | None) -> Whitened:
     return Whitened(jnp.diag(B), r)
 
 
-def _limit(eta: Array) -> float:
-    """Largest log that can be exponentiated, halved or squared without leaving the type."""
-    return 0.9 * math.log(float(jnp.finfo(eta.dtype).max))
-
-
 def _within(eta: Array) -> Array:
-    return jnp.clip(eta, -_limit(eta), _limit(eta))
+    return jnp.clip(eta, -cap(eta.dtype), cap(eta.dtype))
 
 
 def _root(variance: Array) -> Array:
@@ -188,16 +181,18 @@ def _log_sigmoid_normal(m: Array, sd: Array) -> Array:
     r"""Log E[sigmoid(e)] for e ~ N(m, sd²), so that the values at m and -m sum to one.
 
     A narrow belief is averaged at Gauss-Hermite nodes. For a wide one the sigmoid looks like a step between nodes;
-    there the average is taken the other way round, $E_u[\Phi((m - u)/sd)]$ with u logistic, by the trapezium rule
-    (error below
-    1e-6).
+    there the average is taken the other way round, $E_u[\Phi((m - u)/sd)]$ with u logistic, by the trapezium rule.
+    Far in the tail neither sees the part that counts; since $\sigma(e) = e^e\sigma(-e)$, the mean is reflected there:
+    $E(m) = e^{m + sd^2/2} E(-m - sd^2)$. The error is below 1e-6.
     """
+    v = sd * sd
+    far = (sd > WIDE) & (m < -0.5 * v)
+    m, shift = jnp.where(far, -m - v, m), jnp.where(far, m + 0.5 * v, 0.0)
     nodes, weights = normal_rule(NODES)
     at = m[:, None] + sd[:, None] * jnp.asarray(nodes, m.dtype)[None, :]
     narrow = logsumexp(log_sigmoid(at) + jnp.log(jnp.asarray(weights, m.dtype))[None, :], axis=1)
-    u = jnp.arange(-20.0, 21.0, dtype=m.dtype)
+    u = jnp.arange(-40.0, 41.0, dtype=m.dtype)
     density = log_sigmoid(u) + log_sigmoid(-u)
-    wide_enough = (sd > 1.5) & (jnp.abs(m) < sd * sd)
-    ratio = (m[:, None] - u[None, :]) / jnp.where(wide_enough, sd, 1.0)[:, None]
+    ratio = (m[:, None] - u[None, :]) / jnp.where(sd > WIDE, sd, 1.0)[:, None]
     wide = logsumexp(log_ndtr(ratio) + (density - logsumexp(density))[None, :], axis=1)
-    return jnp.where(wide_enough, wide, narrow)
+    return shift + jnp.where(sd > WIDE, wide, narrow)

@@ -15,11 +15,12 @@ from filtax import checks
 from filtax.distributions import Normal
 from filtax.linalg import cholesky, matmul, solve_lower
 from filtax.models.model import Whitened
+from filtax.module import Module
 
 __all__ = ["GaussianLikelihood", "gaussian", "resolve"]
 
 
-class GaussianLikelihood(eqx.Module):
+class GaussianLikelihood(Module):
     """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x.
 
     >>> gaussian(4.0).whiten(jnp.zeros(1), None, jnp.ones(1), None).residual.tolist()
@@ -29,7 +30,7 @@ class GaussianLikelihood(eqx.Module):
     noise: Any
     function: Callable | None = eqx.field(static=True, default=None)
 
-    def _noise(self, x: Array, eta: Array) -> Array:
+    def _noise(self, x: Array | None, eta: Array) -> Array:
         R = jnp.asarray(self.function(x) if self.function is not None else self.noise).astype(eta.dtype)
         if R.ndim and R.shape[0] not in (1, eta.size):
             raise ValueError(
@@ -38,7 +39,7 @@ class GaussianLikelihood(eqx.Module):
             )
         return R if R.ndim == 2 and R.shape[0] == eta.size else jnp.broadcast_to(R.reshape(-1), eta.shape)
 
-    def covariance(self, x: Array, eta: Array) -> Float[Array, "O O"]:
+    def covariance(self, x: Array | None, eta: Array) -> Float[Array, "O O"]:
         """The noise covariance R at x."""
         R = self._noise(x, eta)
         return R if R.ndim == 2 else jnp.diag(R)
@@ -51,7 +52,7 @@ class GaussianLikelihood(eqx.Module):
         """Every finite number."""
         return jnp.isfinite(y)
 
-    def whiten(self, eta: Array, x: Array, y: Array, mask: Array | None) -> Whitened:
+    def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """B = R^{-1/2}; rows and columns of missing outputs leave R before the root is taken."""
         R = self._noise(x, eta)
         gap = y - eta if mask is None else jnp.where(mask, y - eta, 0.0)
@@ -64,7 +65,7 @@ class GaussianLikelihood(eqx.Module):
         B = solve_lower(L, eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
         return Whitened(B, matmul(B, gap[:, None])[:, 0])
 
-    def predictive(self, eta: Array, spread: Array, x: Array, scalar: bool) -> Normal:
+    def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Normal:
         """N(eta, spread + R)."""
         return Normal(eta, spread + self.covariance(x, eta), scalar)
 

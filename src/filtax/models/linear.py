@@ -6,7 +6,6 @@ Thesis: eq:recursive-linreg, prop:kf-equations (errata E2, E3).
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -14,11 +13,12 @@ from filtax.layout import Layout
 from filtax.linalg import matmul
 from filtax.models.gaussian import resolve
 from filtax.models.model import Linearised, Model
+from filtax.module import Module
 
 __all__ = ["Linear", "linear"]
 
 
-class Linear(eqx.Module):
+class Linear(Module):
     """eta = H theta, where x is H itself, (O, D), or the features (M,) of an M x O parameter matrix.
 
     >>> Linear().linearise(jnp.arange(6.0), jnp.array([1.0, 0.0, 0.0]), None).eta.tolist()

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.layout import Layout
+from filtax.module import Module
 
 __all__ = ["Direct", "Likelihood", "Linearised", "Model", "Predictor", "Whitened"]
 
 
-class Linearised(eqx.Module):
+class Linearised(Module):
     """Natural parameter and Jacobian at a point; `scalar` when h returns a number without an axis.
 
     >>> Linearised(jnp.zeros(1), jnp.ones((1, 3)), scalar=True).jacobian.shape
@@ -31,7 +32,7 @@ class Linearised(eqx.Module):
     scalar: bool = eqx.field(static=True, default=False)
 
 
-class Whitened(eqx.Module):
+class Whitened(Module):
     """One datum in units of its own noise: r = B (J (theta - mean)) + e with e ~ N(0, I).
 
     `trust` is None for a plain likelihood; a robust one multiplies B and r by it and reports it.
@@ -52,7 +53,7 @@ class Predictor(Protocol):
         """Take note of how theta lies in a parameter pytree."""
         ...
 
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
         """Value and Jacobian at theta."""
         ...
 
@@ -68,11 +69,11 @@ class Likelihood(Protocol):
         """Which entries of y are possible at all."""
         ...
 
-    def whiten(self, eta: Array, x: Array, y: Array, mask: Bool[Array, " W"] | None) -> Whitened:
+    def whiten(self, eta: Array, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Whitened:
         """Whitener and residual of y at eta; masked entries carry nothing."""
         ...
 
-    def predictive(self, eta: Array, spread: Float[Array, "O O"], x: Array, scalar: bool) -> PyTree:
+    def predictive(self, eta: Array, spread: Float[Array, "O O"], x: Array | None, scalar: bool) -> PyTree:
         """Proper distribution of y when eta is N(eta, spread)."""
         ...
 
@@ -81,7 +82,7 @@ class Likelihood(Protocol):
         ...
 
 
-class Direct(eqx.Module):
+class Direct(Module):
     """eta = theta: y looks at the parameters themselves, and x is not used.
 
     >>> Direct().linearise(jnp.array([0.5]), None, None).eta.tolist()
@@ -97,7 +98,7 @@ class Direct(eqx.Module):
         return Linearised(theta, jnp.eye(theta.size, dtype=theta.dtype), scalar=theta.size == 1)
 
 
-class Model(eqx.Module):
+class Model(Module):
     """A predictor and a likelihood: everything the framework asks of (M.1).
 
     >>> import filtax as fx
@@ -112,10 +113,10 @@ class Model(eqx.Module):
         """Return the model for parameters that lie as `layout` says."""
         return Model(self.predictor.bind(layout), self.likelihood)
 
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree = None) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree = None) -> Linearised:
         """Natural parameter (O,) and Jacobian (O, D) at theta."""
         return self.predictor.linearise(theta, x, aux)
 
-    def outputs(self, theta: Array, x: Array) -> int:
+    def outputs(self, theta: Array, x: Array | None) -> int:
         """How many natural parameters the model has for this x, known from shapes alone."""
         return eqx.filter_eval_shape(self.linearise, theta, x).eta.size

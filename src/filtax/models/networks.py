@@ -20,13 +20,15 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, PyTree
 
+from filtax.module import Module
+
 __all__ = ["Network", "lenet5", "mlp"]
 
 _FRAME = 32  # the side of the images that LeNet-5 was made for
 _KERNEL = 5
 
 
-class Network(eqx.Module):
+class Network(Module):
     """A feed-forward network: convolutions with pooling if `filters` is given, then dense layers.
 
     Every field is static and compared by value, so two networks built alike are equal, and a method that holds

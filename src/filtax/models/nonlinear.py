@@ -15,11 +15,12 @@ from jaxtyping import Array, Float, PyTree
 from filtax.layout import Layout
 from filtax.models.gaussian import resolve
 from filtax.models.model import Linearised, Model
+from filtax.module import Module
 
 __all__ = ["Function", "nonlinear"]
 
 
-class Function(eqx.Module):
+class Function(Module):
     """eta = h(params, x); params is theta itself, or the pytree it was flattened from.
 
     >>> Function(lambda theta, x: theta[0] * x).linearise(jnp.array([2.0]), jnp.asarray(3.0), None).jacobian.tolist()

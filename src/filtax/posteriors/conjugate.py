@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Model
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.module import Module
 from filtax.protocols import Update
 
 __all__ = ["Conjugate", "conjugate_to"]
@@ -19,7 +20,7 @@ __all__ = ["Conjugate", "conjugate_to"]
 FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
 
 
-class Conjugate(eqx.Module):
+class Conjugate(Module):
     """Count: each datum adds itself to the belief.
 
     >>> Conjugate(Beta).start(jnp.array([0.5]), jnp.array([0.05]), drifts=False).ones.round(3).item()
@@ -43,7 +44,7 @@ class Conjugate(eqx.Module):
         """Initial belief with the given means and variances."""
         return self.family.start(mean, cov if cov.ndim < 2 else jnp.diag(cov))
 
-    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> PyTree:
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of the next outcome."""
         return belief.forecast(belief.mean.size == 1)
 
@@ -51,7 +52,7 @@ class Conjugate(eqx.Module):
         self,
         belief: PyTree,
         model: Model,
-        x: Array,
+        x: Array | None,
         y: Array,
         mask: Bool[Array, " O"] | None,
         aux: PyTree,

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax.beliefs import Covariance, Precision, SquareRoot
-from filtax.linalg import matmul
+from filtax.linalg import matmul, trace
 from filtax.models import Linearised, Model
+from filtax.module import Module
 from filtax.protocols import Update
 
 __all__ = ["FORMS", "Extended", "absorb", "gaussian_belief"]
@@ -22,7 +23,7 @@ FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision}
 LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
 
 
-class Extended(eqx.Module):
+class Extended(Module):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
     `form` is "root", "covariance" or "precision"; "auto" takes the square root, except for more than 32 drifting
@@ -52,7 +53,7 @@ class Extended(eqx.Module):
         """Initial belief in the chosen form."""
         return gaussian_belief(self.form, mean, cov, drifts)
 
-    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> PyTree:
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
         at = model.linearise(belief.mean, x, aux)
         return _predictive(belief, model, x, at, plugin)
@@ -61,7 +62,7 @@ class Extended(eqx.Module):
         self,
         belief: PyTree,
         model: Model,
-        x: Array,
+        x: Array | None,
         y: Array,
         mask: Bool[Array, " W"] | None,
         aux: PyTree,
@@ -92,7 +93,7 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: boo
 def absorb(
     belief: PyTree,
     model: Model,
-    x: Array,
+    x: Array | None,
     y: Array,
     mask: Bool[Array, " W"] | None,
     at: Linearised,
@@ -113,15 +114,14 @@ def absorb(
     sound = jnp.isfinite(log_evidence) & jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(r))
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
-        J = jnp.where(sound, J, 0.0)
     new, conditioned = belief.condition(J, B, r)
     ok = sound & conditioned
     score = jnp.where(ok, log_evidence, -jnp.inf)
     trust = jnp.ones_like(log_evidence) if seen.trust is None else seen.trust
-    strain = jnp.trace(matmul(matmul(B, belief.spread(J)), B.T))
+    strain = trace(matmul(matmul(B, belief.spread(J)), B.T))
     return Update(new, forecast, score, score, trust, strain, ok)
 
 
-def _predictive(belief: PyTree, model: Model, x: Array, at: Linearised, plugin: bool) -> PyTree:
+def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:
     spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.spread(at.jacobian)
     return model.likelihood.predictive(at.eta, spread, x, at.scalar)

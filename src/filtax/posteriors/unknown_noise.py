@@ -15,13 +15,14 @@ from filtax import checks
 from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
 from filtax.models import Linearised, Model
+from filtax.module import Module
 from filtax.posteriors.extended import FORMS, absorb, gaussian_belief
 from filtax.protocols import Update
 
 __all__ = ["UnknownNoise"]
 
 
-class UnknownNoise(eqx.Module):
+class UnknownNoise(Module):
     """Learn theta and the noise variance; the prior of the variance is inverse-gamma with `shape` and `rate`.
 
     >>> UnknownNoise(shape=2.0, rate=1.0).start(jnp.zeros(1), jnp.ones(1), drifts=False).noise.item()
@@ -48,7 +49,7 @@ class UnknownNoise(eqx.Module):
         shape, rate = (jnp.asarray(value, mean.dtype) for value in (self.shape, self.rate))
         return NormalInverseGamma(unit, shape, rate)
 
-    def forecast(self, belief: PyTree, model: Model, x: Array, aux: PyTree, plugin: bool = False) -> StudentT:
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> StudentT:
         """Student-t predictive, parameters and variance averaged out; with `plugin`, the parameters at their mean."""
         at = model.linearise(belief.mean, x, aux)
         return _predictive(belief, model, x, at, plugin)
@@ -57,7 +58,7 @@ class UnknownNoise(eqx.Module):
         self,
         belief: PyTree,
         model: Model,
-        x: Array,
+        x: Array | None,
         y: Array,
         mask: Bool[Array, " W"] | None,
         aux: PyTree,
@@ -68,7 +69,7 @@ class UnknownNoise(eqx.Module):
         return absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False))
 
 
-def _predictive(belief: PyTree, model: Model, x: Array, at: Linearised, plugin: bool) -> StudentT:
+def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> StudentT:
     scale = model.likelihood.covariance(x, at.eta)
     if not plugin:
         scale = scale + belief.spread(at.jacobian)

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-import equinox as eqx
 from jaxtyping import Array, PyTree
 
+from filtax.module import Module
 from filtax.protocols import Proposed, each
 
 __all__ = ["Continue"]
 
 
-class Continue(eqx.Module):
+class Continue(Module):
     """Apply one drift to each hypothesis.
 
     >>> from filtax.priors import static

@@ -6,16 +6,16 @@ shrinkage as shrink^dt.
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
+from filtax.module import Module
 
 __all__ = ["AdditiveInflation", "ShrinkPerturb", "Static", "additive_inflation", "shrink_perturb", "static"]
 
 
-class Static(eqx.Module):
+class Static(Module):
     """The parameters do not move.
 
     >>> Static().name
@@ -32,7 +32,7 @@ class Static(eqx.Module):
         return belief
 
 
-class AdditiveInflation(eqx.Module):
+class AdditiveInflation(Module):
     """A random walk: each parameter gains variance q a tick.
 
     >>> additive_inflation(0.1).q
@@ -51,7 +51,7 @@ class AdditiveInflation(eqx.Module):
         return belief.add(q if dt is None else q * dt)
 
 
-class ShrinkPerturb(eqx.Module):
+class ShrinkPerturb(Module):
     """Shrink the parameters towards zero, then perturb them.
 
     >>> shrink_perturb(0.99, 0.01).shrink

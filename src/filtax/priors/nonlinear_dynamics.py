@@ -12,12 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
+from filtax.module import Module
 from filtax.priors.linear_dynamics import noise_root
 
 __all__ = ["NonlinearDynamics", "nonlinear_dynamics"]
 
 
-class NonlinearDynamics(eqx.Module):
+class NonlinearDynamics(Module):
     """f and a square root of Q.
 
     >>> nonlinear_dynamics(jnp.sin, Q=0.04).name

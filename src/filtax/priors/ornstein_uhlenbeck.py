@@ -8,16 +8,16 @@ converges to the initial belief, and steps compose: $g_a \circ g_b
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
+from filtax.module import Module
 
 __all__ = ["OrnsteinUhlenbeck", "ornstein_uhlenbeck"]
 
 
-class OrnsteinUhlenbeck(eqx.Module):
+class OrnsteinUhlenbeck(Module):
     """Relax towards the initial belief at a rate.
 
     >>> ornstein_uhlenbeck(0.99).rate

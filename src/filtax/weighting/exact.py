@@ -3,15 +3,16 @@
 Thesis: eq:bone-extra-iii, eq:weighting-marginal-posterior (errata E10).
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
+from filtax.module import Module
+
 __all__ = ["Exact"]
 
 
-class Exact(eqx.Module):
+class Exact(Module):
     """Bayes' rule over hypotheses, nothing dropped.
 
     >>> jnp.exp(Exact()(jnp.log(jnp.array([1.0, 3.0])))).round(2).tolist()
