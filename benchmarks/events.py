@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.events_peers import filterpy, floor, numpy_kalman, numpy_regression, river
 from benchmarks.harness import Bar, Result, Row, progress
 from benchmarks.tracking import problem
 
@@ -39,9 +40,8 @@ def record(
     middle = np.median(times, axis=1) / per
     best, worst = float(middle.min()), float(middle.max())
     result.rows.append(Row(group, name, role, form, dtype, float(np.median(middle)), best, worst, "us"))
-    result.notes.append(
-        f"{name}: p50 {1e6 * np.median(times) / per:.1f}, p99 {1e6 * np.quantile(times, 0.99) / per:.1f} us"
-    )
+    tail = f"p50 {1e6 * np.median(times) / per:.1f}, p99 {1e6 * np.quantile(times, 0.99) / per:.1f} us"
+    result.notes.append(f"{group}: {name}: {tail}")
 
 
 def tracker(setting):
@@ -76,46 +76,7 @@ def fast(method, state, xs, ys):
     return lambda i: np.asarray(compiled.step(xs[i % len(xs)], ys[i % len(ys)]).mean)
 
 
-def numpy_kalman(setting, ys):
-    F, Q, H, R, m0, P0 = setting
-    held = [m0, P0]
-
-    def event(i):
-        m, P = F @ held[0], F @ held[1] @ F.T + Q
-        U = H @ P
-        K = np.linalg.solve(U @ H.T + R, U).T
-        held[0], held[1] = m + K @ (ys[i % len(ys)] - H @ m), P - K @ U
-        return held[0]
-
-    return event
-
-
-def filterpy(package, setting, ys):
-    kf = package.KalmanFilter(dim_x=4, dim_z=2)
-    kf.F, kf.Q, kf.H, kf.R, kf.x, kf.P = (a.astype(np.float64) for a in setting)
-
-    def event(i):
-        kf.predict()
-        kf.update(ys[i % len(ys)])
-        return kf.x
-
-    return event
-
-
-def floor(setting, ys):
-    """The least that JAX asks for any event: one jitted call on one array, read back."""
-    import jax
-
-    held, bump = [jax.numpy.zeros(2)], jax.jit(lambda x, y: x + y)
-
-    def event(i):
-        held[0] = bump(held[0], ys[i % len(ys)])
-        return np.asarray(held[0])
-
-    return event
-
-
-def regression(result: Result, events: int, rounds: int) -> None:
+def regression(result: Result, process: str, events: int, rounds: int) -> None:
     """Predict and learn, ten features, beside river and a rank-one update by hand."""
     import jax.numpy as jnp
 
@@ -127,8 +88,8 @@ def regression(result: Result, events: int, rounds: int) -> None:
     method = fx.method("LG(form=covariance)+C-Static", model=fx.models.linear(noise=0.25))
     state = method.init(mean=jnp.zeros(10), cov=1.0)
     found = {
-        "filtax.step": ("ours", "covariance", "float32", contract(method, state, xs, ys)),
-        "filtax.compile": ("ours", "covariance", "float32", fast(method, state, xs, ys)),
+        f"filtax.step, {process}": ("ours", "covariance", "float32", contract(method, state, xs, ys)),
+        f"filtax.compile, {process}": ("ours", "covariance", "float32", fast(method, state, xs, ys)),
         "numpy by hand": ("bound", "covariance", "float32", numpy_regression(xs, ys)),
     }
     if (package := result.peer("river.linear_model")) is not None:
@@ -138,36 +99,8 @@ def regression(result: Result, events: int, rounds: int) -> None:
         record(result, REGRESSION, name, role, form, dtype, times[name])
 
 
-def numpy_regression(xs, ys):
-    held = [np.zeros(10, np.float32), np.eye(10, dtype=np.float32)]
-
-    def event(i):
-        m, P = held
-        x, y = xs[i % 512], ys[i % 512]
-        forecast, u = x @ m, P @ x
-        gain = u / (x @ u + 0.25)
-        held[0], held[1] = m + gain * (y - forecast), P - np.outer(gain, u)
-        return forecast
-
-    return event
-
-
-def river(package, xs, ys):
-    model = package.BayesianLinearRegression()
-    rows, targets = [dict(enumerate(map(float, x))) for x in xs], [float(y) for y in ys]
-
-    def event(i):
-        forecast = model.predict_one(rows[i % 512])
-        model.learn_one(rows[i % 512], targets[i % 512])
-        return forecast
-
-    return event
-
-
 def chunks(result: Result, setting, ys, process: str, rounds: int) -> None:
     """512 events through `scan`, numpy in and out."""
-    import filtax as fx  # noqa: F401  (fails here, before the clock starts)
-
     kf, state, H = tracker(setting)
     held, X = [state], np.broadcast_to(H, (512, 2, 4)).copy()
 
@@ -181,20 +114,14 @@ def chunks(result: Result, setting, ys, process: str, rounds: int) -> None:
     result.bars.append(Bar(f"chunks of 512, {process}, us per event", 1e6 * result.rows[-1].seconds, limit))
 
 
-def run(process: str, quick: bool) -> Result:
-    result = Result()
-    events, rounds = (50, 5) if quick else (2000, 7)
-    setting, Y = problem(1, 512)
-    ys = Y[0]
-    chunks(result, setting, ys, process, rounds)
-    if process == "tuned":
-        return result
+def tracking(result: Result, setting, ys, process: str, events: int, rounds: int) -> None:
+    """The Kalman filter, one event after the other."""
     kf, state, H = tracker(setting)
     xs = [H] * 512
     found = {
-        "filtax.step": ("ours", "covariance", "float32", contract(kf, state, xs, ys)),
-        "filtax.compile": ("ours", "covariance", "float32", fast(kf, state, xs, ys)),
-        "one jitted addition": ("note", "-", "float32", floor(setting, ys)),
+        f"filtax.step, {process}": ("ours", "covariance", "float32", contract(kf, state, xs, ys)),
+        f"filtax.compile, {process}": ("ours", "covariance", "float32", fast(kf, state, xs, ys)),
+        "one jitted addition": ("note", "-", "float32", floor(ys)),
         "numpy by hand": ("bound", "covariance", "float32", numpy_kalman(setting, ys)),
     }
     if (package := result.peer("filterpy.kalman")) is not None:
@@ -202,7 +129,15 @@ def run(process: str, quick: bool) -> Result:
     times = latencies({k: v[-1] for k, v in found.items()}, events, rounds, "events:")
     for name, (role, form, dtype, _) in found.items():
         record(result, LOOP, name, role, form, dtype, times[name])
-    for name, limit in (("filtax.step", 45.0), ("filtax.compile", 16.0)):
+    for name, limit in ((f"filtax.step, {process}", 45.0), (f"filtax.compile, {process}", 16.0)):
         result.bars.append(Bar(f"{name}, KF(4,2), us per event", 1e6 * result.seconds(name, LOOP), limit))
-    regression(result, events, rounds)
+
+
+def run(process: str, quick: bool) -> Result:
+    result = Result()
+    events, rounds = (50, 5) if quick else (2000, 7)
+    setting, Y = problem(1, 512)
+    chunks(result, setting, Y[0], process, rounds)
+    tracking(result, setting, Y[0], process, events, rounds)
+    regression(result, process, events, rounds)
     return result

@@ -13,7 +13,8 @@ IMPORTS = {
     "nothing": "pass",
     "jax": "import jax",
     "jax, equinox": "import jax, equinox",
-    "filtax": "import filtax",
+    "filtax, the statement": "import filtax",
+    "jax, filtax in use": "import jax, filtax; filtax.method, filtax.models, filtax.priors",
 }
 FIRST = """
 import jax.numpy as jnp, numpy as np
@@ -59,8 +60,9 @@ def run(process: str, quick: bool) -> Result:
     for name in ("cold", "cached"):
         label = f"first KF result, {name} compilation cache"
         result.rows.append(Row("first result", label, "ours", "default", "float32", **spread(times[name]), unit="s"))
-    above = statistics.median(a - b for a, b in zip(times["filtax"], times["jax"], strict=True))
-    result.bars.append(Bar("import filtax above import jax, s", above, 0.25))
+    # The statement alone imports little: names are looked up when they are used. So the bar is on what a user pays.
+    above = statistics.median(a - b for a, b in zip(times["jax, filtax in use"], times["jax"], strict=True))
+    result.bars.append(Bar("filtax in use above import jax, s", above, 0.25))
     equinox = statistics.median(a - b for a, b in zip(times["jax, equinox"], times["jax"], strict=True))
     result.notes.append(f"equinox alone adds {equinox:.2f} s to jax")
     result.bars.append(Bar("first KF result with a warm compilation cache, s", statistics.median(times["cached"]), 1.3))

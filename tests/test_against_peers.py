@@ -60,10 +60,10 @@ def test_statsmodels_filters_the_same(system, form):
     """Means, covariances, forecasts and log likelihood of each step, with missing elements."""
     m0, P0, F, b, Q, H, R, y = system
     got = ours(*system, form)
-    peer = StatsmodelsFilter(O, D, design=np.moveaxis(H, 0, -1), obs_cov=R, transition=F, selection=np.eye(D))
-    peer.state_intercept, peer.state_cov = b[:, None], Q
-    peer.initialize_known(F @ m0 + b, F @ P0 @ F.T + Q)
+    peer = StatsmodelsFilter(O, D, obs_cov=R, transition=F, selection=np.eye(D), state_cov=Q)
     peer.bind(y.copy())
+    peer.design, peer.state_intercept = np.moveaxis(H, 0, -1), b[:, None]
+    peer.initialize_known(F @ m0 + b, F @ P0 @ F.T + Q)
     want = peer.filter()
     np.testing.assert_allclose(got.belief_mean, want.filtered_state.T, **TIGHT)
     np.testing.assert_allclose(got.belief_cov, np.moveaxis(want.filtered_state_cov, -1, 0), **TIGHT)
@@ -210,7 +210,7 @@ def test_scikit_learn_finds_the_mode_of_the_iterated_filter(family):
         likelihood, y = fx.models.poisson(), rng.poisson(np.exp(X @ theta)).astype(float)
         want = sklearn.linear_model.PoissonRegressor(alpha=0.5 / 30, solver="newton-cholesky", **strict).fit(X, y).coef_
         weight = np.exp(X @ want)
-    kf = fx.method("IEKF(iterations=30)+C-Static", model=fx.models.linear(likelihood=likelihood))
+    kf = fx.method("IEKF(iterations=12)+C-Static", model=fx.models.linear(likelihood=likelihood))
     state, _ = kf.step(kf.init(mean=jnp.zeros(D), cov=2.0), jnp.asarray(X), jnp.asarray(y))
     np.testing.assert_allclose(kf.belief(state).mean, want, rtol=1e-8)
     np.testing.assert_allclose(kf.belief(state).cov, np.linalg.inv(X.T * weight @ X + 0.5 * np.eye(D)), rtol=1e-8)

@@ -5,8 +5,6 @@ two means in posterior standard deviations. A square root is positive semidefini
 question is whether what is stored stays finite; the product re-formed in float32 may show an eigenvalue of -ε.
 """
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +14,7 @@ from oracles import batch_regression, exact_update
 import filtax as fx
 
 SEEDS = [1, 2, 3, 4]
-SHORT = 10_000
-LONG = 100_000
+SHORT, LONG = 10_000, 100_000
 
 
 def case(name: str, seed: int, T: int, dtype: str):
@@ -38,21 +35,22 @@ def case(name: str, seed: int, T: int, dtype: str):
     return X, y, float(np.asarray(noise, dtype)), prior
 
 
-def learn(name, seed, T, dtype, method="LG+C-Static"):
+def learn(name, seed, T, dtype):
     """Run one case; return the method, its last state, z, and the ratio of its variances to the true ones."""
     X, y, noise, prior = case(name, seed, T, dtype)
-    kf = fx.method(method, model=fx.models.linear(noise=noise))
-    state = kf.init(mean=jnp.zeros(X.shape[1], dtype), cov=prior)
-    state, infos = kf.scan(state, jnp.asarray(X), jnp.asarray(y), keep=("ok", "belief_var"))
+    D = X.shape[1]
+    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=noise))
+    state = kf.init(mean=jnp.zeros(D, dtype), cov=prior)
+    state, infos = kf.scan(state, jnp.asarray(X), jnp.asarray(y), keep=("ok", "belief_mean", "belief_var"))
+    mean, var = np.asarray(infos.belief_mean), np.asarray(infos.belief_var)
+    assert mean.dtype == var.dtype == dtype
     assert np.asarray(infos.ok).all()
-    assert np.isfinite(infos.belief_var).all()
-    assert (np.asarray(infos.belief_var) > 0).all()
-    belief = kf.belief(state)
-    assert belief.mean.dtype == belief.cov.dtype == dtype
-    want = batch_regression(X, y, np.zeros(X.shape[1]), prior * np.eye(X.shape[1]), noise)
-    sd = np.sqrt(np.diag(want.cov))
-    z = np.max(np.abs(np.asarray(belief.mean, "float64") - want.mean) / sd)
-    return kf, state, z, np.asarray(infos.belief_var[-1], "float64") / np.diag(want.cov)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(var).all()
+    assert (var > 0).all()
+    want = batch_regression(X, y, np.zeros(D), prior * np.eye(D), noise)
+    z = np.max(np.abs(mean[-1].astype("float64") - want.mean) / np.sqrt(np.diag(want.cov)))
+    return kf, state, z, var[-1].astype("float64") / np.diag(want.cov)
 
 
 BARS = [(name, "float32", seed) for name in "ABD" for seed in SEEDS]
@@ -77,40 +75,43 @@ def test_static_regression_stays_accurate_for_long(name, dtype, seed):
     check_bar(name, dtype, seed, LONG)
 
 
+def check_warned(seed, T):
+    kf, state, _, _ = learn("C", seed, T, "float32")
+    with pytest.warns(fx.ConditioningWarning, match="float64"):
+        belief = kf.belief(state)
+    assert np.isfinite(belief.root).all()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nearly_equal_features_in_float32_stay_finite_and_warn(seed):
     """5.1, C: no digits are promised, but the belief stays a belief, and says that it cannot be trusted."""
-    kf, state, _, _ = learn("C", seed, SHORT, "float32")
-    with pytest.warns(fx.ConditioningWarning):
-        kf.check(state)
+    check_warned(seed, SHORT)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nearly_equal_features_in_float32_stay_finite_for_long(seed):
-    kf, state, _, _ = learn("C", seed, LONG, "float32")
-    with pytest.warns(fx.ConditioningWarning):
-        kf.check(state)
+def test_nearly_equal_features_in_float32_stay_finite_and_warn_for_long(seed):
+    check_warned(seed, LONG)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("A", "float32"), ("A", "float64"), ("C", "float64")])
+@pytest.mark.parametrize(("name", "dtype"), [("A", "float32"), ("B", "float32"), ("A", "float64"), ("C", "float64")])
 def test_sound_beliefs_do_not_warn(name, dtype):
+    """Warnings are errors here."""
     kf, state, _, _ = learn(name, 1, 1000, dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kf.check(state)
+    assert np.isfinite(kf.belief(state).cov).all()
 
 
 ILL = [("float32", delta, 1e-3) for delta in (1e-3, 1e-4, 1e-5)]
 ILL += [("float64", delta, 1e-6) for delta in (1e-3, 1e-6, 1e-8, 1e-9, 1e-10)]
 
 
+@pytest.mark.parametrize("name", ["LG", "LG(form=root)"])
 @pytest.mark.parametrize(("dtype", "delta", "bar"), ILL)
-def test_ill_conditioned_update(dtype, delta, bar):
+def test_ill_conditioned_update(dtype, delta, bar, name):
     """5.2: H = [[1,1,1],[1,1,1+δ]], R = δ²I, P = I, against exact fractions of the same floats."""
     H = np.array([[1, 1, 1], [1, 1, 1 + delta]], dtype)
     R, y = np.asarray(delta**2 * np.eye(2), dtype), np.array([1, 2], dtype)
-    kf = fx.method("LG(form=root)+C-Static", model=fx.models.linear(noise=jnp.asarray(R)))
+    kf = fx.method(f"{name}+C-Static", model=fx.models.linear(noise=jnp.asarray(R)))
     state, info = kf.step(kf.init(mean=jnp.zeros(3, dtype), cov=1.0), jnp.asarray(H), jnp.asarray(y))
     want = exact_update(np.zeros(3), np.eye(3), H, R, y)
     root = np.asarray(kf.belief(state).root, "float64")
@@ -118,18 +119,36 @@ def test_ill_conditioned_update(dtype, delta, bar):
     assert np.linalg.norm(root @ root.T - want.cov) <= bar * np.linalg.norm(want.cov)
 
 
-@pytest.mark.parametrize("power", [-15, -8, 8, 15])
-def test_units_do_not_matter_in_float32(power):
-    """5.5: (y, H, R) → (cy, cH, c²R) with c = 10^power: squares of the data are near the ends of the exponent."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
-    beliefs = []
-    for c in (1.0, 10.0**power):
-        kf = fx.method("LG+C-ACI(q=0.01)", model=fx.models.linear(noise=float(np.float32(c) ** 2 * np.float32(0.1))))
-        state = kf.init(mean=jnp.zeros(3, "float32"), cov=1.0)
-        state, infos = kf.scan(state, jnp.asarray(c * X, "float32"), jnp.asarray(c * y, "float32"))
-        assert np.asarray(infos.ok).all()
-        beliefs.append(kf.belief(state))
-    one, other = beliefs
-    np.testing.assert_allclose(other.mean, one.mean, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(other.cov, one.cov, rtol=1e-5, atol=1e-6)
+NETWORK = [(1e-2, 1.0, 20_000, 0.05), (1e-4, 100.0, 5_000, 0.05), (1e-6, 100.0, 5_000, np.inf)]
+
+
+def flip(noise, prior, T, dtype, seed):
+    """5.3: a ReLU network of 61 parameters learns a curve whose sign flips half-way; no process noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(T, 1)).astype("float32")
+    sign = np.where(np.arange(T) < T // 2, 1.0, -1.0)
+    y = (sign * np.sin(3 * x[:, 0]) + np.sqrt(noise) * rng.normal(size=T)).astype("float32")
+    net = fx.models.mlp((1, 20, 1))
+    start = jax.tree.map(lambda leaf: leaf.astype(dtype), net.init(jax.random.key(seed), "float32"))
+    kf = fx.method("LG+C-Static", model=fx.models.nonlinear(net.apply, noise=noise))
+    state = kf.init(params=start, cov=prior)
+    state, infos = kf.scan(
+        state, jnp.asarray(x, dtype), jnp.asarray(y, dtype), keep=("mean", "var", "ok", "belief_var")
+    )
+    assert np.asarray(infos.ok).all()
+    assert np.isfinite(infos.belief_var).all()
+    assert (np.asarray(infos.belief_var) >= 0).all()
+    assert (np.asarray(infos.var) >= np.asarray(noise, dtype)).all()
+    error = np.asarray(infos.mean, "float64") - y
+    return np.mean(error**2), np.asarray(infos.belief_var[-1], "float64").sum()
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("noise", "prior", "T", "bar"), NETWORK)
+def test_network_in_float32_follows_float64(noise, prior, T, bar, seed):
+    """5.3: S ≥ R, no negative variance, squared error at most 1.5 times that of float64, tr P within 5 % where promised."""
+    want_error, want_trace = flip(noise, prior, T, "float64", seed)
+    error, trace = flip(noise, prior, T, "float32", seed)
+    assert error <= 1.5 * want_error
+    assert abs(trace / want_trace - 1) <= bar

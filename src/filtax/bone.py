@@ -92,7 +92,7 @@ class Bone(Module):
         Returns:
             The new state, and what the datum showed.
         """
-        x, y, mask, dt, changed = boundary.arrays(x, y, mask, dt, changed)
+        x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
         carry, info = _step(self, state, x, y, mask, dt, changed)
         return state.after(*carry), info
 
@@ -125,7 +125,7 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        X, Y, mask, dt, changed = boundary.arrays(X, Y, mask, dt, changed)
+        X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
@@ -144,7 +144,8 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
-        x, dt = boundary.arrays(x, dt)
+        x, dt = boundary.arrays(x=x, dt=dt)
+        boundary.check_extras(None, dt, None, rank=0)
         return _predict(self, state, x, dt, plugin=plugin)
 
     def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:
@@ -158,8 +159,8 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
-        X_future, dt = boundary.arrays(X_future, dt)
-        boundary.check_rows((), X_future, X_future, None, dt, None)
+        X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
+        boundary.check_ahead(X_future, dt)
         return _forecast(self, state, X_future, dt)
 
     def belief(self, state: State) -> PyTree:
@@ -194,11 +195,18 @@ def _scan(
 ) -> tuple[tuple, Info]:
     method = conform(method, state)
 
-    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
-        carry, info = advance(method, state, carry, *row, complete=complete)
-        return carry, Info(**{name: _kept(name, carry[0], info) for name in keep})
+    # With one slot its axis stays outside of the loop: XLA then updates a large belief in place.
+    slots = state.bank.log_weight.size
+    narrow = lambda bank: jax.tree.map(lambda leaf: leaf[0], bank) if slots == 1 else bank  # noqa: E731
+    widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
 
-    return jax.lax.scan(body, _carry(state), (X, Y, mask, dt, changed))
+    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
+        (bank, *rest), info = advance(method, state, (widen(carry[0]), *carry[1:]), *row, complete=complete)
+        return (narrow(bank), *rest), Info(**{name: _kept(name, bank, info) for name in keep})
+
+    bank, *rest = _carry(state)
+    (bank, *rest), infos = jax.lax.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
+    return (widen(bank), *rest), infos
 
 
 @partial(jax.jit, static_argnames=("plugin",))

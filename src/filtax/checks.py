@@ -29,7 +29,19 @@ def concrete(value: Any) -> np.ndarray | None:
     >>> concrete([1, 2]).tolist()
     [1.0, 2.0]
     """
-    return np.asarray(value, "float64") if is_concrete(value) else None
+    if not is_concrete(value):
+        return None
+    numbers = np.asarray(value)
+    if numbers.dtype.kind in "OSUMmc":  # numpy would read a text as a number, and drop an imaginary part
+        raise TypeError(f"{numbers.dtype} holds no real numbers")
+    return numbers.astype("float64")
+
+
+def _numbers(call: str, value: Any) -> np.ndarray | None:
+    try:
+        return concrete(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{call} must be a number or an array of numbers, got {value!r:.80}.") from None
 
 
 def finite(call: str, value: Any) -> None:
@@ -37,7 +49,7 @@ def finite(call: str, value: Any) -> None:
 
     >>> finite("f(mean=...)", [1.0, 2.0])
     """
-    numbers = concrete(value)
+    numbers = _numbers(call, value)
     if numbers is not None and not np.all(np.isfinite(numbers)):
         raise ValueError(f"{call} must be finite, got {_show(numbers)}.")
 
@@ -47,7 +59,7 @@ def positive(call: str, value: Any, *, zero: bool = False, hint: str = "") -> No
 
     >>> positive("f(q=...)", 0.0, zero=True)
     """
-    numbers = concrete(value)
+    numbers = _numbers(call, value)
     if numbers is None:
         return
     if not (np.all(np.isfinite(numbers)) and np.all(numbers >= 0.0) and (zero or np.all(numbers > 0.0))):
@@ -60,7 +72,7 @@ def share(call: str, value: Any, *, hint: str = "") -> None:
 
     >>> share("f(hazard=...)", 0.01)
     """
-    numbers = concrete(value)
+    numbers = _numbers(call, value)
     if numbers is not None and not (np.all(numbers >= 0.0) and np.all(numbers <= 1.0)):
         raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
 
@@ -70,23 +82,27 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
 
     >>> covariance_like("f(cov=...)", [[2.0, 0.0], [0.0, 1.0]], singular=False)
     """
+    numbers = _numbers(call, value)
     shape = np.shape(value)
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(f"{call} must be a variance, a vector of variances or a square matrix, got shape {shape}.")
     if len(shape) < 2:
         return positive(call, value, zero=singular, hint=hint)
-    numbers = concrete(value)
     if numbers is None or numbers.size == 0:
         return None
     finite(call, numbers)
-    size = np.abs(numbers).max()
-    if not np.allclose(numbers, numbers.T, rtol=0.0, atol=1e-5 * size):
+    unit = np.sqrt(np.abs(np.diag(numbers)))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    scaled = numbers / unit[:, None] / unit  # what is tiny in one unit may be large in another
+    if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-5 * np.abs(scaled).max()):
         raise ValueError(f"{call} must be symmetric; entries differ by up to {np.abs(numbers - numbers.T).max():.3g}.")
-    lowest = np.linalg.eigvalsh(0.5 * (numbers + numbers.T))[0]
-    slack = len(numbers) * np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps * size
+    lowest = np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]
+    slack = len(numbers) * np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps
     if lowest < -slack or (not singular and lowest <= slack):
         wanted = "positive semidefinite" if singular else "positive definite"
-        raise ValueError(f"{call} must be {wanted}; its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}")
+        raise ValueError(
+            f"{call} must be {wanted}; in units of its variances its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}"
+        )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

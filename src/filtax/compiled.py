@@ -70,6 +70,8 @@ class Compiled:
         x, y = (None if part is None else np.asarray(part) for part in (x, y))
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
         self._row = np.zeros(self._x_size + y.size + 2, state.initial.mean.dtype)
+        self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
+        self._y_part = self._row[self._x_size : -2].reshape(y.shape)
         leaves, self._structure = jax.tree.flatten((state.bank, state.strain))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
@@ -95,9 +97,9 @@ class Compiled:
             The fields of `Info`, as numpy.
         """
         row = self._row
-        if self._x_size:
-            row[: self._x_size] = x if np.ndim(x) == 1 else np.ravel(x)
-        row[self._x_size : -2] = y
+        if self._x_part is not None:
+            _fill(self._x_part, x, "x")
+        _fill(self._y_part, y, "y")
         row[-2], row[-1] = divmod(self._t, SPLIT)
         self._packed = self._kernel(self._packed, row)
         values = np.asarray(self._packed)  # waits, so the row may be written again
@@ -144,6 +146,19 @@ class Compiled:
         return {**shapes, "runlength": (2,), "ok": (1,)}
 
 
+def _fill(part: np.ndarray, given: Any, name: str) -> None:
+    """Write into a part of the row. Other shapes are refused here: numpy would spread a number over all outputs."""
+    if type(given) is not np.ndarray:
+        given = np.asarray(given)
+    if given.shape != part.shape:
+        if given.size != 1 or part.size != 1:
+            raise ValueError(
+                f"step: {name} has shape {given.shape} but was compiled for {part.shape}; give that shape."
+            )
+        given = given.reshape(part.shape)
+    part[...] = given
+
+
 def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled:
     """Prepare a method for events that come one at a time.
 
@@ -170,5 +185,5 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
         raise ValueError(f"compile(method=...) must come from filtax.method, got {type(method).__name__}.")
     if x is None and not isinstance(method.model.predictor, Direct):
         x = np.zeros(state.initial.mean.size)
-    x, y = boundary.arrays(x, y)
+    x, y = boundary.arrays(x=x, y=y)
     return Compiled(method, state, x, y)

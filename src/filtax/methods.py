@@ -109,6 +109,8 @@ def _build(role: str, known: dict[str, Callable[..., Any]], name: str, settings:
         if not equals or key not in wanted:
             hint = checks.nearest(key, wanted) if wanted else "It has none."
             raise ValueError(f"method: {name}({setting}) is not a setting of {name}. {hint}")
+        if key in given:
+            raise ValueError(f"method: {name} is given {key} twice; leave one of them out.")
         given[key] = _number(value)
     missing = [
         key for key, parameter in wanted.items() if parameter.default is inspect.Parameter.empty and key not in given

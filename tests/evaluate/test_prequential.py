@@ -154,7 +154,7 @@ def ran(kind, delay):
     return prequential(method, state, x, y, delay=delay, period=5, chunk=20)
 
 
-@pytest.mark.parametrize(("kind", "delay"), [*((kind, 2) for kind in KINDS), ("student", 0), ("counts", 0)])
+@pytest.mark.parametrize(("kind", "delay"), [*((kind, 2) for kind in KINDS), ("student", 0)])
 def test_every_kind_of_forecast_is_scored_by_its_own_distribution(kind, delay):
     """Mean, log density and interval are those of `predict` on a state that was rolled by hand."""
     method, state, x, y = started(kind)
@@ -186,10 +186,20 @@ def test_the_usual_columns_and_lines(kind):
     lines, columns = ["last-class", "majority-class"], ["accuracy", "brier", "log_score"]
     if kind not in ("yes-no", "classes"):
         lines = ["last-value", "seasonal-naive(5)", "naive-plus-change(5)", "running-mean"]
-        columns = ["rmse", "mae", "log_score", "crps", "coverage(0.9)"]
+        columns = ["rmse", "mae", "log_score", *(["crps"] if kind in ("student", "outputs") else []), "coverage(0.9)"]
     assert list(report.runs)[1:] == lines
     assert all(list(line) == columns for line in report.table().values())
     assert all(np.isfinite(value) for line in report.table().values() for value in line.values())
+
+
+def test_counts_have_a_ranked_score_on_request():
+    method, state, x, y = started("without-x")
+    report = prequential(method, state, x, y, metrics=("crps",), chunk=20)
+    counts = np.arange(200)
+    for t in (0, 3, T - 1):
+        law = method.predict(method.scan(state, None, y[:t])[0] if t else state, None)
+        F = np.asarray(law.cdf(jnp.asarray(counts, float)))
+        np.testing.assert_allclose(report.losses["crps"][t], np.sum((F - (counts >= y[t])) ** 2), rtol=1e-4)
 
 
 def test_a_gaussian_may_go_either_way():

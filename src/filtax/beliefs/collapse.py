@@ -1,5 +1,7 @@
 """One belief from several: the mixture's mean and covariance."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
@@ -45,8 +47,7 @@ class Collapsed(Module):
             chosen = jax.random.categorical(of_part, self.log_weight)
             return jax.tree.map(lambda leaf: leaf[chosen], self.parts).sample(of_value)
 
-        count = int(jnp.prod(jnp.asarray(shape))) if shape else 1
-        drawn = jax.vmap(draw)(jax.random.split(key, count))
+        drawn = jax.vmap(draw)(jax.random.split(key, math.prod(shape)))
         return drawn.reshape(*shape, -1) if shape else drawn[0]
 
     def _each(self, name: str) -> Array:

@@ -40,12 +40,12 @@ class NormalInverseGamma(Module):
     @property
     def cov(self) -> Float[Array, "D D"]:
         """Covariance of the parameters with the noise variance averaged out."""
-        return self.noise * self.unit.cov
+        return _in_units(self.unit.cov, self.noise)
 
     @property
     def var(self) -> Float[Array, " D"]:
         """Variances of the parameters with the noise variance averaged out."""
-        return self.noise * self.unit.var
+        return _in_units(self.unit.var, self.noise)
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J P Jᵀ, in units of the noise variance."""
@@ -84,3 +84,8 @@ class NormalInverseGamma(Module):
         gamma = jax.random.gamma(of_variance, self.shape, shape, self.mean.dtype)
         mean = self.mean.reshape((1,) * len(shape) + (-1,))
         return mean + jnp.sqrt(self.rate / gamma)[..., None] * (self.unit.sample(of_unit, shape) - mean)
+
+
+def _in_units(values: Array, noise: Array) -> Array:
+    """Values times the noise variance; what is zero stays so under a variance that has no finite mean."""
+    return jnp.where(values == 0.0, 0.0, noise * values)

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from filtax.linalg import matmul, solve_lower, solve_upper, triangular_root
+from filtax import checks
+from filtax.linalg import matmul, psd_root, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of"]
@@ -32,6 +33,8 @@ class SquareRoot(Module):
     @classmethod
     def start(cls, mean: Array, cov: Array) -> "SquareRoot":
         """Build from a mean and a covariance given as variances (D,) or in full (D, D)."""
+        if cov.ndim == 2 and not checks.is_concrete(cov):  # an eigenvector has no gradient where two values meet
+            return cls(mean, psd_root(cov))
         return cls(mean, root_of(cov))
 
     @property
@@ -58,7 +61,7 @@ class SquareRoot(Module):
         $\mu' = \mu + \Sigma^{1/2} V L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
         V = matmul(B, matmul(J, self.root)).T  # in this order the large product is the one that `spread` makes too
-        sound = jnp.all(jnp.isfinite(V))
+        sound = jnp.isfinite(4.0 * jnp.sum(V * V))  # so is then every number of the reduction
         V = jnp.where(sound, V, 0.0)
         RV = matmul(self.root, V)
         L, root = _reduce(self.root, V) if self.mean.size <= FULL else _downdate(self.root, V, RV)

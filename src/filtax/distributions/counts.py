@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
-from filtax.distributions.shape import central, outward, whole_quantile
+from filtax.distributions.shape import central, diagonal, outward, whole_quantile
 from filtax.distributions.special import cap, exceeds
 from filtax.module import Module
 
@@ -45,7 +45,7 @@ class Poisson(Module):
     @property
     def cov(self) -> Array:
         """Covariance, (O, O): outputs are forecast one by one, so it is diagonal."""
-        return self.var if self.scalar else _diagonal(self.var)
+        return self.var if self.scalar else diagonal(self.var)
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each count is at most y."""
@@ -99,7 +99,7 @@ class NegativeBinomial(Module):
     @property
     def cov(self) -> Array:
         """Covariance, diagonal."""
-        return self.var if self.scalar else _diagonal(self.var)
+        return self.var if self.scalar else diagonal(self.var)
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each count is at most y."""
@@ -141,7 +141,3 @@ def _draw(key: Array, rate: Array) -> Array:
     most = 1e9
     drawn = jax.random.poisson(key, jnp.minimum(rate, most)).astype(rate.dtype)
     return jnp.where(rate < most, drawn, jnp.round(rate))
-
-
-def _diagonal(values: Array) -> Array:
-    return values[..., :, None] * jnp.eye(values.shape[-1], dtype=values.dtype)

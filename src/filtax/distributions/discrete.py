@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax.distributions.shape import central, outward
+from filtax.distributions.shape import central, diagonal, outward
 from filtax.module import Module
 
 __all__ = ["Bernoulli", "Categorical"]
@@ -37,7 +37,7 @@ class Bernoulli(Module):
     @property
     def cov(self) -> Array:
         """Covariance, (O, O): outputs are forecast one by one, so it is diagonal."""
-        return self.var if self.scalar else _diagonal(self.var)
+        return self.var if self.scalar else diagonal(self.var)
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each output: its ends are 0 or 1."""
@@ -86,7 +86,7 @@ class Categorical(Module):
     @property
     def cov(self) -> Array:
         """Covariance of the class indicators, diag(p) - p pᵀ."""
-        return _diagonal(self.mean) - self.mean[..., :, None] * self.mean[..., None, :]
+        return diagonal(self.mean) - self.mean[..., :, None] * self.mean[..., None, :]
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Refuse: labels have no order."""
@@ -109,7 +109,3 @@ class Categorical(Module):
         value = jnp.take_along_axis(self.log_probability, index[..., None], axis=-1)[..., 0]
         value = jnp.where(y == index.astype(y.dtype), value, -jnp.inf)
         return value if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), value, 0.0)
-
-
-def _diagonal(values: Array) -> Array:
-    return values[..., :, None] * jnp.eye(values.shape[-1], dtype=values.dtype)

@@ -1,5 +1,7 @@
 """The forecast of several hypotheses at once: their average, weighted by how probable each is."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -24,57 +26,82 @@ class Mixture(Module):
     """
 
     parts: PyTree
-    log_weight: Float[Array, " C"]
+    log_weight: Float[Array, "*H C"]
+
+    @property
+    def mean(self) -> Array:
+        """Weighted mean of the parts."""
+        return self._each(lambda one: one._average(one.parts.mean))
+
+    @property
+    def var(self) -> Array:
+        """Mean of the variances plus variance of the means."""
+        return self._each(lambda one: one._average(one.parts.var + one._gap**2))
+
+    @property
+    def cov(self) -> Array:
+        """Mean of the covariances plus covariance of the means."""
+
+        def total(one: "Mixture") -> Array:
+            gap = one._gap
+            return one._average(one.parts.cov + (gap[:, :, None] * gap[:, None, :] if gap.ndim > 1 else gap**2))
+
+        return self._each(total)
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability that each output is at most y."""
+        y = jnp.broadcast_to(jnp.asarray(y, self.log_weight.dtype), self.mean.shape)
+        return self._each(lambda one, y: one._average(jax.vmap(lambda part: part.cdf(y))(one.parts)), y)
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Central interval of each output, by bisection between the extremes of the parts' own intervals."""
+        low, high = self.parts.interval(level)
+        at = self.log_weight.ndim - 1
+        ends = (jnp.min(low, axis=at), jnp.max(high, axis=at))
+        lower, upper = (self._quantile(tail, *ends) for tail in central(level))
+        return lower, upper
+
+    def sample(self, key: Key[Array, ""]) -> Array:
+        """Draw one y: first a hypothesis, then from its forecast."""
+
+        def draw(one: "Mixture", key: Array) -> Array:
+            of_part, of_value = jax.random.split(key)
+            chosen = jax.random.categorical(of_part, one.log_weight)
+            return jax.tree.map(lambda leaf: leaf[chosen], one.parts).sample(of_value)
+
+        lead = self.log_weight.shape[:-1]
+        return self._each(draw, jax.random.split(key, lead) if lead else key)
+
+    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
+        """Log density of the average; a wholly masked y gives exactly 0."""
+        if mask is None:
+            return self._each(lambda one, y: one._log_density(y, None), jnp.asarray(y))
+        return self._each(lambda one, y, mask: one._log_density(y, mask), jnp.asarray(y), jnp.asarray(mask))
+
+    def _each(self, function: Callable, *arguments: Array) -> Array:
+        """Apply to the one mixture, or to each along leading axes."""
+        if self.log_weight.ndim == 1:
+            return function(self, *arguments)
+        return jax.vmap(lambda one, *rest: one._each(function, *rest))(self, *arguments)
 
     def _average(self, values: Array) -> Array:
         return jnp.tensordot(jnp.exp(self.log_weight), values, axes=1)
 
     @property
-    def mean(self) -> Array:
-        """Weighted mean of the parts."""
-        return self._average(self.parts.mean)
+    def _gap(self) -> Array:
+        return self.parts.mean - self.mean[None]
 
-    @property
-    def var(self) -> Array:
-        """Mean of the variances plus variance of the means."""
-        return self._average(self.parts.var + (self.parts.mean - self.mean[None]) ** 2)
-
-    @property
-    def cov(self) -> Array:
-        """Mean of the covariances plus covariance of the means."""
-        gap = self.parts.mean - self.mean[None]
-        between = gap[:, :, None] * gap[:, None, :] if gap.ndim > 1 else gap**2
-        return self._average(self.parts.cov + between)
-
-    def cdf(self, y: ArrayLike) -> Array:
-        """Probability that each output is at most y."""
-        return self._average(jax.vmap(lambda part: part.cdf(y))(self.parts))
-
-    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Central interval of each output, by bisection between the extremes of the parts' own intervals."""
-        low, high = jax.vmap(lambda part: part.interval(level))(self.parts)
-        ends = (jnp.min(low, axis=0), jnp.max(high, axis=0))
-        lower, upper = (self._quantile(tail, *ends) for tail in central(level))
-        return lower, upper
+    def _log_density(self, y: Array, mask: Array | None) -> Array:
+        value = logsumexp(self.log_weight + jax.vmap(lambda part: part.log_prob(y, mask))(self.parts))
+        # normalised weights sum to one only up to rounding, and a missing datum must add exactly nothing
+        return value if mask is None else jnp.where(jnp.any(mask), value, 0.0)
 
     def _quantile(self, probability: float, low: Array, high: Array) -> Array:
         def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = 0.5 * (low + high)
-            above = self.cdf(middle) > probability
-            return jnp.where(above, low, middle), jnp.where(above, middle, high)
+            reached = self.cdf(middle) >= probability
+            return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
 
-        low, high = jax.lax.fori_loop(0, 80, halve, (low, high))
-        return 0.5 * (low + high)
-
-    def sample(self, key: Key[Array, ""]) -> Array:
-        """Draw one y: first a hypothesis, then from its forecast."""
-        of_part, of_value = jax.random.split(key)
-        chosen = jax.random.categorical(of_part, self.log_weight)
-        return jax.tree.map(lambda leaf: leaf[chosen], self.parts).sample(of_value)
-
-    def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log density of the average; a wholly masked y gives exactly 0."""
-        value = logsumexp(self.log_weight + jax.vmap(lambda part: part.log_prob(y, mask))(self.parts))
-        # normalised weights sum to one only up to rounding, and a missing datum must add exactly nothing
-        return value if mask is None else jnp.where(jnp.any(mask), value, 0.0)
+        found = jax.lax.fori_loop(0, 80, halve, (low, high))[1]
+        return jnp.where(self.cdf(low) >= probability, low, found)  # a mixture of counts may start there

@@ -45,7 +45,7 @@ def _peak(y: Array, m: Array, sd: Array) -> tuple[Array, Array]:
     low = jnp.minimum(jnp.maximum(gap, -sd * sd * jnp.exp(m)), 0.0)
     high = jnp.maximum(jnp.minimum(gap, sd * sd * count), 0.0)
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = 0.5 * (low + high)
         rising = count - jnp.exp(m + middle) > middle / (sd * sd)

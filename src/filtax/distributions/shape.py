@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-__all__ = ["central", "normal_points", "normal_rule", "outward", "per_datum", "whole_quantile"]
+__all__ = ["central", "diagonal", "normal_points", "normal_rule", "outward", "per_datum", "whole_quantile"]
 
 
 def outward(values: Array, scalar: bool) -> Array:
@@ -20,6 +20,16 @@ def outward(values: Array, scalar: bool) -> Array:
     ()
     """
     return values[..., 0] if scalar else values
+
+
+def diagonal(values: Array) -> Array:
+    """Diagonal matrices with the given variances, for any leading axes.
+
+    >>> diagonal(jnp.array([[1.0, 2.0]])).tolist()
+    [[[1.0, 0.0], [0.0, 2.0]]]
+    """
+    size = values.shape[-1]
+    return values[..., None] * jnp.eye(size, dtype=values.dtype).reshape((1,) * (values.ndim - 1) + (size, size))
 
 
 def per_datum(function: Callable, ranks: tuple[int, ...]) -> Callable:

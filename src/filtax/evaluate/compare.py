@@ -50,4 +50,4 @@ def _same_rows(one: Report, two: Report) -> bool:
     both = ~np.isnan(one.y) & ~np.isnan(two.y)
     horizons = {len(run.forecasts) for report in (one, two) for run in report.runs.values()}
     names = [[chosen.name for chosen in report.metrics] for report in (one, two)]
-    return bool(np.array_equal(one.y[both], two.y[both])) and names[0] == names[1]
+    return bool(np.array_equal(one.y[both], two.y[both])) and len(horizons) == 1 and names[0] == names[1]

@@ -17,6 +17,7 @@ import jax.scipy.special as jsp
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax.distributions import StudentT
 from filtax.evaluate.arrays import Numbers, special
 from filtax.evaluate.baselines import Baseline, last_value, naive_plus_change, running_mean, seasonal_naive
 from filtax.evaluate.forecast import Forecast
@@ -59,8 +60,8 @@ def prequential(
         Y: Rows of y, (T,) or (T, O), NaN where missing; labels of classes are 0, 1, ...
         delay: Steps that a label comes late; 0 if it is known before the next forecast.
         horizon: Steps ahead to forecast; with more than one, see `Report.by_horizon`.
-        metrics: Columns; if not given, rmse, mae, log_score, crps and coverage, or for labels accuracy, brier and
-            log_score.
+        metrics: Columns; if not given, rmse, mae, log_score, crps (where it has a closed form) and coverage, or for
+            labels accuracy, brier and log_score.
         baselines: Lines beside the method; if not given, last value and running mean, or last and majority class.
         period: Steps in a season: adds the seasonal baselines to those.
         level: Of the interval that is kept with the forecasts, and of the coverage if `metrics` is not given.
@@ -134,7 +135,10 @@ def _classes(dist: PyTree) -> int | None:
 
 
 def _columns(dist: PyTree, level: float) -> tuple[Metric, ...]:
-    return (accuracy, brier, log_score) if is_labelled(dist) else (rmse, mae, log_score, crps, coverage(level))
+    if is_labelled(dist):
+        return accuracy, brier, log_score
+    cheap = (crps,) if is_plain(dist) or isinstance(dist, StudentT) else ()  # it has a closed form
+    return rmse, mae, log_score, *cheap, coverage(level)
 
 
 def _beside(dist: PyTree, period: int | None) -> list[Baseline | LabelBaseline]:

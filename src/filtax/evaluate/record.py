@@ -15,8 +15,8 @@ from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomi
 
 __all__ = ["counts_whole", "is_labelled", "is_plain", "keep", "ranked_score"]
 
-_NODES = 64  # of each of two panels: the score of a Gaussian is then right to 1e-9
-_WHOLE = 512  # whole numbers that are added up one by one; if there are more, they are taken as a continuum
+_NODES = 64  # on each side of y: the score of a Gaussian is then right to 1e-9
+_CELLS = 128  # whole numbers on each side of y that are added up one by one; if there are more, in strides
 _TAIL = 1e-6  # probability left outside of the range that is integrated
 
 
@@ -32,7 +32,7 @@ def is_labelled(dist: PyTree) -> bool:
 def counts_whole(dist: PyTree) -> bool:
     """Say whether y can only be a whole number.
 
-    >>> counts_whole(Poisson(jnp.zeros((1, 8))))
+    >>> counts_whole(NegativeBinomial(jnp.ones(1), jnp.ones(1)))
     True
     """
     return isinstance(_part(dist), Poisson | NegativeBinomial)
@@ -73,8 +73,8 @@ def keep(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Array]
     if isinstance(dist, StudentT):
         scale = jnp.sqrt(jnp.diagonal(dist.scale)).reshape(dist.mean.shape)
         return kept | {"scale": scale, "df": jnp.broadcast_to(dist.freedom, scale.shape)}
-    upto = dist.cdf(y)
-    kept |= {"below": dist.cdf(y - 0.5) if counts_whole(dist) else upto, "upto": upto}
+    below, upto = jax.vmap(dist.cdf)(jnp.stack([y - 0.5 if counts_whole(dist) else y, y]))
+    kept |= {"below": below, "upto": upto}
     return kept | {"ranked": ranked_score(dist, y)} if ranked else kept
 
 
@@ -91,17 +91,26 @@ def ranked_score(dist: PyTree, y: Array) -> Array:
     lower, upper = dist.interval(1.0 - _TAIL)
     y = jnp.asarray(y, lower.dtype)
     inside = jnp.clip(y, lower, upper)
-    beyond = jnp.abs(y - inside)
+    cut = _cells if counts_whole(dist) or is_labelled(dist) else _nodes
+    (left, below), (right, above) = cut(lower, inside), cut(inside, upper)
+    F = jax.vmap(dist.cdf)(jnp.concatenate([left, right]))  # in one call: it is dear to compile
+    score = jnp.sum(below * F[: len(left)] ** 2, axis=0) + jnp.sum(above * (1.0 - F[len(left) :]) ** 2, axis=0)
+    return jnp.abs(y - inside) + score
+
+
+def _nodes(start: Array, end: Array) -> tuple[Array, Array]:
+    """Where to look at a smooth function between start and end, and how much each look weighs."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    nodes, weights = _along(0.5 * (nodes + 1.0), y), _along(0.5 * weights, y)
-    left, right = (start[None] + (end - start)[None] * nodes for start, end in ((lower, inside), (inside, upper)))
-    smooth = (inside - lower) * jnp.sum(weights * jax.vmap(dist.cdf)(left) ** 2, axis=0)
-    smooth += (upper - inside) * jnp.sum(weights * (1.0 - jax.vmap(dist.cdf)(right)) ** 2, axis=0)
-    if not (counts_whole(dist) or is_labelled(dist)):
-        return beyond + smooth
-    z = lower[None] + _along(np.arange(_WHOLE) + 0.5, y)
-    exact = jnp.sum((jax.vmap(dist.cdf)(z) - (z >= inside[None]).astype(z.dtype)) ** 2, axis=0)
-    return beyond + jnp.where(upper - lower < _WHOLE, exact, smooth)
+    nodes, weights = _along(0.5 * (nodes + 1.0), start), _along(0.5 * weights, start)
+    return start[None] + (end - start)[None] * nodes, (end - start)[None] * weights
+
+
+def _cells(start: Array, end: Array) -> tuple[Array, Array]:
+    """Likewise for a function that is constant from one whole number to the next."""
+    stride = jnp.maximum(jnp.ceil((end - start) / _CELLS), 1.0)[None]
+    edges = start[None] + stride * _along(np.arange(_CELLS), start)
+    widths = jnp.clip(end[None] - edges, 0.0, stride)
+    return edges + 0.5 * widths, widths
 
 
 def _part(dist: PyTree) -> Any:

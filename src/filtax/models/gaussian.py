@@ -104,4 +104,10 @@ def resolve(call: str, noise: Any, likelihood: Any) -> Any:
         raise ValueError(
             f"{call}: give noise=... or likelihood=..., got {given}; noise=0.1 is short for gaussian(0.1)."
         )
-    return gaussian(noise) if likelihood is None else likelihood
+    if likelihood is None:
+        return gaussian(noise)
+    if not hasattr(likelihood, "whiten"):
+        raise ValueError(
+            f"{call}(likelihood=...) must come from filtax.models, such as bernoulli(), got {likelihood!r:.40}."
+        )
+    return likelihood

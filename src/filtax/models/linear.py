@@ -31,7 +31,7 @@ class Linear(Module):
 
     def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
         """The Jacobian is H; theta does not matter to it."""
-        D = theta.size
+        D, x = theta.size, x.astype(theta.dtype)
         if x.ndim == 2:
             if x.shape[1] != D:
                 raise ValueError(

@@ -11,13 +11,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
+from filtax import checks
 from filtax.beliefs import Covariance, Precision, SquareRoot
 from filtax.linalg import matmul, trace
 from filtax.models import Linearised, Model
 from filtax.module import Module
 from filtax.protocols import Update
 
-__all__ = ["FORMS", "Extended", "absorb", "gaussian_belief"]
+__all__ = ["FORMS", "Extended", "absorb", "check_form", "gaussian_belief"]
 
 FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision}
 LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
@@ -49,6 +50,10 @@ class Extended(Module):
         if not isinstance(self.iterations, int) or self.iterations < 1:
             raise ValueError(f"IEKF(iterations={self.iterations!r}) must be a whole number of at least 1.")
 
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse what the chosen form cannot hold."""
+        check_form(self.form, cov)
+
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
         """Initial belief in the chosen form."""
         return gaussian_belief(self.form, mean, cov, drifts)
@@ -77,6 +82,16 @@ class Extended(Module):
             at = model.linearise(mean, x, aux)
             update = absorb(belief, model, x, y, mask, at, update.forecast, mean - belief.mean)
         return update
+
+
+def check_form(form: str, cov: Array) -> None:
+    """Refuse a prior without variance in some direction where its inverse is held.
+
+    >>> check_form("root", jnp.zeros(2))
+    """
+    if form == "precision":
+        hint = "A precision cannot hold what is certain: use form=root or form=covariance."
+        checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:

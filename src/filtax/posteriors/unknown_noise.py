@@ -16,7 +16,7 @@ from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
 from filtax.models import Linearised, Model
 from filtax.module import Module
-from filtax.posteriors.extended import FORMS, absorb, gaussian_belief
+from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief
 from filtax.protocols import Update
 
 __all__ = ["UnknownNoise"]
@@ -42,6 +42,10 @@ class UnknownNoise(Module):
         checks.positive("NIG(rate=...)", self.rate, hint="rate / shape is about the noise variance expected.")
         if self.form not in ("auto", *FORMS):
             raise ValueError(f"NIG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse what the chosen form cannot hold."""
+        check_form(self.form, cov)
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> NormalInverseGamma:
         """Initial belief; `cov` is in units of the noise variance."""

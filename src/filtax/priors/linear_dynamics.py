@@ -37,10 +37,10 @@ class LinearDynamics(Module):
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Push the belief through the dynamics."""
-        if dt is not None and self.F_of is None and self.Q_of is None:
+        if dt is not None and any(part is not None for part in (self.F, self.b, self.root)):
             raise ValueError(
-                "step(dt=...): linear_dynamics with a constant F and Q does not know what another time step does; "
-                "give F and Q as functions of dt, such as Q=lambda dt: q * dt."
+                "step(dt=...): linear_dynamics with a constant F, b or Q does not know what another time step does; "
+                "give F and Q as functions of dt, such as Q=lambda dt: q * dt, and no b."
             )
         gap = 1.0 if dt is None else dt
         dtype = belief.mean.dtype
