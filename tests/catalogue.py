@@ -51,7 +51,7 @@ F = np.array([[1.0, 0.0, 0.1, 0.0], [0.0, 1.0, 0.0, 0.1], [0.0, 0.0, 0.9, 0.0], 
 net = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 2))}
 deep = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 3))}
 
-flat, wide, matrix = ({"mean": np.zeros(size), "cov": 1.0} for size in (3, 6, 9))
+flat, wide, matrix = ({"mean": np.zeros(size), "cov": 1.0} for size in (3, 4, 9))
 linear = lambda noise: models.linear(noise=noise)
 linear_of = lambda likelihood: models.linear(likelihood=likelihood)
 walk = priors.additive_inflation
@@ -76,7 +76,9 @@ ROWS = {
         H,
         pair,
     ),
-    "two-outputs": Row(named("LG+C-SP(shrink=0.9, q=0.1)", lambda v: linear(v * jnp.asarray(R))), 1.0, wide, X, pair),
+    "two-outputs": Row(
+        named("LG+C-SP(shrink=0.9, q=0.1)", lambda v: linear(v * jnp.asarray(R))), 1.0, wide, X[:, :2], pair
+    ),
     "noise-of-x": Row(drifting("LG+C-ACI", linear(lambda x: 0.1 + x[0] ** 2), walk), 0.01, flat, X, y),
     "logistic": Row(drifting("LG+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
     "softmax": Row(drifting("LG+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes),
@@ -99,7 +101,9 @@ ROWS = {
         classes,
     ),
     "unknown-noise": Row(named("NIG+C-Static", linear), 1.0, flat, X, y),
-    "unknown-noise-OU": Row(drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X, pair),
+    "unknown-noise-OU": Row(
+        drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X[:, :2], pair
+    ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 SHAPES = [(1, 1), (2, 5), (5, 2), (20, 1)]  # (D, O): every size, and more outputs than parameters once
+LARGE = (40, 2)  # beyond the size at which the square root is downdated instead of reduced
 FEATURES = ["plain", "constant", "duplicate", "zero column", "zero row"]
 PROCESS = ["none", "rank one", "full"]
 
@@ -86,8 +87,8 @@ def build(
 def systems(draw, D: int, O: int, T: int = 3, *, missing=0.0, drifting=True, diagonal=False, form="root"):
     """Systems of one shape (so that one compilation serves all of them).
 
-    A precision matrix does not exist once a singular F has met no process noise, and loses its digits near there: for that
-    form the transitions are invertible.
+    A precision matrix does not exist once a singular F has met no process noise, and loses its digits near there: for
+    that form the transitions are invertible.
     """
     return build(
         draw(st.integers(0, 2**32 - 1)),

@@ -131,6 +131,7 @@ def test_importing_filtax_needs_only_its_core_and_changes_nothing():
 import jax, logging, sys
 before = dict(jax.config.values), list(logging.getLogger().handlers)
 import filtax
+public = [getattr(filtax, name) for name in filtax.__all__]  # names are loaded when they are used
 assert before == (dict(jax.config.values), list(logging.getLogger().handlers))
 print(*sorted({name.split(".")[0] for name in sys.modules} & {"beartype", "matplotlib", "optax", "rich", "typer"}))
 """

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from catalogue import ROWS, T
 
+from catalogue import ROWS, T
 from filtax import bone
 from filtax.state import INFO
 

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drive import FORMS, close
-from generators import build, systems
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import kalman_filter
 
 import filtax as fx
+from drive import FORMS, close
+from generators import build, systems
+from oracles import kalman_filter
 
 pytestmark = pytest.mark.x64
 T = 12

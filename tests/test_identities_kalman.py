@@ -1,16 +1,16 @@
-"""(A.1) The linear-Gaussian update: identities that hold for any numbers, and the joint Gaussian that shares no code."""
+"""(A.1) The linear-Gaussian update: identities that hold for any numbers, and a joint Gaussian that shares no code."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drive import FORMS, close, run, same_belief, tracker
-from generators import SHAPES, systems
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import joint_conditioning, kalman_filter, ridge
 
 import filtax as fx
+from drive import FORMS, close, run, same_belief, tracker
+from generators import LARGE, SHAPES, systems
+from oracles import joint_conditioning, kalman_filter, ridge
 
 pytestmark = pytest.mark.x64
 every_shape = pytest.mark.parametrize(("D", "O"), SHAPES)
@@ -28,7 +28,7 @@ def check_against_the_joint(system, got):
 
 
 @every_form
-@every_shape
+@pytest.mark.parametrize(("D", "O"), [*SHAPES, LARGE])
 @data
 def test_filter_is_conditioning_of_the_stacked_gaussian(form, D, O, data):
     """9, 10: F, b, Q, H, R change with time and elements are missing; the evidences add up to the joint density."""

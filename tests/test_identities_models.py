@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
-from drive import FORMS, close
-from generators import covariance
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import Moments, logistic_newton, newton_step, poisson_newton, softmax_newton
 
 import filtax as fx
+from drive import FORMS, close
+from generators import covariance
+from oracles import Moments, logistic_newton, newton_step, poisson_newton, softmax_newton
 
 pytestmark = pytest.mark.x64
 every_form = pytest.mark.parametrize("form", FORMS)

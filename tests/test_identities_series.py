@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drive import FORMS, close, tracker
-from generators import covariance, systems
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import weighted_least_squares
 
 import filtax as fx
+from drive import FORMS, close, tracker
+from generators import covariance, systems
+from oracles import weighted_least_squares
 
 pytestmark = pytest.mark.x64
 every_form = pytest.mark.parametrize("form", FORMS)

@@ -29,11 +29,11 @@ def public_definitions(module: ModuleType) -> set[str]:
 
 
 def public_imports(module: ModuleType) -> set[str]:
-    """What a package gathers from its own modules."""
-    names = set()
-    for node in ast.parse(Path(module.__file__).read_text()).body:
-        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "filtax"):
-            names |= {alias.asname or alias.name for alias in node.names}
+    """What a package gathers from its own modules, those included that only type checkers import at once."""
+    nodes = ast.parse(Path(module.__file__).read_text()).body
+    nodes += [inner for node in nodes if isinstance(node, ast.If) for inner in node.body]
+    own = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "filtax"]
+    names = {alias.asname or alias.name for node in own for alias in node.names}
     return {name for name in names if not name.startswith("_")}
 
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles import batch_regression, enumerate_segmentations
 
 import filtax as fx
 from filtax.priors import Continue, additive_inflation, static
 from filtax.protocols import Bank, Proposed, each
+from oracles import batch_regression, enumerate_segmentations
 
 pytestmark = pytest.mark.x64
 

@@ -43,12 +43,19 @@ def flatten(params: PyTree) -> tuple[Float[Array, " D"], Layout]:
     leaves, structure = jax.tree.flatten(params)
     if not leaves:
         raise ValueError("init(params=...) holds no arrays; give the parameters as a pytree of arrays.")
-    odd = [leaf for leaf in leaves if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
+    odd = [leaf for leaf in leaves if not _is_float(leaf)]
     if odd:
         raise ValueError(
-            f"init(params=...) must hold float arrays only, got a leaf of type {jnp.result_type(odd[0])}; "
-            "keep integers and functions outside of the parameters."
+            f"init(params=...) must hold float arrays only, got a leaf of type "
+            f"{getattr(odd[0], 'dtype', type(odd[0]).__name__)}; keep integers and functions outside of the parameters."
         )
     dtype = jnp.result_type(*leaves)
     vector = jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(dtype) for leaf in leaves])
     return vector, Layout(structure, tuple(jnp.shape(leaf) for leaf in leaves))
+
+
+def _is_float(leaf: Any) -> bool:
+    try:
+        return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    except TypeError:
+        return False

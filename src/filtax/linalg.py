@@ -14,7 +14,17 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-__all__ = ["cholesky", "log_normal", "matmul", "psd_root", "solve_lower", "solve_upper", "trace", "triangular_root"]
+__all__ = [
+    "cholesky",
+    "log_det",
+    "log_normal",
+    "matmul",
+    "psd_root",
+    "solve_lower",
+    "solve_upper",
+    "trace",
+    "triangular_root",
+]
 
 SMALL = 4  # largest matrix whose factorisation is unrolled: code size grows with its cube
 THIN = 8  # longest contraction that is unrolled in a product
@@ -96,7 +106,7 @@ def _triangular_root(A: Array) -> Array:
     if N == 1:
         square = jnp.sum(A * A, axis=1, keepdims=True)
         return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
-    if N <= SMALL + 2 and M <= 2 * (SMALL + 2):
+    if N <= SMALL + 2 and M <= 2 * SMALL:
         return _householder(A)
     if M < N:
         A = jnp.pad(A, ((0, 0), (0, N - M)))
@@ -106,10 +116,10 @@ def _triangular_root(A: Array) -> Array:
 
 @_triangular_root.defjvp
 def _triangular_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    r"""Differentiate L Lᵀ = A Aᵀ: $\dot L = L\,\Phi(L^{-1}(\dot A A^\top + A\dot A^\top)L^{-\top})$, $\Phi$ the lower half.
+    r"""Differentiate L Lᵀ = A Aᵀ instead of the reflections: it compiles far faster.
 
-    It compiles far faster than the derivative of the unrolled reflections. A zero pivot (a belief that is certain) gets the
-    derivative of a pivot of one.
+    $\dot L = L\,\Phi(L^{-1}(\dot A A^\top + A\dot A^\top)L^{-\top})$ with $\Phi$ the lower half. A zero pivot (a belief
+    that is certain) gets the derivative of a pivot of one.
     """
     (A,), (dA,) = primals, tangents
     L = _triangular_root(A)
@@ -148,6 +158,17 @@ def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     safe = jnp.where(some, sd, 1.0)
     unit = A / safe[:, None] / safe[None, :] + (N * jnp.finfo(A.dtype).eps) * jnp.eye(N, dtype=A.dtype)
     return sd[:, None] * cholesky(unit)
+
+
+def log_det(L: Float[Array, "N N"]) -> Float[Array, ""]:
+    """Log determinant of L Lᵀ for lower triangular L.
+
+    >>> log_det(jnp.eye(3)).item()
+    0.0
+    """
+    if L.shape[0] > SMALL:
+        return 2.0 * jnp.sum(jnp.log(jnp.diag(L)))
+    return 2.0 * sum((jnp.log(L[i, i]) for i in range(1, L.shape[0])), start=jnp.log(L[0, 0]))
 
 
 def log_normal(z: Float[Array, " O"], log_det: Float[Array, ""], count: Array | int) -> Float[Array, ""]:

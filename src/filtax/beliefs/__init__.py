@@ -5,6 +5,7 @@ with one meaning; they differ in rounding and cost.
 """
 
 from filtax.beliefs.collapse import Collapsed, collapse
+from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.divergence import kl
@@ -15,6 +16,7 @@ from filtax.beliefs.square_root import SquareRoot
 __all__ = [
     "Beta",
     "Collapsed",
+    "Conditioned",
     "Covariance",
     "Gamma",
     "NormalInverseGamma",

@@ -15,7 +15,7 @@ class Collapsed(Module):
     """Moments of a mixture of beliefs; samples come from the mixture itself.
 
     >>> from filtax.beliefs import Covariance
-    >>> two = Covariance(jnp.array([[0.0], [2.0]]), jnp.ones((2, 1, 1)))
+    >>> two = jax.vmap(Covariance.start)(jnp.array([[0.0], [2.0]]), jnp.ones((2, 1)))
     >>> collapse(two, jnp.log(jnp.array([0.5, 0.5]))).cov.tolist()
     [[2.0]]
     """
@@ -58,7 +58,7 @@ def collapse(parts: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
     """Return the single belief of a bank, or the moments of its mixture.
 
     >>> from filtax.beliefs import Covariance
-    >>> collapse(Covariance(jnp.zeros((1, 2)), jnp.ones((1, 2, 2))), jnp.zeros(1)).mean.shape
+    >>> collapse(jax.vmap(Covariance.start)(jnp.zeros((1, 2)), jnp.ones((1, 2))), jnp.zeros(1)).mean.shape
     (2,)
     """
     if log_weight.shape[-1] == 1:

@@ -10,10 +10,11 @@ Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
+from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.square_root import root_of
-from filtax.linalg import cholesky, matmul, solve_lower, trace
+from filtax.linalg import cholesky, log_det, matmul, solve_lower, trace
 from filtax.module import Module
 
 __all__ = ["Covariance"]
@@ -45,10 +46,8 @@ class Covariance(Module):
         """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
         return _guarded(matmul(J, matmul(self.cov, J.T)))
 
-    def condition(
-        self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]
-    ) -> tuple["Covariance", Bool[Array, ""]]:
-        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I); also says whether that was possible.
+    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
 
         With $I + BJ\Sigma J^\top B^\top = LL^\top$ and $U = \Sigma J^\top B^\top L^{-\top}$: $\mu' = \mu + U L^{-1} r$,
         $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is, bit for bit.
@@ -59,10 +58,11 @@ class Covariance(Module):
         U = solve_lower(L, matmul(B, PJ.T)).T
         sound = jnp.isfinite(trace(L))  # U is finite whenever L is: its rows are no longer than those of a root of Σ
         U = jnp.where(sound, U, 0.0)
-        moved = self.mean + matmul(U, jnp.where(sound, solve_lower(L, r), 0.0)[:, None])[:, 0]
+        z = solve_lower(L, r)
+        moved = self.mean + matmul(U, jnp.where(sound, z, 0.0)[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved) & (moved != self.mean), moved, self.mean)  # a minus zero keeps its sign
         cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
-        return Covariance(mean, cov), sound & jnp.all(jnp.isfinite(moved))
+        return Conditioned(Covariance(mean, cov), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
 
     def _cut(self, U: Array, most: Array) -> Array:
         """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""

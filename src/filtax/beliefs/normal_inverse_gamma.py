@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
-from filtax.linalg import cholesky, matmul, solve_lower
+from filtax.beliefs.conditioned import Conditioned
 from filtax.module import Module
 
 __all__ = ["NormalInverseGamma"]
@@ -51,16 +51,15 @@ class NormalInverseGamma(Module):
         """Covariance J P Jᵀ, in units of the noise variance."""
         return self.unit.spread(J)
 
-    def condition(self, J: Array, B: Array, r: Array) -> tuple["NormalInverseGamma", Array]:
+    def condition(self, J: Array, B: Array, r: Array) -> Conditioned:
         """Condition on r = B J (theta - mean) + e, e ~ N(0, sigma² I): rows of B that are zero count as unseen."""
-        unit, sound = self.unit.condition(J, B, r)
-        S = jnp.eye(r.size, dtype=r.dtype) + matmul(matmul(B, self.unit.spread(J)), B.T)
-        z = solve_lower(cholesky(S), r)
+        done = self.unit.condition(J, B, r)
+        misfit = jnp.sum(done.innovation * done.innovation)
+        sound = done.ok & jnp.isfinite(misfit)
         seen = jnp.sum(jnp.any(B != 0.0, axis=1)).astype(r.dtype)
-        sound = sound & jnp.all(jnp.isfinite(z)) & jnp.isfinite(jnp.sum(z * z))
         shape = self.shape + jnp.where(sound, 0.5 * seen, 0.0)
-        rate = self.rate + jnp.where(sound, 0.5 * jnp.sum(z * z), 0.0)
-        return NormalInverseGamma(unit, shape, rate), sound
+        rate = self.rate + jnp.where(sound, 0.5 * misfit, 0.0)
+        return Conditioned(NormalInverseGamma(done.belief, shape, rate), done.innovation, done.log_det, sound)
 
     def add(self, q: Array) -> "NormalInverseGamma":
         """Add noise of variance q, in units of the noise variance, to every parameter."""

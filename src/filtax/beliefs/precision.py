@@ -8,10 +8,11 @@ Thesis: prop:kf-update-step-precision (errata E4).
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
+from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.covariance import Covariance
-from filtax.linalg import cholesky, matmul, solve_lower, solve_upper
+from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
 __all__ = ["Precision"]
@@ -47,16 +48,17 @@ class Precision(Module):
         V = solve_lower(cholesky(self.precision), J.T)
         return matmul(V.T, V)
 
-    def condition(
-        self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]
-    ) -> tuple["Precision", Bool[Array, ""]]:
+    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         """Condition on r = B J (theta - mean) + e with e ~ N(0, I): add GᵀG, solve for the mean, G = B J."""
         G = matmul(B, J)
         wanted = self.precision + matmul(G.T, G)
         moved = self.mean + _solve(wanted, matmul(G.T, r[:, None])[:, 0])
         sound = jnp.all(jnp.isfinite(moved))
         taken = sound & jnp.any(G != 0.0)
-        return Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision)), sound
+        new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
+        V = solve_lower(cholesky(self.precision), G.T)
+        L = triangular_root(jnp.concatenate([jnp.eye(r.size, dtype=r.dtype), V.T], axis=1))
+        return Conditioned(new, solve_lower(L, r), log_det(L), sound)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
         """Add independent noise of variance q to every parameter."""

@@ -9,10 +9,11 @@ Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.linalg import matmul, psd_root, solve_lower, solve_upper, triangular_root
+from filtax.beliefs.conditioned import Conditioned
+from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of"]
@@ -52,10 +53,8 @@ class SquareRoot(Module):
         V = matmul(J, self.root)
         return matmul(V, V.T)
 
-    def condition(
-        self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]
-    ) -> tuple["SquareRoot", Bool[Array, ""]]:
-        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I); also says whether that was possible.
+    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
 
         With $V = \Sigma^{\top/2} J^\top B^\top$ and $I + V^\top V = LL^\top$,
         $\mu' = \mu + \Sigma^{1/2} V L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
@@ -65,10 +64,11 @@ class SquareRoot(Module):
         V = jnp.where(sound, V, 0.0)
         RV = matmul(self.root, V)
         L, root = _reduce(self.root, V) if self.mean.size <= FULL else _downdate(self.root, V, RV)
-        moved = self.mean + matmul(RV, solve_upper(L, solve_lower(L, r))[:, None])[:, 0]
+        z = solve_lower(L, r)
+        moved = self.mean + matmul(RV, solve_upper(L, z)[:, None])[:, 0]
         used = jnp.any(V != 0.0)
         mean = jnp.where(used & jnp.isfinite(moved), moved, self.mean)
-        return SquareRoot(mean, root), sound & jnp.all(jnp.isfinite(moved))
+        return Conditioned(SquareRoot(mean, root), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
         """Add independent noise of variance q to every parameter."""

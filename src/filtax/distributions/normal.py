@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax.distributions.shape import central, outward, per_datum
-from filtax.linalg import cholesky, log_normal, psd_root, solve_lower
+from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower
 from filtax.module import Module
 
 __all__ = ["Normal"]
@@ -66,7 +66,7 @@ class Normal(Module):
 
 def _log_density(y: Array, m: Array, C: Array) -> Array:
     L = cholesky(C)
-    return log_normal(solve_lower(L, y - m), 2.0 * jnp.sum(jnp.log(jnp.diag(L))), y.size)
+    return log_normal(solve_lower(L, y - m), log_det(L), y.size)
 
 
 def _masked_log_density(y: Array, m: Array, C: Array, mask: Array) -> Array:
@@ -74,4 +74,4 @@ def _masked_log_density(y: Array, m: Array, C: Array, mask: Array) -> Array:
     L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
     z = solve_lower(L, jnp.where(mask, y - m, 0.0))
     count = jnp.sum(mask).astype(y.dtype)
-    return jnp.where(count > 0, log_normal(z, 2.0 * jnp.sum(jnp.log(jnp.diag(L))), count), 0.0)
+    return jnp.where(count > 0, log_normal(z, log_det(L), count), 0.0)

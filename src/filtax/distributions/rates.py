@@ -51,7 +51,7 @@ def _peak(y: Array, m: Array, sd: Array) -> tuple[Array, Array]:
         rising = count - jnp.exp(m + middle) > middle / (sd * sd)
         return jnp.where(rising, middle, low), jnp.where(rising, high, middle)
 
-    low, high = jax.lax.fori_loop(0, 24, halve, (low, high), unroll=True)
+    low, high = jax.lax.fori_loop(0, 24, halve, (low, high))  # unrolled, it would be done again for each point
     return 0.5 * (low + high), 1.0 / jnp.sqrt(jnp.maximum(y, 1.0) + 1.0 / (sd * sd))
 
 

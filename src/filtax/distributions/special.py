@@ -21,7 +21,7 @@ def cap(dtype: jnp.dtype) -> float:
     """Largest log that can be exponentiated, halved or squared without leaving the type.
 
     >>> round(cap(jnp.dtype("float32")), 1)
-    79.8
+    79.9
     """
     return 0.9 * math.log(float(jnp.finfo(dtype).max))
 

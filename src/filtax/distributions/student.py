@@ -10,10 +10,10 @@ from jaxtyping import Array, Float, Key
 
 from filtax.distributions.shape import central, outward, per_datum
 from filtax.distributions.special import log_rising, student_tail
-from filtax.linalg import cholesky, psd_root, solve_lower
+from filtax.linalg import cholesky, log_det, psd_root, solve_lower
 from filtax.module import Module
 
-__all__ = ["StudentT"]
+__all__ = ["StudentT", "log_student"]
 
 
 class StudentT(Module):
@@ -83,13 +83,25 @@ class StudentT(Module):
         return per_datum(_log_density, (1, 1, 2, 0, 1))(y, self.location, self.scale, self.freedom, mask)
 
 
+def log_student(shape: Array, rate: Array, z: Array, log_det: Array, count: Array) -> Array:
+    r"""Log density of `count` coordinates whitened by S, when their variance is inverse-gamma(shape, rate).
+
+    >>> t4 = StudentT(jnp.zeros(1), jnp.eye(1), jnp.asarray(4.0))
+    >>> two = jnp.asarray(2.0)
+    >>> got = log_student(two, two, jnp.ones(1), jnp.zeros(()), jnp.ones(()))
+    >>> bool(jnp.isclose(got, t4.log_prob(jnp.ones(1))))
+    True
+    """
+    half = 0.5 * count
+    constant = log_rising(shape, half) - half * (jnp.log(rate) + math.log(2.0 * math.pi))
+    return constant - 0.5 * log_det - (shape + half) * jnp.log1p(jnp.sum(z * z) / (2.0 * rate))
+
+
 def _log_density(y: Array, m: Array, C: Array, n: Array, mask: Array) -> Array:
     L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
     z = solve_lower(L, jnp.where(mask, y - m, 0.0))
     o = jnp.sum(mask).astype(y.dtype)
-    constant = log_rising(0.5 * n, 0.5 * o) - 0.5 * o * (jnp.log(n) + math.log(math.pi))
-    value = constant - jnp.sum(jnp.log(jnp.diag(L))) - 0.5 * (n + o) * jnp.log1p(jnp.sum(z * z) / n)
-    return jnp.where(o > 0, value, 0.0)
+    return jnp.where(o > 0, log_student(0.5 * n, 0.5 * n, z, log_det(L), o), 0.0)
 
 
 def _quantile(tail: float, n: Array) -> Array:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from filtax.evaluate.arrays import Numbers
+from filtax.evaluate.arrays import QUIET, Numbers
 from filtax.evaluate.calibration import pit_student_t
 from filtax.evaluate.forecast import Forecast
 from filtax.evaluate.past import known, last_seen
@@ -43,6 +43,7 @@ class Baseline:
     name: str
     rule: Callable[[np.ndarray, int], np.ndarray]
 
+    @QUIET
     def __call__(self, y: Numbers, *, delay: int = 0, whole: bool = False) -> Forecast:
         """Forecast every row of y from the rows before it.
 

@@ -95,6 +95,8 @@ def prequential(
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
     chosen = tuple(metric(one) for one in (metrics if metrics is not None else _columns(dist, level)))
+    if not chosen:
+        raise ValueError("prequential(metrics=()) names no metric; leave it out for the usual ones.")
     ranked = not all(one in _UNRANKED or one.name.startswith("coverage(") for one in chosen)
     task = Task(X, Y, dt, delay, horizon, chunk, level, ranked, is_plain(dist))
     outcome = run(method, state, task, progress)

@@ -2,9 +2,10 @@
 
 A view takes the losses of each step and the metric they belong to (its name will do; a plain mean if none is given) and
 applies the metric's own summary to parts of the stream: a rolling RMSE is the root of a mean, a rolling RMedSE that of
-a median. NaN is not scored. Cost: O(T) for means, whatever the window; a median looks at every window anew.
+a median. NaN is not scored. Cost: O(T) for means, whatever the window; others look at every window anew.
 """
 
+import bisect
 import math
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from jaxtyping import Float
 from filtax.evaluate.arrays import Numbers
 from filtax.evaluate.metrics import Metric
 from filtax.evaluate.metrics import metric as find
-from filtax.evaluate.statistics import mean
+from filtax.evaluate.statistics import mean, median
 
 __all__ = ["PLAIN", "ewma", "expanding", "one_per_step", "rolling"]
 
@@ -62,6 +63,8 @@ def expanding(losses: Numbers, metric: str | Metric = PLAIN) -> Float[np.ndarray
     losses, metric = one_per_step(losses), find(metric)
     if metric.statistic is mean:
         return _over(np.nancumsum(losses), np.cumsum(~np.isnan(losses)), metric)
+    if metric.statistic is median:
+        return np.asarray(metric.finish(_running_median(losses)))
     return _each(metric, ((losses[: t + 1], None) for t in range(losses.size)))
 
 
@@ -131,6 +134,18 @@ def _fading_sum(values: np.ndarray, keep: float) -> np.ndarray:
         total = keep * total + (0.0 if value != value else value)
         sums.append(total)
     return np.array(sums)
+
+
+def _running_median(values: np.ndarray) -> np.ndarray:
+    """Median of all so far, from a list that is kept in order."""
+    ordered: list[float] = []
+    medians = []
+    for value in values.tolist():
+        if value == value:
+            bisect.insort(ordered, value)
+        n = len(ordered)
+        medians.append(0.5 * (ordered[(n - 1) // 2] + ordered[n // 2]) if n else math.nan)
+    return np.array(medians)
 
 
 def _over(sums: np.ndarray, counts: np.ndarray, metric: Metric) -> np.ndarray:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from filtax import checks
 from filtax.distributions import Normal
-from filtax.linalg import cholesky, matmul, solve_lower
+from filtax.linalg import cholesky, log_det, matmul, solve_lower
 from filtax.models.model import Whitened
 from filtax.module import Module
 
@@ -58,12 +58,13 @@ class GaussianLikelihood(Module):
         gap = y - eta if mask is None else jnp.where(mask, y - eta, 0.0)
         if R.ndim == 1:
             scale = 1.0 / jnp.sqrt(R)
+            log_scale = jnp.sum(jnp.log(scale) if mask is None else jnp.where(mask, jnp.log(scale), 0.0))
             scale = scale if mask is None else jnp.where(mask, scale, 0.0)
-            return Whitened(jnp.diag(scale), scale * gap)
+            return Whitened(jnp.diag(scale), scale * gap, log_scale)
         eye = jnp.eye(eta.size, dtype=eta.dtype)
         L = cholesky(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
         B = solve_lower(L, eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
-        return Whitened(B, matmul(B, gap[:, None])[:, 0])
+        return Whitened(B, matmul(B, gap[:, None])[:, 0], -0.5 * log_det(L))
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Normal:
         """N(eta, spread + R)."""

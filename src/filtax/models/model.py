@@ -1,9 +1,9 @@
 r"""(M.1) A measurement model: a predictor of the natural parameter times a likelihood in output space.
 
-The seam of the whole library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J, and needs no y, so forecasts
-can use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such that, to first
-order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every Gaussian-type
-posterior needs no more.
+The seam of the whole library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J, and needs no y, so
+forecasts can use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such
+that, to first order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every
+Gaussian-type posterior needs no more.
 
 Thesis: eq:conditional-posterior, sec:exponential-family-ekf (errata E8).
 """
@@ -35,7 +35,9 @@ class Linearised(Module):
 class Whitened(Module):
     """One datum in units of its own noise: r = B (J (theta - mean)) + e with e ~ N(0, I).
 
-    `trust` is None for a plain likelihood; a robust one multiplies B and r by it and reports it.
+    `log_scale` is log |det B| over what was observed: with it a Gaussian likelihood has its evidence from the update
+    itself; None where the evidence is asked of the forecast. `trust` is None for a plain likelihood; a robust one
+    multiplies B and r by it and reports it.
 
     >>> Whitened(jnp.eye(1), jnp.zeros(1)).trust is None
     True
@@ -43,6 +45,7 @@ class Whitened(Module):
 
     whitener: Float[Array, "O O"]
     residual: Float[Array, " O"]
+    log_scale: Float[Array, ""] | None = None
     trust: Float[Array, ""] | None = None
 
 

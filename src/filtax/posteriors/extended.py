@@ -7,14 +7,16 @@ Axes: D parameters, O outputs. Cost: one linearisation and one conditioning for 
 Thesis: algo:linear-kalman-filter, algo:extended-kalman-filter, sec:exponential-family-ekf (errata E3, E5, E8).
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs import Covariance, Precision, SquareRoot
-from filtax.linalg import matmul, trace
-from filtax.models import Linearised, Model
+from filtax.beliefs import Conditioned, Covariance, Precision, SquareRoot
+from filtax.linalg import log_normal, matmul, trace
+from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
 from filtax.protocols import Update
 
@@ -75,13 +77,15 @@ class Extended(Module):
     ) -> Update:
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
-        update = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False))
+        first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
+        new, ok = first.belief, first.ok
         for _ in range(self.iterations - 1):
             # relinearise at the new mean, but condition the old belief again: the datum is counted once
-            mean = update.belief.mean
-            at = model.linearise(mean, x, aux)
-            update = absorb(belief, model, x, y, mask, at, update.forecast, mean - belief.mean)
-        return update
+            offset = new.mean - belief.mean
+            at = model.linearise(new.mean, x, aux)
+            later = absorb(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
+            new, ok = later.belief, ok & later.ok
+        return Update(new, first.forecast, first.log_evidence, first.log_score, first.trust, first.strain, ok)
 
 
 def check_form(form: str, cov: Array) -> None:
@@ -113,28 +117,40 @@ def absorb(
     mask: Bool[Array, " W"] | None,
     at: Linearised,
     forecast: PyTree,
+    density: Callable[[Array, Array, Array], Array],
     offset: Float[Array, " D"] | None = None,
 ) -> Update:
     """Condition on one whitened datum, linearised at the belief's mean plus `offset`.
 
     What would not be finite is zeroed in output space before it touches the belief, so a refused datum leaves it bit
-    for bit as it was. Without a mask the datum is promised to be complete and finite, and only the flag tells of a
+    for bit as it was. `density` is the log density of a whitened innovation, its log determinant and its count. Without
+    a mask the datum is promised to be complete and finite, and only the flag tells of a
     failure: then the covariance does not depend on the data, and vmapped streams share it.
     """
-    log_evidence = forecast.log_prob(y, mask)
     seen = model.likelihood.whiten(at.eta, x, y, mask)
     B, r, J = seen.whitener, seen.residual, at.jacobian
     if offset is not None:
         r = r + matmul(B, matmul(J, offset[:, None]))[:, 0]
-    sound = jnp.isfinite(log_evidence) & jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(r))
+    asked = None if seen.log_scale is not None else forecast.log_prob(y, mask)
+    # |L^{-1} r| <= |r|, so a finite square promises a finite evidence before the belief is touched
+    sound = jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(jnp.sum(r * r) if asked is None else r))
+    sound = sound if asked is None else sound & jnp.isfinite(asked)
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
-    new, conditioned = belief.condition(J, B, r)
-    ok = sound & conditioned
-    score = jnp.where(ok, log_evidence, -jnp.inf)
-    trust = jnp.ones_like(log_evidence) if seen.trust is None else seen.trust
+    done = belief.condition(J, B, r)
+    evidence = _evidence(done, seen, y, mask, density) if asked is None else asked
+    ok = sound & done.ok
+    score = jnp.where(ok, evidence, -jnp.inf)
+    trust = jnp.ones_like(score) if seen.trust is None else seen.trust
     strain = trace(matmul(matmul(B, belief.spread(J)), B.T))
-    return Update(new, forecast, score, score, trust, strain, ok)
+    return Update(done.belief, forecast, score, score, trust, strain, ok)
+
+
+def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
+    """Evidence from the factor that the update used; exactly 0 when nothing was seen."""
+    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+    value = density(done.innovation, done.log_det, count) + seen.log_scale
+    return value if mask is None else jnp.where(count > 0, value, 0.0)
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:

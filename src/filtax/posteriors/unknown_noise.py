@@ -5,6 +5,7 @@ all in units of the unknown variance $\sigma^2 \sim \mathrm{IG}(\text{shape}, \t
 the extended approximation otherwise.
 """
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
+from filtax.distributions.student import log_student
 from filtax.models import Linearised, Model
 from filtax.module import Module
 from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief
@@ -70,7 +72,8 @@ class UnknownNoise(Module):
     ) -> Update:
         """Condition parameters and variance on y."""
         at = model.linearise(belief.mean, x, aux)
-        return absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False))
+        forecast = _predictive(belief, model, x, at, plugin=False)
+        return absorb(belief, model, x, y, mask, at, forecast, partial(log_student, belief.shape, belief.rate))
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> StudentT:

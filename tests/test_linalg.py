@@ -1,0 +1,129 @@
+"""Small linear algebra against numpy, on both sides of the size at which unrolled code gives way to the library."""
+
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+
+from filtax import linalg
+from filtax.linalg import log_normal
+
+cholesky, matmul, psd_root, solve_lower, solve_upper, trace, triangular_root = (
+    jax.jit(getattr(linalg, name))
+    for name in ("cholesky", "matmul", "psd_root", "solve_lower", "solve_upper", "trace", "triangular_root")
+)
+TOL = {"float64": dict(rtol=1e-12, atol=1e-13), "float32": dict(rtol=2e-5, atol=1e-5)}
+dtypes = pytest.mark.parametrize("dtype", TOL)
+sizes = pytest.mark.parametrize("N", [1, 3, 4, 5, 9])
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 8, 3), (2, 9, 2), (9, 5, 3), (20, 3, 20)])
+def test_matmul(shape, dtype):
+    N, M, P = shape
+    A, B = normal(0, N, M).astype(dtype), normal(1, M, P).astype(dtype)
+    got = matmul(jnp.asarray(A), jnp.asarray(B))
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, A.astype("float64") @ B, **TOL[dtype])
+
+
+@dtypes
+@sizes
+def test_factor_and_solve(N, dtype):
+    """Cholesky and both triangular solves, for vectors and matrices on the right."""
+    A = normal(N, N, 2 * N)
+    A = (A @ A.T + np.eye(N)).astype(dtype)
+    L = cholesky(jnp.asarray(A))
+    assert L.dtype == dtype
+    np.testing.assert_allclose(L, np.linalg.cholesky(A.astype("float64")), **TOL[dtype])
+    for b in (normal(1, N), normal(2, N, 3)):
+        b = jnp.asarray(b, dtype)
+        want = [scipy.linalg.solve_triangular(np.asarray(L, "float64"), b, lower=True, trans=t) for t in (0, 1)]
+        np.testing.assert_allclose(solve_lower(L, b), want[0], **TOL[dtype])
+        np.testing.assert_allclose(solve_upper(L, b), want[1], **TOL[dtype])
+    assert trace(jnp.asarray(A)).dtype == dtype
+    np.testing.assert_allclose(trace(jnp.asarray(A)), np.trace(A), **TOL[dtype])
+
+
+@pytest.mark.parametrize("N", [2, 6])
+def test_cholesky_of_an_indefinite_matrix_is_not_a_number(N):
+    assert bool(jnp.any(jnp.isnan(cholesky(-jnp.eye(N)))))
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(1, 7), (2, 2), (3, 8), (4, 2), (6, 12), (6, 13), (9, 4)])
+@pytest.mark.parametrize("kind", ["full", "zero row", "rank one"])
+def test_triangular_root(shape, kind, dtype):
+    """L is lower triangular with a non-negative diagonal, and L Lᵀ = A Aᵀ, for wide, tall and degenerate A."""
+    A = normal(5, *shape)
+    if kind == "zero row":
+        A[0] = 0.0
+    elif kind == "rank one":
+        A = np.outer(A[:, 0], A[0])
+    L = np.asarray(triangular_root(jnp.asarray(A, dtype)))
+    assert L.dtype == dtype
+    np.testing.assert_array_equal(L, np.tril(L))
+    assert (np.diag(L) >= 0.0).all()
+    np.testing.assert_allclose(L.astype("float64") @ L.T, A @ A.T, **TOL[dtype])
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("copies", [1, 7])
+def test_triangular_root_does_not_square_the_condition_number(copies):
+    """Rows that agree to 1e-9: a Cholesky factor of the product has no digit left of the last pivot."""
+    A = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9]])
+    exact = Fraction(float(A[1, 1])) - 1  # the determinant; the last pivot is it over the length of the first row
+    A = np.kron(np.eye(copies), A)  # the larger one takes the path through the library
+    L = triangular_root(jnp.asarray(A))
+    np.testing.assert_allclose(L[-1, -1], float(exact) / np.sqrt(2.0), rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("shape", [(1, 3), (3, 6), (7, 9)])
+def test_gradient_of_the_triangular_root(shape):
+    """A directional derivative against a difference, and finite where a row is zero (a belief that is certain)."""
+    A, V = jnp.asarray(normal(3, *shape)), jnp.asarray(normal(4, *shape))
+    weigh = jnp.asarray(normal(6, shape[0], shape[0]))
+    value = jax.jit(lambda A: jnp.sum(weigh * triangular_root(A)))
+    slope = jax.jit(lambda A, V: jax.jvp(value, (A,), (V,))[1])
+    np.testing.assert_allclose(slope(A, V), (value(A + 1e-6 * V) - value(A - 1e-6 * V)) / 2e-6, rtol=1e-6)
+    assert bool(jnp.isfinite(slope(A.at[0].set(0.0), V)))
+    assert bool(jnp.isfinite(slope(jnp.zeros_like(A), V)))
+
+
+@dtypes
+@pytest.mark.parametrize(("N", "rank"), [(1, 1), (3, 1), (4, 2), (40, 3), (40, 40)])
+def test_psd_root_of_singular_matrices_in_mixed_units(N, rank, dtype):
+    """Each row in a unit of its own, over six decades; the error is small in every unit."""
+    rng = np.random.default_rng(N)
+    unit = 10.0 ** rng.uniform(-3, 3, size=N)
+    A = rng.normal(size=(N, rank))
+    A = (unit[:, None] * (A @ A.T) * unit).astype(dtype)
+    A[0] = A[:, 0] = 0.0
+    L = np.asarray(psd_root(jnp.asarray(A)), "float64")
+    np.testing.assert_array_equal(L, np.tril(L))
+    np.testing.assert_array_equal(L[0], 0.0)
+    scale = np.sqrt(np.outer(np.diag(A), np.diag(A)).astype("float64"))
+    assert (np.abs(L @ L.T - A) <= 4 * N * np.finfo(dtype).eps * scale).all()
+
+
+def test_psd_root_scales_with_its_input():
+    A = normal(1, 3, 3)
+    A = jnp.asarray(A @ A.T, "float32")
+    np.testing.assert_array_equal(psd_root(2.0**40 * A), 2.0**20 * psd_root(A))
+
+
+@dtypes
+def test_log_normal_is_a_density(dtype):
+    """`count` and `log_det` set the constant that identities never pin."""
+    z, L = normal(0, 3), np.array([[2.0, 0, 0], [1, 3, 0], [0, 1, 0.5]])
+    got = log_normal(jnp.asarray(z, dtype), jnp.asarray(2.0 * np.log(np.diag(L)).sum(), dtype), 3)
+    np.testing.assert_allclose(got, scipy.stats.multivariate_normal(np.zeros(3), L @ L.T).logpdf(L @ z), rtol=1e-6)
