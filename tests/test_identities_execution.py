@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import filtax as fx
-from drive import FORMS, close
+from drive import FORMS, close, tracker
 from generators import build, systems
 from oracles import kalman_filter
 
@@ -59,6 +59,23 @@ def test_scan_chunks_and_single_steps_give_the_same_bits(problem, form, dtype):
         single, info = kf.step(single, X[t], Y[t])
         assert_same_bits((info.mean, info.log_evidence, info.ok), (infos.mean[t], infos.log_evidence[t], infos.ok[t]))
     assert_same_bits(single, whole)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(seed=st.integers(0, 999), unit=st.floats(-6, 6))
+def test_promised_complete_stream_is_filtered_the_same(form, seed, unit):
+    """Without masks and guards another path is compiled; it has the same oracle, in any unit of the data."""
+    s = build(seed, 4, 2, T, process="full", missing=0.0, drifting=True, **(plain | {"unit_y": 10.0**unit}))
+    s = s._replace(
+        **{name: np.tile(getattr(s, name)[0], (T, 1, 1)) for name in ("F", "Q", "R")}, b=np.tile(s.b[0], (T, 1))
+    )
+    kf = tracker(form, s.F[0], s.b[0], s.Q[0], s.R[0])
+    state = kf.init(mean=jnp.asarray(s.m0), cov=jnp.asarray(s.P0))
+    _, infos = kf.scan(state, jnp.asarray(s.H), jnp.asarray(s.y), keep=KEEP, complete=True)
+    want = kalman_filter(*s.parts)
+    close(infos.belief_mean, want.mean, s.units, floor=1.0)
+    close(infos.belief_cov, want.cov, np.outer(s.units, s.units))
+    close(infos.log_evidence, want.log_evidence, floor=2)
 
 
 @pytest.mark.parametrize("form", FORMS)

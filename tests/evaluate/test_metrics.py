@@ -20,6 +20,7 @@ from filtax.evaluate import (
 )
 
 NAN = np.nan
+Z = np.zeros(2)
 
 
 def test_several_outputs_count_as_the_mean_of_those_that_came():
@@ -100,6 +101,7 @@ def test_which_way_is_better():
         (lambda: rmse(np.zeros(3), np.zeros(2)), "3 forecasts but 2 values"),
         (lambda: rmse(np.zeros((2, 3)), np.zeros(2)), "accuracy, brier or log_score"),
         (lambda: crps(np.zeros(2), np.zeros(2)), "no `var`"),
+        (lambda: crps(Forecast(Z, var=Z + 1, below=Z, upto=Z), Z), "no ranked score was kept"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(call, says):

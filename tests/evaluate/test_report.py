@@ -140,6 +140,14 @@ def test_views_of_every_line():
         two_reports()[0]["moving"].by_calendar("mae", "hour")
 
 
+def test_a_metric_that_was_no_column_is_worked_out_when_asked_for():
+    reports, y = two_reports(metrics=("mae",))
+    report = reports["moving"]
+    squares = report.view("rmse", rolling, 1)["last-value"]
+    np.testing.assert_allclose(squares[1:], np.abs(report.runs["last-value"].forecasts[0].mean - y)[1:])
+    assert report.by_horizon("crps")[report_name(report)].shape == (1,)
+
+
 def test_coverage_is_no_contest():
     table = {"kf": {"coverage(0.9)": 0.2}, "a": {"coverage(0.9)": 0.9}}
     assert judge(table, ["kf"], [coverage(0.9)]) == ["kf has no score to compare."]

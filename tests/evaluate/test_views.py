@@ -54,6 +54,12 @@ def test_a_huge_loss_leaves_no_trace_in_later_windows():
     assert rolling(losses, 2)[5] == np.inf
 
 
+def test_losses_too_large_to_add_up_are_infinite_and_no_warning():
+    for view in (rolling([1e308, 1e308], 2), expanding([1e308, 1e308]), ewma([1e308, 1e308], 9.0)):
+        np.testing.assert_array_equal(view, [1e308, np.inf])
+    assert metric("mae").aggregate([1e308, 1e308]) == np.inf
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_expanding_is_the_metric_of_all_so_far(name):
     losses = stream(1)

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
-from filtax.distributions.shape import central, diagonal, outward, whole_quantile
+from filtax.distributions.shape import diagonal, outward, whole_interval
 from filtax.distributions.special import cap, exceeds
 from filtax.module import Module
 
@@ -57,8 +57,7 @@ class Poisson(Module):
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
         far = jnp.ceil(self.mean + 10.0 * jnp.sqrt(self.var / (1.0 - level)) + 10.0)  # beyond by Chebyshev
-        lower, upper = (whole_quantile(self.cdf, tail, far) for tail in central(level))
-        return lower, upper
+        return whole_interval(self.cdf, level, far)
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: first the rate, then the count."""
@@ -114,8 +113,7 @@ class NegativeBinomial(Module):
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
         far = jnp.ceil(self.mean + 10.0 * jnp.sqrt(self.var / (1.0 - level)) + 10.0)  # beyond by Chebyshev
-        lower, upper = (whole_quantile(self.cdf, tail, far) for tail in central(level))
-        return lower, upper
+        return whole_interval(self.cdf, level, far)
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: first the rate, then the count."""

@@ -57,8 +57,8 @@ class Mixture(Module):
         """Central interval of each output, by bisection between the extremes of the parts' own intervals."""
         low, high = self.parts.interval(level)
         at = self.log_weight.ndim - 1
-        ends = (jnp.min(low, axis=at), jnp.max(high, axis=at))
-        lower, upper = (self._quantile(tail, *ends) for tail in central(level))
+        low, high = jnp.min(low, axis=at), jnp.max(high, axis=at)
+        lower, upper = jax.vmap(lambda tail: self._quantile(tail, low, high))(jnp.asarray(central(level), low.dtype))
         return lower, upper
 
     def sample(self, key: Key[Array, ""]) -> Array:
@@ -96,7 +96,7 @@ class Mixture(Module):
         # normalised weights sum to one only up to rounding, and a missing datum must add exactly nothing
         return value if mask is None else jnp.where(jnp.any(mask), value, 0.0)
 
-    def _quantile(self, probability: float, low: Array, high: Array) -> Array:
+    def _quantile(self, probability: Array, low: Array, high: Array) -> Array:
         def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = 0.5 * (low + high)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-__all__ = ["central", "diagonal", "normal_points", "normal_rule", "outward", "per_datum", "whole_quantile"]
+__all__ = ["central", "diagonal", "normal_points", "normal_rule", "outward", "per_datum", "whole_interval"]
 
 
 def outward(values: Array, scalar: bool) -> Array:
@@ -91,17 +91,21 @@ def normal_points(dimension: int, pairs: int) -> np.ndarray:
     return np.linalg.solve(np.linalg.cholesky(points.T @ points / len(points)), points.T).T
 
 
-def whole_quantile(cdf: Callable[[Array], Array], probability: float, far: Array) -> Array:
-    """Return the smallest whole number, at most `far`, whose cumulative probability reaches `probability`.
+def whole_interval(cdf: Callable[[Array], Array], level: float, far: Array) -> tuple[Array, Array]:
+    """Return the smallest whole numbers, at most `far`, whose cumulative probabilities reach the tails of `level`.
 
-    >>> whole_quantile(lambda y: y / 10.0, 0.35, jnp.asarray(10.0)).item()
-    4.0
+    >>> [end.item() for end in whole_interval(lambda y: y / 10.0, 0.3, jnp.asarray(10.0))]
+    [4.0, 7.0]
     """
 
-    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
-        middle = jnp.floor(0.5 * (low + high))
-        reached = cdf(middle) >= probability
-        return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
+    def quantile(probability: Array) -> Array:
+        def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bounds
+            middle = jnp.floor(0.5 * (low + high))
+            reached = cdf(middle) >= probability
+            return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
 
-    return jax.lax.fori_loop(0, 64, halve, (jnp.full_like(far, -1.0), far))[1]
+        return jax.lax.fori_loop(0, 64, halve, (jnp.full_like(far, -1.0), far))[1]
+
+    lower, upper = jax.vmap(quantile)(jnp.asarray(central(level), far.dtype))  # one loop for both ends
+    return lower, upper

@@ -29,7 +29,7 @@ __all__ = [
 Values = jax.Array | np.ndarray
 Numbers = Any  # what a user may give where an array is meant: whatever numpy turns into one
 
-# a broken forecast divides by zero or overflows; it is scored for that, and needs no warning besides
+# a broken forecast divides by zero or overflows; its score tells of that, and needs no warning besides
 QUIET = np.errstate(all="ignore")
 
 

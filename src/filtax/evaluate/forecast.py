@@ -69,6 +69,10 @@ class Forecast(Module):
         if self.ranked is not None:
             xp, ranked, y = namespaced(self.ranked, y)
             return self._spread_only(settle(xp, ranked, xp.isfinite(y)))
+        if self.upto is not None and self.points is None and self.df is None:
+            raise ValueError(
+                "crps: no ranked score was kept of these forecasts; run prequential(metrics=(..., 'crps'))."
+            )
         if self.points is not None:
             return self._spread_only(crps_points(self.points, y))
         if self.df is not None:

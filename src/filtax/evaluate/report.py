@@ -108,13 +108,12 @@ class Report:
         return {name: {title: column[name] for title, column in columns.items()} for name in self.runs}
 
     def _column(self, chosen: Metric) -> dict[str, float]:
-        losses = {name: run.losses[chosen.name] for name, run in self.runs.items()}
-        common = self.scored(chosen)
+        losses, common = self._losses(chosen), self.scored(chosen)
         return {name: float(chosen.aggregate(np.where(common, values, np.nan))) for name, values in losses.items()}
 
     def scored(self, chosen: str | Metric) -> np.ndarray:
         """Rows that count in a column: those where every line has a score, lines without any score aside."""
-        scored = [~np.isnan(run.losses[metric(chosen).name]) for run in self.runs.values()]
+        scored = [~np.isnan(losses) for losses in self._losses(metric(chosen)).values()]
         return np.all([rows for rows in scored if rows.any()] or [np.zeros(len(self.y), bool)], axis=0)
 
     def by_horizon(self, chosen: str | Metric) -> dict[str, np.ndarray]:
@@ -124,7 +123,8 @@ class Report:
             name: np.stack([chosen.losses(forecast, self.y) for forecast in run.forecasts])
             for name, run in self.runs.items()
         }
-        common = np.all([~np.isnan(values) for values in losses.values()], axis=(0, 1))
+        scored = [~np.isnan(values) for values in losses.values() if not np.isnan(values).all()]
+        common = np.all(scored or [np.zeros((1, len(self.y)), bool)], axis=(0, 1))
         return {
             name: np.array([float(chosen.aggregate(np.where(common, row, np.nan))) for row in values])
             for name, values in losses.items()
@@ -133,7 +133,7 @@ class Report:
     def view(self, chosen: str | Metric, how: Callable[..., np.ndarray], *settings: Any) -> dict[str, np.ndarray]:
         """A view of a metric for each line: `report.view("mae", rolling, 24)`."""
         chosen = metric(chosen)
-        return {name: how(run.losses[chosen.name], *settings, metric=chosen) for name, run in self.runs.items()}
+        return {name: how(losses, *settings, metric=chosen) for name, losses in self._losses(chosen).items()}
 
     def by_calendar(self, chosen: str | Metric, bucket: Any) -> dict[str, dict[Hashable, float]]:
         """A metric for each line and each bucket of time; needs `prequential(..., time=...)`."""
@@ -142,8 +142,14 @@ class Report:
                 "by_calendar: the report does not know when the rows were; run prequential(..., time=...)."
             )
         chosen = metric(chosen)
+        return {name: by_calendar(losses, self.time, bucket, chosen) for name, losses in self._losses(chosen).items()}
+
+    def _losses(self, chosen: Metric) -> dict[str, np.ndarray]:
+        """Losses of each line; worked out now if the metric was not a column."""
+        known = {name: run.losses.get(chosen.name) for name, run in self.runs.items()}
         return {
-            name: by_calendar(run.losses[chosen.name], self.time, bucket, chosen) for name, run in self.runs.items()
+            name: np.asarray(chosen.losses(self.runs[name].forecasts[0], self.y)) if losses is None else losses
+            for name, losses in known.items()
         }
 
     def verdicts(self) -> list[str]:

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 
-from filtax.evaluate.arrays import Numbers, Values, namespaced
+from filtax.evaluate.arrays import QUIET, Numbers, Values, namespaced
 
 __all__ = ["mean", "median", "unevenness"]
 
 
+@QUIET
 def mean(values: Numbers, weights: Numbers | None = None) -> Values:
     """Mean over the first axis of what is not NaN; NaN when nothing is left.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from filtax.evaluate.arrays import Numbers
+from filtax.evaluate.arrays import QUIET, Numbers
 from filtax.evaluate.metrics import Metric
 from filtax.evaluate.metrics import metric as find
 from filtax.evaluate.statistics import mean, median
@@ -23,6 +23,7 @@ PLAIN = Metric("mean", lambda forecast, y: forecast.mean)
 _FAINT = 1e-12  # a loss this much lighter than the newest one is left out of a fading median
 
 
+@QUIET
 def rolling(losses: Numbers, window: int, metric: str | Metric = PLAIN, *, minimum: int = 1) -> Float[np.ndarray, " T"]:
     """Summarise the last `window` steps, at each step.
 
@@ -52,6 +53,7 @@ def rolling(losses: Numbers, window: int, metric: str | Metric = PLAIN, *, minim
     return np.where(count >= minimum, values, math.nan)
 
 
+@QUIET
 def expanding(losses: Numbers, metric: str | Metric = PLAIN) -> Float[np.ndarray, " T"]:
     """Summarise all steps so far, at each step; the last value is the metric of the whole stream.
 
@@ -68,6 +70,7 @@ def expanding(losses: Numbers, metric: str | Metric = PLAIN) -> Float[np.ndarray
     return _each(metric, ((losses[: t + 1], None) for t in range(losses.size)))
 
 
+@QUIET
 def ewma(losses: Numbers, span: float | int, metric: str | Metric = PLAIN) -> Float[np.ndarray, " T"]:
     r"""Summarise with weights that fade by $1 - \alpha$ each step, $\alpha = 2 / (\text{span} + 1)$.
 
