@@ -2,13 +2,13 @@
 # Each target installs only what it needs into .venv, once; a change of pyproject.toml or constraints.txt installs again.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= --numprocesses 2 --dist loadgroup
 
 BIN := .venv/bin
 NEEDS := pyproject.toml constraints.txt
 
 # The numeric core: everything that computes on arrays. It must also hold in float32 alone, with x64 off.
-CORE := tests
+CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenerate_inputs.py tests/test_linalg.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs nightly constraints clean

@@ -5,11 +5,13 @@ parameter is a 64-bit type.
 """
 
 import os
+from pathlib import Path
 
 import jax
 import jaxtyping
 import matplotlib as mpl
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 X64 = os.environ.get("FILTAX_X64", "1") != "0"
@@ -19,6 +21,10 @@ jax.config.update("jax_enable_x64", X64)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 mpl.use("Agg")
+
+# Most of the time goes into compiling: both workers, and the next run, find what was compiled once.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 # Here, because shapes are checked only in modules that are imported after this line.
 jaxtyping.install_import_hook("filtax", "beartype.beartype")
@@ -37,7 +43,11 @@ def _needs_x64(item):
     return wide or item.get_closest_marker("x64") is not None
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers of pytest-xdist look at the groups
 def pytest_collection_modifyitems(config, items):
+    for item in items:  # a file stays on one worker, where its compilations are shared, unless it says otherwise
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if X64:
         return
     left_out = [item for item in items if _needs_x64(item)]

@@ -8,9 +8,16 @@ shows. Condition numbers stay where float64 can give ten correct digits; what li
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
-SHAPES = [(1, 1), (2, 5), (5, 2), (20, 1)]  # (D, O): every size, and more outputs than parameters once
+# (D, O): every size, and more outputs than parameters once
+SHAPES = [
+    pytest.param(1, 1, marks=pytest.mark.nightly),
+    (2, 5),
+    (5, 2),
+    pytest.param(20, 1, marks=pytest.mark.nightly),
+]
 LARGE = (40, 2)  # beyond the size at which the square root is downdated instead of reduced
 FEATURES = ["plain", "constant", "duplicate", "zero column", "zero row"]
 PROCESS = ["none", "rank one", "full"]

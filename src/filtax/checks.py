@@ -97,8 +97,9 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
     if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-5 * np.abs(scaled).max()):
         raise ValueError(f"{call} must be symmetric; entries differ by up to {np.abs(numbers - numbers.T).max():.3g}.")
     lowest = np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]
-    slack = 64 * len(numbers) * np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps
-    if lowest < -slack or (not singular and lowest <= slack):
+    eps = float(np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps)
+    # what may be singular may be so by rounding; what must not be needs more than rounding can make up
+    if lowest < -np.sqrt(eps) or (not singular and lowest <= 64 * len(numbers) * eps):
         wanted = "positive semidefinite" if singular else "positive definite"
         raise ValueError(
             f"{call} must be {wanted}; in units of its variances its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}"
