@@ -20,15 +20,13 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, PyTree
 
-from filtax.module import Module
-
 __all__ = ["Network", "lenet5", "mlp"]
 
 _FRAME = 32  # the side of the images that LeNet-5 was made for
 _KERNEL = 5
 
 
-class Network(Module):
+class Network(eqx.Module):  # its methods are compared by value; those of filtax.module are not
     """A feed-forward network: convolutions with pooling if `filters` is given, then dense layers.
 
     Every field is static and compared by value, so two networks built alike are equal, and a method that holds
