@@ -9,8 +9,13 @@ from catalogue import ROWS, T
 from filtax import bone
 from filtax.state import INFO
 
-# all properties of a method on one worker: its compilations are shared
-ids = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ROWS]
+# All properties of a method run on one worker, where its compilations are shared. Rows whose parts all stand in others
+# wait for the night.
+NIGHTLY = ("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x")
+ids = [
+    pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
+    for name in ROWS
+]
 everything = (*INFO, "belief_mean", "belief_var", "belief_cov")
 exact = dict(rtol=1e-10, atol=1e-12)
 

@@ -41,7 +41,7 @@ def assert_same_bits(got, want):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["root", "covariance"])
 @pytest.mark.parametrize("problem", [tracking, network])
 def test_chunks_give_the_same_bits_and_single_steps_the_same_numbers(problem, form, dtype):
     kf, state, X, Y = problem(form, dtype)

@@ -85,7 +85,12 @@ def ran(kind, delay):
     return prequential(method, state, x, y, delay=delay, period=5, chunk=20)
 
 
-@pytest.mark.parametrize(("kind", "delay"), [*((kind, 2) for kind in KINDS), ("student", 0)])
+SLOW = {"counts": pytest.mark.nightly}  # the quantiles of a count take long to compile
+
+
+@pytest.mark.parametrize(
+    ("kind", "delay"), [*(pytest.param(kind, 2, marks=SLOW.get(kind, ())) for kind in KINDS), ("student", 0)]
+)
 def test_every_kind_of_forecast_is_scored_by_its_own_distribution(kind, delay):
     """Mean, log density and interval are those of `predict` on a state that was rolled by hand."""
     method, state, x, y = started(kind)
@@ -111,7 +116,7 @@ def test_every_kind_of_forecast_is_scored_by_its_own_distribution(kind, delay):
             np.testing.assert_allclose(report.losses["coverage(0.9)"][t], np.mean(np.asarray(want["inside"])[came]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=SLOW.get(kind, ())) for kind in KINDS])
 def test_the_usual_columns_and_lines(kind):
     report = ran(kind, 2)
     lines, columns = ["last-class", "majority-class"], ["accuracy", "brier", "log_score"]
