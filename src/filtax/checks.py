@@ -99,7 +99,7 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
     lowest = np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]
     eps = float(np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps)
     # what may be singular may be so by rounding; what must not be needs more than rounding can make up
-    if lowest < -np.sqrt(eps) or (not singular and lowest <= 64 * len(numbers) * eps):
+    if lowest < -1000 * len(numbers) * eps or (not singular and lowest <= 64 * len(numbers) * eps):
         wanted = "positive semidefinite" if singular else "positive definite"
         raise ValueError(
             f"{call} must be {wanted}; in units of its variances its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}"
