@@ -92,6 +92,7 @@ class Bone(Module):
         Returns:
             The new state, and what the datum showed.
         """
+        boundary.check_state("step", state)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
         carry, info = _step(self, state, x, y, mask, dt, changed)
         return state.after(*carry), info
@@ -125,6 +126,7 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
+        boundary.check_state("scan", state)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
@@ -144,6 +146,7 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
+        boundary.check_state("predict", state)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
         return _predict(self, state, x, dt, plugin=plugin)
@@ -159,6 +162,7 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
+        boundary.check_state("forecast", state)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
         return _forecast(self, state, X_future, dt)
@@ -211,22 +215,23 @@ def _scan(
 
 @partial(jax.jit, static_argnames=("plugin",))
 def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
-    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.initial.mean.dtype)
     method = conform(method, state)
-    return look_ahead(method, state.bank, state.initial, x, _time(dt, state), plugin)
+    return look_ahead(method, state.bank, state.initial, _typed(x, state), _time(dt, state), plugin)
 
 
 @jax.jit
 def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
     method = conform(method, state)
-    outputs = method.model.outputs(state.initial.mean, X[0].astype(state.initial.mean.dtype))
+    outputs = method.model.outputs(state.initial.mean, _typed(X[0], state))
     unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
         bank, t = carry
+        gap = _time(row[1], state)
         datum = admit(method, state.initial, row[0], unseen, None, False)
-        outcome = tick(method, bank, state.initial, t, datum, _time(row[1], state), state.key)
-        return (outcome.bank, t + 1), outcome.forecast
+        outcome = tick(method, bank, state.initial, t, datum, gap, state.key)
+        # the forecast is asked of x as it was given: where it is NaN, so is the forecast
+        return (outcome.bank, t + 1), look_ahead(method, bank, state.initial, _typed(row[0], state), gap, False)
 
     return jax.lax.scan(body, (state.bank, state.t), (X, dt))[1]
 
@@ -257,6 +262,10 @@ def advance(
 
 def _carry(state: State) -> tuple:
     return state.bank, state.t, state.refused, state.strain
+
+
+def _typed(x: Array | None, state: State) -> Array | None:
+    return x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.initial.mean.dtype)
 
 
 def _time(dt: Array | None, state: State) -> Array | None:

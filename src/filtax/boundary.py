@@ -20,6 +20,7 @@ __all__ = [
     "check_parts",
     "check_rows",
     "check_start",
+    "check_state",
     "check_support",
     "datum",
     "spell",
@@ -64,6 +65,13 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     if not (mask is None and dt is None and changed is None):
         check_extras(*row[2:], rank=0)
     return row
+
+
+def check_state(verb: str, state: Any) -> None:
+    """Refuse what is no state; a pair that was not unpacked is the likely slip."""
+    if not isinstance(state, State):
+        hint = "unpack it: state, info = ..." if isinstance(state, tuple) else "begin with state = method.init(...)"
+        raise ValueError(f"{verb}: the state is a {type(state).__name__}; {hint}.")
 
 
 def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
@@ -130,7 +138,9 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     layout = None
     if params is not None:
         mean, layout = flatten(params)
-    mean = jnp.asarray(arrays(mean=mean)[0]) * 1.0
+    mean = jnp.asarray(arrays(mean=mean)[0])
+    floating = jnp.issubdtype(mean.dtype, jnp.floating)
+    mean = jax.lax.convert_element_type(mean, mean.dtype if floating else jnp.result_type(float))
     mean = mean[None] if mean.ndim == 0 else mean
     if mean.ndim != 1 or mean.size == 0:
         raise ValueError(
@@ -171,7 +181,7 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
 
 def check_ahead(X: Any, dt: Any) -> None:
     """Check the rows of a forecast."""
-    if X is None or X.ndim == 0:
+    if X is None or X.ndim == 0 or len(X) == 0:
         raise ValueError("forecast: X_future has no rows; give H rows of x, of any numbers where the model uses none.")
     check_extras(None, dt, None, rank=1)
     if dt is not None and len(dt) != len(X):

@@ -77,7 +77,7 @@ def method(
     named = parts["posterior"] or "LG"
     if posterior is None:
         posterior = _build("posterior", POSTERIORS, named, parts["posterior_settings"])
-        posterior = conjugate_to(model.likelihood) if posterior is None else posterior
+        posterior = _conjugate(model) if posterior is None else posterior
     if auxiliary is None:
         auxiliary = _build("auxiliary", AUXILIARIES, parts["auxiliary"], parts["auxiliary_settings"])
     if prior is None:
@@ -88,6 +88,14 @@ def method(
             )
     prior = prior if hasattr(prior, "drift") else Continue(prior)
     return Bone(model, auxiliary, prior, posterior, Exact() if weighting is None else weighting)
+
+
+def _conjugate(model: Any) -> Any:
+    if not isinstance(model.predictor, Direct):
+        raise ValueError(
+            "Cj counts one rate and takes no x; give the bare likelihood, model=bernoulli() or model=poisson()."
+        )
+    return conjugate_to(model.likelihood)
 
 
 def _likelihood(model: Any) -> Any:

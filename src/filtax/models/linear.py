@@ -29,9 +29,12 @@ class Linear(Module):
         """Parameters are used flat, row by row: nothing to note."""
         return self
 
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
         """The Jacobian is H; theta does not matter to it."""
-        D, x = theta.size, x.astype(theta.dtype)
+        D = theta.size
+        if x is None:
+            raise ValueError(f"linear: x is None but there are D = {D} parameters; give ({D},) features.")
+        x = x.astype(theta.dtype)
         if x.ndim == 2:
             if x.shape[1] != D:
                 raise ValueError(
