@@ -137,7 +137,7 @@ def learn(kf, state, Y):
     return kf.belief(state).mean, kf.belief(state).var, infos.log_evidence
 
 
-positive = st.floats(-2, 3).map(lambda power: 10.0**power)
+positive = st.floats(-2, 3, allow_subnormal=False).map(lambda power: 10.0**power)
 
 
 @given(a=positive, b=positive, outcomes=st.lists(st.sampled_from([0.0, 1.0]), min_size=12, max_size=12))

@@ -15,7 +15,7 @@ from oracles import weighted_least_squares
 
 pytestmark = pytest.mark.x64
 every_form = pytest.mark.parametrize("form", FORMS)
-scales = st.floats(-6, 6).map(lambda power: 10.0**power)
+scales = st.floats(-6, 6, allow_subnormal=False).map(lambda power: 10.0**power)
 data = given(data=st.data())
 
 
@@ -34,7 +34,7 @@ def test_forgetting_is_exponentially_weighted_least_squares(form, D, data):
     P/λ without moving the mean is the transition F = I/√λ of data that grow at the same pace.
     """
     system, T = data.draw(systems(D, 1, T=12, drifting=False)), 12
-    forget = data.draw(st.floats(0.8, 1.0))
+    forget = data.draw(st.floats(0.8, 1.0, allow_subnormal=False))
     kf = tracker(form, np.eye(D) / np.sqrt(forget), np.zeros(D), np.zeros((D, D)), system.R[0])
     grown = forget ** (-0.5 * np.arange(1, T + 1))
     state = kf.init(mean=jnp.asarray(system.m0), cov=jnp.asarray(system.P0))
@@ -52,7 +52,12 @@ def walk(form, q, r):
 
 
 @every_form
-@given(beta=st.floats(0.2, 0.9), unit=scales, start=st.floats(-2, 2), seed=st.integers(0, 999))
+@given(
+    beta=st.floats(0.2, 0.9, allow_subnormal=False),
+    unit=scales,
+    start=st.floats(-2, 2, allow_subnormal=False),
+    seed=st.integers(0, 999),
+)
 def test_random_walk_filter_settles_into_an_exponential_average(form, beta, unit, start, seed):
     """16: the gain tends to β exactly when q/r = β²/(1-β); at that variance the filter is the average at once."""
     rng, r = np.random.default_rng(seed), unit**2
@@ -71,7 +76,7 @@ def test_random_walk_filter_settles_into_an_exponential_average(form, beta, unit
 
 
 @every_form
-@given(unit=scales, prior=st.floats(-3, 3), drift=st.floats(-3, 3))
+@given(unit=scales, prior=st.floats(-3, 3, allow_subnormal=False), drift=st.floats(-3, 3, allow_subnormal=False))
 def test_variance_of_one_number_is_gain_times_noise(form, unit, prior, drift):
     """17: s' = k r = (1-k)(s + q), variances all; from mean 0 the datum 1 moves the mean to k itself."""
     r, s, q = unit**2, unit**2 * 10.0**prior, unit**2 * 10.0**drift
@@ -99,7 +104,7 @@ def rate_of(method):
 
 @every_form
 @pytest.mark.parametrize("D", [1, 5])
-@given(seed=st.integers(0, 999), a=st.floats(0, 1), b=st.floats(0, 1))
+@given(seed=st.integers(0, 999), a=st.floats(0, 1, allow_subnormal=False), b=st.floats(0, 1, allow_subnormal=False))
 def test_relaxing_twice_is_relaxing_once(form, D, seed, a, b):
     """46: Ornstein-Uhlenbeck at rate a and then b is one step at rate ab, and a weighted sum of moments."""
     rng = np.random.default_rng(seed)
