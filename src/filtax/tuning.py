@@ -14,7 +14,7 @@ SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=1048576"
 def tune_xla() -> None:
     """Set JAX up for small filters on a CPU; call it before anything is computed. Results do not change.
 
-    Small loops are compiled whole: a scan over a small filter becomes 3 to 15 times faster. And calls run in the thread
+    Small loops are compiled whole: a scan over a small filter becomes several times faster. And calls run in the thread
     that makes them: handing a single event to another thread and back costs more than the event.
 
     It is an opt-in because both are settings of the whole process, and the first is undocumented by XLA, so that a
