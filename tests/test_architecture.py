@@ -17,6 +17,7 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 LAYERS = [
     {"module"},
     {"checks", "layout", "linalg", "protocols", "tuning"},
+    {"factor"},
     {"distributions"},
     {"beliefs"},
     {"models"},

@@ -10,11 +10,13 @@ Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.square_root import root_of
-from filtax.linalg import cholesky, log_det, matmul, solve_lower, trace
+from filtax.factor import factor
+from filtax.linalg import matmul, trace
 from filtax.module import Module
 
 __all__ = ["Covariance"]
@@ -50,25 +52,27 @@ class Covariance(Module):
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
 
         With $I + BJ\Sigma J^\top B^\top = LL^\top$ and $U = \Sigma J^\top B^\top L^{-\top}$: $\mu' = \mu + U L^{-1} r$,
-        $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is, bit for bit.
+        $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. What vmapped streams share is guarded
+        before the mean is touched, so that each mean needs one guard only.
         """
         PJ = matmul(self.cov, J.T)
         spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
-        L = cholesky(jnp.eye(r.size, dtype=r.dtype) + spread)
-        U = solve_lower(L, matmul(B, PJ.T)).T
-        sound = jnp.isfinite(trace(L))  # U is finite whenever L is: its rows are no longer than those of a root of Σ
-        U = jnp.where(sound, U, 0.0)
-        z = solve_lower(L, r)
-        moved = self.mean + matmul(U, jnp.where(sound, z, 0.0)[:, None])[:, 0]
-        mean = jnp.where(jnp.isfinite(moved) & (moved != self.mean), moved, self.mean)  # a minus zero keeps its sign
-        cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
-        return Conditioned(Covariance(mean, cov), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
+        # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
+        finite = jnp.isfinite(trace(spread))
+        spread = jnp.where(finite, spread, 0.0)
+        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread, least=1.0)
+        sound = finite & L.sound
+        U, z = L.solve(jnp.where(sound, matmul(B, PJ.T), 0.0)).T, L.solve(r)
+        moved = self.mean + matmul(U, z[:, None])[:, 0]
+        mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
+        cov = self._cut(U, 1.0 + trace(spread))
+        return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
     def _cut(self, U: Array, most: Array) -> Array:
         """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""
         cut = self.cov - matmul(U, U.T)
         if self.mean.size <= SMALL:
-            return jnp.where(jnp.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov / most), cut)
+            return jnp.where(np.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov * (1.0 / most)), cut)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
         at = jnp.arange(self.mean.size)
         return cut.at[at, at].max((jnp.diagonal(cut) + jnp.sum(U * U, axis=1)) / most)
@@ -78,7 +82,7 @@ class Covariance(Module):
         D = self.mean.size
         if D <= SMALL:
             wider = self.cov + jnp.broadcast_to(q, (D,))[:, None]
-            return Covariance(self.mean, jnp.where(jnp.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
+            return Covariance(self.mean, jnp.where(np.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
         at = jnp.arange(D)
         wider = self.var + q
         return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
@@ -126,7 +130,7 @@ def _guarded(spread: Array) -> Array:
     if spread.shape[0] == 1:
         return jnp.maximum(spread, 0.0)
     spread = _symmetric(spread)
-    return jnp.where(jnp.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
+    return jnp.where(np.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
 
 
 def _symmetric(A: Array) -> Array:

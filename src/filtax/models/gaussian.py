@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float
 
 from filtax import checks
 from filtax.distributions import Normal
-from filtax.linalg import cholesky, log_det, matmul, solve_lower
+from filtax.factor import factor
+from filtax.linalg import matmul
 from filtax.models.model import Whitened
 from filtax.module import Module
 
@@ -62,9 +63,9 @@ class GaussianLikelihood(Module):
             scale = scale if mask is None else jnp.where(mask, scale, 0.0)
             return Whitened(jnp.diag(scale), scale * gap, log_scale)
         eye = jnp.eye(eta.size, dtype=eta.dtype)
-        L = cholesky(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
-        B = solve_lower(L, eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
-        return Whitened(B, matmul(B, gap[:, None])[:, 0], -0.5 * log_det(L))
+        L = factor(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
+        B = L.solve(eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
+        return Whitened(B, matmul(B, gap[:, None])[:, 0], -0.5 * L.log_det)
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Normal:
         """N(eta, spread + R)."""
