@@ -30,8 +30,12 @@ def named(name, model):
     return lambda setting: fx.method(name, model=model(setting))
 
 
-def drifting(name, model, prior):
-    return lambda setting: fx.method(name, model=model, prior=prior(setting))
+def drifting(name, model, prior, auxiliary=None):
+    return lambda setting: fx.method(name, model=model, prior=prior(setting), auxiliary=auxiliary)
+
+
+def watching(name, model, auxiliary):
+    return lambda setting: fx.method(name, model=model, auxiliary=auxiliary(setting))
 
 
 def network(params, x):
@@ -56,6 +60,8 @@ linear = lambda noise: models.linear(noise=noise)
 linear_of = lambda likelihood: models.linear(likelihood=likelihood)
 walk = priors.additive_inflation
 relax = priors.ornstein_uhlenbeck
+runs = lambda keep: lambda hazard: fx.auxiliary.run_length(hazard, keep=keep)
+TURNS = fx.auxiliary.experts(2, transition=[[0.9, 0.1], [0.2, 0.8]])
 
 
 def dynamics(q):
@@ -104,6 +110,35 @@ ROWS = {
     "unknown-noise-OU": Row(
         drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X[:, :2], pair
     ),
+    "run-lengths": Row(watching("RL[3]-PR(hazard=0.1)", linear(0.25), runs(3)), 0.1, flat, X, y),
+    "run-lengths-labels": Row(
+        watching("RL[2]-MMPR(hazard=0.1)", linear_of(models.bernoulli()), runs(2)), 0.1, flat, X, label
+    ),
+    "relax-or-reset": Row(watching("RL[1]-OUPR(hazard=0.1)", linear(0.25), runs(1)), 0.1, flat, X, y),
+    "run-lengths-coin": Row(
+        watching("Cj+RL[3]-PR(hazard=0.1)", models.bernoulli(), runs(3)), 0.1, {"mean": 0.5, "cov": 0.05}, None, label
+    ),
+    "change-times": Row(
+        watching("CPT[3]-PR(hazard=0.1)", linear(0.25), lambda h: fx.auxiliary.change_times(h, keep=3)), 0.1, flat, X, y
+    ),
+    "change-widens": Row(
+        watching("CPL[3]-MCI(hazard=0.1)", linear(0.25), lambda h: fx.auxiliary.change_locations(h, keep=3)),
+        0.1,
+        flat,
+        X,
+        y,
+    ),
+    "unknown-hazard": Row(
+        watching("RLCC[3]-PR", linear(0.25), lambda a: fx.auxiliary.run_length_count(a, 9.0, keep=3)), 1.0, flat, X, y
+    ),
+    "switching": Row(
+        drifting("ME[2]-ACI", linear(0.25), lambda q: priors.by_expert([walk(q), walk(10.0 * q)]), TURNS),
+        0.1,
+        flat,
+        X,
+        y,
+    ),
+    "most-probable-share": Row(named("CPP-OU", linear), 0.25, flat, X, y),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

@@ -24,6 +24,7 @@ LAYERS = [
     {"auxiliary", "priors", "posteriors", "weighting"},
     {"state"},
     {"boundary", "tick"},
+    {"growth"},
     {"bone"},
     {"methods"},
     {"compiled", "evaluate", "streams"},

@@ -1,6 +1,6 @@
-"""The seams carry more than what uses them today: a bank of run lengths, and a prior with a second phase.
+"""The seams from the outside: a bank of run lengths and a prior with a second phase, each in a few lines of a user's.
 
-Both are written here in a few lines from the outside, without touching the framework, and checked against enumeration.
+Neither touches the framework; both are checked against enumeration.
 """
 
 import equinox as eqx
@@ -34,7 +34,10 @@ class RunLength(eqx.Module):
         weight = jnp.where(newborn, jax.nn.logsumexp(log_reset), bank.log_weight + jnp.log1p(-self.hazard))
         return Proposed(Bank(bank.belief, jnp.where(newborn, 0, bank.aux + 1), weight), newborn, log_reset)
 
-    def report(self, bank, t):
+    def room(self, t):
+        return None
+
+    def report(self, bank, age):
         change = jnp.sum(jnp.where(bank.aux == 0, jnp.exp(bank.log_weight), 0.0))
         return change, bank.aux[jnp.argmax(bank.log_weight)]
 
@@ -61,7 +64,7 @@ class Doubt(eqx.Module):
     def __call__(self, proposed, initial, dt):
         return Continue(self.drift)(proposed, initial, dt)
 
-    def settle(self, proposed, beliefs, log_evidence, initial):
+    def settle(self, proposed, beliefs, log_evidence, initial, ask):
         anew = log_evidence[0] < self.bar
         return proposed, jax.tree.map(lambda old, new: jnp.where(anew, new[None], old), beliefs, initial)
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from filtax import beliefs, distributions, evaluate, models, priors, streams
+    from filtax import auxiliary, beliefs, distributions, evaluate, models, priors, streams, weighting
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
@@ -27,6 +27,7 @@ __all__ = [
     "ConditioningWarning",
     "Info",
     "State",
+    "auxiliary",
     "beliefs",
     "compile",
     "distributions",
@@ -37,6 +38,7 @@ __all__ = [
     "priors",
     "streams",
     "tune_xla",
+    "weighting",
 ]
 
 _HOME = {

@@ -19,6 +19,7 @@ from jaxtyping import Array, Key, PyTree
 
 from filtax import boundary
 from filtax.beliefs import collapse
+from filtax.growth import in_growing_banks, roomy
 from filtax.module import Module
 from filtax.protocols import Bank
 from filtax.state import INFO, Info, State
@@ -74,7 +75,7 @@ class Bone(Module):
         initial = self.posterior.start(mean, cov, self.prior.drift.moves)
         boundary.check_support(self, initial)
         zero = jnp.zeros((), jnp.int32)
-        return State(fresh_bank(self, initial), initial, zero, zero, jnp.zeros((), mean.dtype), key, layout)
+        return State(fresh_bank(self, initial), initial, zero, zero, zero, jnp.zeros((), mean.dtype), key, layout)
 
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
@@ -94,6 +95,7 @@ class Bone(Module):
         """
         boundary.check_state("step", state)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
+        state = roomy(self, state)
         carry, info = _step(self, state, x, y, mask, dt, changed)
         return state.after(*carry), info
 
@@ -131,8 +133,9 @@ class Bone(Module):
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        carry, infos = _scan(self, state, X, Y, mask, dt, changed, keep=keep, complete=complete)
-        return state.after(*carry), infos
+        return in_growing_banks(
+            self, state, (X, Y, mask, dt, changed), partial(_scan, self, keep=keep, complete=complete)
+        )
 
     def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
         """Forecast the next y; changes nothing.
@@ -229,7 +232,7 @@ def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
         bank, t = carry
         gap = _time(row[1], state)
         datum = admit(method, state.initial, row[0], unseen, None, False)
-        outcome = tick(method, bank, state.initial, t, datum, gap, state.key)
+        outcome = tick(method, bank, state.initial, t, datum, gap, state.key, t + 1)
         # the forecast is asked of x as it was given: where it is NaN, so is the forecast
         return (outcome.bank, t + 1), look_ahead(method, bank, state.initial, _typed(row[0], state), gap, False)
 
@@ -249,19 +252,20 @@ def advance(
     complete: bool,
 ) -> tuple[tuple, Info]:
     """Do one row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
-    bank, t, refused, strain = carry
+    bank, t, began, refused, strain = carry
     if changed is not None:
-        anew = fresh_bank(method, state.initial)
+        anew = fresh_bank(method, state.initial, bank.log_weight.size)
         bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
+        began = jnp.where(changed, t, began)
     datum = admit(method, state.initial, x, y, mask, complete)
-    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key)
+    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key, t + 1 - began)
     info, ok = outcome.info, outcome.ok
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    return (outcome.bank, t + 1, refused + (~ok).astype(refused.dtype), strain), info
+    return (outcome.bank, t + 1, began, refused + (~ok).astype(refused.dtype), strain), info
 
 
 def _carry(state: State) -> tuple:
-    return state.bank, state.t, state.refused, state.strain
+    return state.bank, state.t, state.began, state.refused, state.strain
 
 
 def _typed(x: Array | None, state: State) -> Array | None:

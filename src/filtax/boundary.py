@@ -106,13 +106,37 @@ def check_parts(method: Any) -> None:
             f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
             f"{type(model.likelihood).__name__}; give the model noise=1.0."
         )
-    for operation in method.prior.drift.needs:
-        for family in posterior.families:
-            if not hasattr(family, operation):
-                raise ValueError(
-                    f"{posterior.name}+...-{method.prior.drift.name}: a {family.__name__} belief cannot drift that way "
-                    f"(no `{operation}`); use Static or OU."
-                )
+    for part in (method.prior.drift, method.prior):
+        for operation in getattr(part, "needs", ()):
+            for family in posterior.families:
+                if not hasattr(family, operation):
+                    raise ValueError(
+                        f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way "
+                        f"(no `{operation}`); use Static, OU or PR."
+                    )
+    _check_transition(method)
+
+
+def _check_transition(method: Any) -> None:
+    """Refuse a prior that does not suit the auxiliary variable."""
+    auxiliary, prior = method.auxiliary, method.prior
+    newborns = hasattr(auxiliary, "keep")
+    if getattr(prior, "greedy", False) and newborns and auxiliary.keep != 1:
+        raise ValueError(
+            f"{_spell_auxiliary(auxiliary)}-{prior.name}: {prior.name} decides between going on and starting anew, so "
+            f"there is one hypothesis; use {auxiliary.name}[1]-{prior.name}."
+        )
+    if getattr(prior, "name", "") == "OUPR" and not newborns:
+        raise ValueError(f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01).")
+    if getattr(prior, "of_parent", False) and not hasattr(auxiliary, "merge"):
+        raise ValueError(
+            f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
+        )
+    if newborns and not hasattr(prior, "name"):
+        raise ValueError(
+            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
+            f"and give the drift between changes as prior=."
+        )
 
 
 def check_support(method: Any, belief: PyTree) -> None:
@@ -207,13 +231,30 @@ def warn_of_strain(state: State) -> None:
 
 
 def spell(method: Any) -> str:
-    """Spell a method's name in the grammar `POSTERIOR+AUX-PRIOR`."""
-    return f"{_spell(method.posterior)}+{_spell(method.auxiliary)}-{_spell(method.prior.drift)}"
+    """Spell a method's name in the grammar `POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior."""
+    prior = method.prior if hasattr(method.prior, "name") else method.prior.drift
+    return f"{_spell(method.posterior)}+{_spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
 
 
-def _spell(part: Any) -> str:
+def _hazard(auxiliary: Any) -> list[str]:
+    rate = getattr(getattr(auxiliary, "hazard", None), "rate", None)
+    return [f"hazard={rate}"] if isinstance(rate, int | float) else []
+
+
+def _spell_auxiliary(auxiliary: Any) -> str:
+    name, inner = auxiliary.name, getattr(auxiliary, "inner", None)
+    law = getattr(auxiliary, "hazard", None)
+    settings = f"(a={law[0]}, b={law[1]})" if isinstance(law, tuple) else ""
+    if hasattr(auxiliary, "keep"):
+        name += f"[{'inf' if auxiliary.keep is None else auxiliary.keep}]{settings}"
+    elif auxiliary.slots > 1:
+        name += f"[{auxiliary.slots}]"
+    return name if inner is None else f"{name}/{inner.name}[{inner.slots}]"
+
+
+def _spell(part: Any, first: list[str] | None = None) -> str:
     """Name of a part, with the settings that differ from its defaults and fit into a name."""
-    settings = []
+    settings = list(first or [])
     for name, default in part.shown.items():
         value = getattr(part, name)
         if isinstance(value, str | int | float) and value != default:

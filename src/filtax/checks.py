@@ -11,7 +11,7 @@ import jax
 import jax.core
 import numpy as np
 
-__all__ = ["concrete", "covariance_like", "finite", "is_concrete", "nearest", "positive", "share"]
+__all__ = ["concrete", "covariance_like", "finite", "is_concrete", "nearest", "positive", "share", "whole"]
 
 
 def is_concrete(value: Any) -> bool:
@@ -75,6 +75,15 @@ def share(call: str, value: Any, *, hint: str = "") -> None:
     numbers = _numbers(call, value)
     if numbers is not None and not (np.all(numbers >= 0.0) and np.all(numbers <= 1.0)):
         raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
+
+
+def whole(call: str, value: Any, *, least: int = 0, hint: str = "") -> None:
+    """Refuse what is not a whole number of at least `least`.
+
+    >>> whole("f(keep=...)", 3, least=1)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{call} must be a whole number of at least {least}, got {value!r:.40}.{_tail(hint)}")
 
 
 def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") -> None:

@@ -75,7 +75,7 @@ class Compiled:
         leaves, self._structure = jax.tree.flatten((state.bank, state.strain))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
-        self._width = sum(math.prod(shape) for shape in self._shapes)
+        self._width = sum(_numbers(shape, dtype) for shape, dtype in zip(self._shapes, self._dtypes, strict=True))
         self._fields, start = {}, self._width
         for name, shape in self._report_shapes(method, state, x, y).items():
             size = math.prod(shape)
@@ -113,7 +113,9 @@ class Compiled:
         """The state now, as `Bone.step` would have it."""
         bank, strain = self._unpack(self._packed)
         start, count = self._state, lambda number: jnp.asarray(number, jnp.int32)
-        return State(bank, start.initial, count(self._t), count(self._refused), strain, start.key, start.layout)
+        return State(
+            bank, start.initial, count(self._t), start.began, count(self._refused), strain, start.key, start.layout
+        )
 
     def _run(self, method: Bone, state: State, packed: Array, row: Array, y_shape: tuple[int, ...]) -> Array:
         method = conform(method, state)
@@ -121,29 +123,41 @@ class Compiled:
         t = row[-2].astype(jnp.int32) * SPLIT + row[-1].astype(jnp.int32)
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
         y = row[self._x_size : -2].reshape(y_shape)
-        carry = (bank, t, jnp.zeros((), jnp.int32), strain)
-        (bank, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
+        carry = (bank, t, state.began, jnp.zeros((), jnp.int32), strain)
+        (bank, _, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
         runlength = jnp.asarray(info.runlength)
-        length = jnp.stack([runlength // SPLIT, runlength % SPLIT])
+        length = jnp.stack([runlength // SPLIT, runlength % SPLIT]).astype(self._row.dtype)
         leaves = [*jax.tree.leaves((bank, strain)), *parts, length, (refused == 0)[None]]
         return self._pack(leaves)
 
     def _pack(self, leaves: list[Array]) -> Array:
-        return jnp.concatenate([jnp.ravel(leaf).astype(self._row.dtype) for leaf in leaves])
+        """All numbers in one vector; a whole number travels as two floats."""
+        parts = []
+        for leaf in map(jnp.ravel, leaves):
+            halves = (leaf // SPLIT, leaf % SPLIT) if jnp.issubdtype(leaf.dtype, jnp.integer) else (leaf,)
+            parts += [half.astype(self._row.dtype) for half in halves]
+        return jnp.concatenate(parts)
 
     def _unpack(self, packed: Array) -> PyTree:
         leaves, start = [], 0
         for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
-            size = math.prod(shape)
-            leaves.append(packed[start : start + size].reshape(shape).astype(dtype))
-            start += size
+            part = packed[start : start + _numbers(shape, dtype)]
+            start += part.size
+            if jnp.issubdtype(dtype, jnp.integer):
+                high, low = jnp.split(part.astype(dtype), 2)
+                part = high * SPLIT + low
+            leaves.append(part.reshape(shape).astype(dtype))
         return jax.tree.unflatten(self._structure, leaves)
 
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
         shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
         return {**shapes, "runlength": (2,), "ok": (1,)}
+
+
+def _numbers(shape: tuple[int, ...], dtype: Any) -> int:
+    return math.prod(shape) * (2 if jnp.issubdtype(dtype, jnp.integer) else 1)
 
 
 def _fill(part: np.ndarray, given: Any, name: str) -> None:
@@ -183,6 +197,11 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     """
     if not isinstance(method, Bone):
         raise ValueError(f"compile(method=...) must come from filtax.method, got {type(method).__name__}.")
+    if method.auxiliary.room(0) is not None:
+        raise ValueError(
+            f"compile({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
+            "number K of hypotheses to keep."
+        )
     if x is None and not isinstance(method.model.predictor, Direct):
         x = np.zeros(state.initial.mean.size)
     x, y = boundary.arrays(x=x, y=y)

@@ -5,6 +5,8 @@ time on the number of its kernels. So the small factor is L D Lᵀ: one kernel f
 each pivot, and none for a solve.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
@@ -45,22 +47,18 @@ class Factor(Module):
         logs = [jnp.log(row[-1]) for row in self.rows]
         return -2.0 * sum(logs[1:], start=logs[0])
 
-    @property
-    def sound(self) -> Bool[Array, ""]:
-        """Whether A was positive definite: every pivot is finite and above zero."""
+    def sound(self, least: float = 0.0) -> Bool[Array, ""]:
+        """Whether A was positive definite, with every pivot finite and above `least`."""
         if not isinstance(self.rows, tuple):
-            return jnp.isfinite(jnp.trace(self.rows))
-        flags = [(row[-1] > 0.0) & (row[-1] < jnp.inf) for row in self.rows]
+            pivot = jnp.diagonal(self.rows)
+            return jnp.all((pivot > math.sqrt(least)) & (pivot < jnp.inf))
+        most = 1.0 / math.sqrt(least) if least else math.inf
+        flags = [(row[-1] > 0.0) & (row[-1] < most) for row in self.rows]
         return flags[0] if len(flags) == 1 else jnp.all(jnp.stack(flags))
 
 
-def factor(A: Float[Array, "N N"], least: float = 0.0) -> Factor:
+def factor(A: Float[Array, "N N"]) -> Factor:
     """Factor a symmetric positive definite matrix, of which the lower half is read; NaN where it is not one.
-
-    Args:
-        A: The matrix.
-        least: What no pivot falls below in exact arithmetic, such as 1 for the identity plus a covariance. A small
-            factor then does not lose a pivot to rounding.
 
     >>> round(factor(4.0 * jnp.eye(3)).log_det.item(), 4)
     4.1589
@@ -77,6 +75,6 @@ def factor(A: Float[Array, "N N"], least: float = 0.0) -> Factor:
             rest.append(A[i, j] - sum(rest[k] * rows[j][k] for k in range(j)) if j else A[i, j])
             low.append(rest[j] / pivots[j])
         pivot = A[i, i] - sum(w * unit for w, unit in zip(rest, low, strict=True)) if i else A[i, i]
-        pivots.append(jnp.maximum(pivot, least) if least else pivot)
+        pivots.append(pivot)
         rows.append((*low, jax.lax.rsqrt(pivots[i])))
     return Factor(tuple(rows))

@@ -63,8 +63,12 @@ class Auxiliary(Protocol):
         """Let one tick pass: the hypotheses that may hold now, in the same C slots."""
         ...
 
-    def report(self, bank: Bank, t: Array) -> tuple[Array, Array]:
-        """Change probability and most probable run length, for `Info`."""
+    def room(self, t: int) -> int | None:
+        """Slots that the tick after t needs, or None when the bank never grows."""
+        ...
+
+    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+        """Change probability and most probable run length, for `Info`; `age` counts the data of the stream."""
         ...
 
 
@@ -81,8 +85,8 @@ class Drift(Protocol):
 class Prior(Protocol):
     """(M.3) The conditional prior pi(theta; psi), for the whole bank.
 
-    A prior may also have `settle(proposed, beliefs, log_evidence, initial)`, which acts once the evidence of the
-    proposed mixture is known and returns a proposal and its beliefs.
+    A prior may also have `settle(proposed, beliefs, log_evidence, initial, ask)`, which acts once the evidence of the
+    proposed mixture is known and returns a proposal and its beliefs; `ask(beliefs)` tells the evidence of others.
     """
 
     drift: Any

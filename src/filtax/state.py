@@ -20,6 +20,7 @@ class State(Module):
         bank: Hypotheses with their beliefs and weights, C slots.
         initial: The belief before any datum, which resets and relaxing priors return to.
         t: Ticks so far.
+        began: Tick at which the stream began, or began anew at the last known change.
         refused: Rows so far that were not taken (`ok` False).
         strain: Largest ratio so far of the variance of what was not known to that of the noise.
         key: Random key of methods that sample, else None.
@@ -34,18 +35,19 @@ class State(Module):
     bank: Bank
     initial: PyTree
     t: Int[Array, ""]
+    began: Int[Array, ""]
     refused: Int[Array, ""]
     strain: Float[Array, ""]
     key: Key[Array, ""] | None = None
     layout: Layout | None = None
 
-    def after(self, bank: Bank, t: Array, refused: Array, strain: Array) -> "State":
+    def after(self, bank: Bank, t: Array, began: Array, refused: Array, strain: Array) -> "State":
         """The state some ticks later; what does not change is handed on, not copied.
 
         The fields are set without the constructor, whose checks cost more than a tick of a small filter.
         """
         later = object.__new__(State)
-        vars(later).update(vars(self), bank=bank, t=t, refused=refused, strain=strain)
+        vars(later).update(vars(self), bank=bank, t=t, began=began, refused=refused, strain=strain)
         return later
 
 

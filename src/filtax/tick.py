@@ -79,9 +79,11 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), refused)
 
 
-def fresh_bank(method: Any, initial: PyTree) -> Bank:
-    """The bank before any datum: every slot holds the initial belief."""
-    aux, log_weight = method.auxiliary.start(initial.mean.dtype)
+def fresh_bank(method: Any, initial: PyTree, slots: int | None = None) -> Bank:
+    """The bank before any datum, of a given size or of the auxiliary variable's: all slots hold the initial belief."""
+    dtype = initial.mean.dtype
+    grown = slots is not None and slots != method.auxiliary.slots
+    aux, log_weight = method.auxiliary.start_of(slots, dtype) if grown else method.auxiliary.start(dtype)
     slots = log_weight.size
     return Bank(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
 
@@ -104,14 +106,16 @@ def look_ahead(method: Any, bank: Bank, initial: PyTree, x: Array | None, dt: Ar
 
 
 def tick(
-    method: Any, bank: Bank, initial: PyTree, t: Array, datum: Datum, dt: Array | None, key: Array | None
+    method: Any, bank: Bank, initial: PyTree, t: Array, datum: Datum, dt: Array | None, key: Array | None, age: Array
 ) -> Outcome:
-    """Let time pass, then condition on one datum."""
+    """Let time pass, then condition on one datum; `age` counts the data since the stream began (anew)."""
     proposed, beliefs = _propose(method, bank, initial, dt)
     foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
     if hasattr(method.prior, "settle"):
-        parts, evidence = each(lambda *one: _foresee(method, datum, *one), beliefs, proposed.bank.aux)
-        proposed, beliefs = method.prior.settle(proposed, beliefs, evidence, initial)
+        aux = proposed.bank.aux
+        parts, evidence = each(lambda *one: _foresee(method, datum, *one), beliefs, aux)
+        ask = lambda beliefs: each(lambda *one: _foresee(method, datum, *one)[1], beliefs, aux)  # noqa: E731
+        proposed, beliefs = method.prior.settle(proposed, beliefs, evidence, initial, ask)
         update = _absorb(method, proposed, beliefs, t, datum, key)
     else:
         update = _absorb(method, proposed, beliefs, t, datum, key)
@@ -119,7 +123,7 @@ def tick(
     made, total = _mixed(parts, foreseen), _total(foreseen, evidence, datum.mask)
     bank = Bank(update.belief, proposed.bank.aux, _reweigh(method, proposed.bank.log_weight, update))
     ok = jnp.any(update.ok) & ~datum.refused
-    info = _report(method, bank, t, datum, made, total, update, ok)
+    info = _report(method, bank, age, datum, made, total, update, ok)
     return Outcome(bank, made, info, ok, jnp.max(update.strain))
 
 
@@ -156,10 +160,10 @@ def _total(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
 
 
 def _report(
-    method: Any, bank: Bank, t: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update, ok: Array
+    method: Any, bank: Bank, age: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update, ok: Array
 ) -> Info:
     """Fill `Info`; of several hypotheses, trust is the weighted mean and the run length that of the most probable."""
-    change, runlength = method.auxiliary.report(bank, t + 1)
+    change, runlength = method.auxiliary.report(bank, age)
     trust = update.trust[0] if update.trust.size == 1 else jnp.sum(jnp.exp(bank.log_weight) * update.trust)
     return Info(
         mean=made.mean,

@@ -1,5 +1,21 @@
 """(M.2) Auxiliary variables psi: what else is unknown besides theta."""
 
-from filtax.auxiliary.constant import Constant
+from filtax.auxiliary import hazards
+from filtax.auxiliary.branching import Branching, change_locations, change_times, run_length_count
+from filtax.auxiliary.constant import Constant, change_probability
+from filtax.auxiliary.experts import Experts, experts
+from filtax.auxiliary.runlength import RunLength, run_length
 
-__all__ = ["Constant"]
+__all__ = [
+    "Branching",
+    "Constant",
+    "Experts",
+    "RunLength",
+    "change_locations",
+    "change_probability",
+    "change_times",
+    "experts",
+    "hazards",
+    "run_length",
+    "run_length_count",
+]

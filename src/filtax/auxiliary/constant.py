@@ -1,15 +1,19 @@
-"""(M.2) The constant auxiliary variable C: one hypothesis, for ever.
+"""(M.2) One hypothesis, for ever: the constant C, and the changepoint probability CPP.
 
-Thesis: tab:auxv-time-complexity, first row; cardinality 1.
+CPP has a value too, the share upsilon of the belief that is kept, but it is a point estimate made anew at each datum
+(errata E15): it needs no slot, and the prior that uses it finds it.
+
+Thesis: tab:auxv-time-complexity; cardinality 1, and a continuum of which one point is kept.
 """
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
-__all__ = ["Constant"]
+__all__ = ["Constant", "change_probability"]
 
 
 class Constant(Module):
@@ -19,9 +23,17 @@ class Constant(Module):
     1
     """
 
+    name: str = eqx.field(static=True, default="C")
     slots = 1
-    name = "C"
     shown = {}  # noqa: RUF012
+
+    def room(self, t: int) -> None:
+        """One slot is enough."""
+        return
+
+    def cardinality(self, t: int) -> int:
+        """Possible values after t data, as far as they are kept."""
+        return 1
 
     def start(self, dtype: jnp.dtype) -> tuple[PyTree, Float[Array, " C"]]:
         """No value, full weight."""
@@ -32,6 +44,15 @@ class Constant(Module):
         fresh: Bool[Array, " C"] = jnp.zeros(1, bool)
         return Proposed(bank, fresh, jnp.full_like(bank.log_weight, -jnp.inf))
 
-    def report(self, bank: Bank, t: Array) -> tuple[Array, Array]:
-        """No change is ever suspected; the run is as old as the stream."""
-        return jnp.zeros((), bank.log_weight.dtype), t
+    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+        """No change is ever suspected; the run is as old as the stream, or as the last known change."""
+        return jnp.zeros((), bank.log_weight.dtype), age
+
+
+def change_probability() -> Constant:
+    """The changepoint probability CPP: how much of the belief to keep is asked of each datum anew.
+
+    >>> change_probability().name
+    'CPP'
+    """
+    return Constant("CPP")

@@ -9,6 +9,7 @@ from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.divergence import kl
+from filtax.beliefs.moment_match import moment_match
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.precision import Precision
 from filtax.beliefs.square_root import SquareRoot
@@ -24,4 +25,5 @@ __all__ = [
     "SquareRoot",
     "collapse",
     "kl",
+    "moment_match",
 ]

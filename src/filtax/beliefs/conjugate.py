@@ -78,6 +78,11 @@ class Beta(Module):
         """Forget: move the counts towards the initial ones."""
         return Beta(_blend(self.ones, initial.ones, keep), _blend(self.zeros, initial.zeros, keep))
 
+    @staticmethod
+    def moment_match(batch: "Beta", weight: Float[Array, " C"]) -> "Beta":
+        """Mean and variance of a mixture of C beliefs, output by output."""
+        return Beta.start(*_two_moments(batch, weight))
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw probabilities."""
         return jax.random.beta(key, self.ones, self.zeros, (*shape, self.ones.size), self.ones.dtype)
@@ -137,6 +142,11 @@ class Gamma(Module):
         """Forget: move count and exposure towards the initial ones."""
         return Gamma(_blend(self.count, initial.count, keep), _blend(self.exposure, initial.exposure, keep))
 
+    @staticmethod
+    def moment_match(batch: "Gamma", weight: Float[Array, " C"]) -> "Gamma":
+        """Mean and variance of a mixture of C beliefs, output by output."""
+        return Gamma.start(*_two_moments(batch, weight))
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw rates."""
         drawn = jax.random.gamma(key, self.count, (*shape, self.count.size), self.count.dtype)
@@ -147,6 +157,11 @@ class Gamma(Module):
         a, b, c, d = self.count, self.exposure, other.count, other.exposure
         each = (a - c) * digamma(a) - gammaln(a) + gammaln(c) + c * (jnp.log(b) - jnp.log(d)) + a * (d - b) / b
         return jnp.sum(each)
+
+
+def _two_moments(batch: "Beta | Gamma", weight: Array) -> tuple[Array, Array]:
+    mean = jnp.sum(weight[:, None] * batch.mean, axis=0)
+    return mean, jnp.sum(weight[:, None] * (batch.var + (batch.mean - mean[None]) ** 2), axis=0)
 
 
 def _diagonal(values: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.square_root import root_of
 from filtax.factor import factor
-from filtax.linalg import matmul, trace
+from filtax.linalg import matmul, safe_sqrt, trace
 from filtax.module import Module
 
 __all__ = ["Covariance"]
@@ -55,18 +55,31 @@ class Covariance(Module):
         $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. What vmapped streams share is guarded
         before the mean is touched, so that each mean needs one guard only.
         """
-        PJ = matmul(self.cov, J.T)
+        PJ = self._seen(J)
         spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
         # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
         finite = jnp.isfinite(trace(spread))
         spread = jnp.where(finite, spread, 0.0)
-        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread, least=1.0)
-        sound = finite & L.sound
-        U, z = L.solve(jnp.where(sound, matmul(B, PJ.T), 0.0)).T, L.solve(r)
+        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread)
+        sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1: a smaller one was lost to rounding
+        U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
         moved = self.mean + matmul(U, z[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
-        cov = self._cut(U, 1.0 + trace(spread))
+        cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
         return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
+
+    def _seen(self, J: Array) -> Array:
+        """Σ Jᵀ, with zeros for outputs whose variance is lost in the rounding of its own sum: they are certain.
+
+        A small belief needs no such test: its old variances are at hand to bound what is cut.
+        """
+        PJ = matmul(self.cov, J.T)
+        if self.mean.size <= SMALL:
+            return PJ
+        terms = J * PJ.T
+        floor = 8.0 * jnp.finfo(J.dtype).eps * jnp.sum(jnp.abs(terms), axis=1)
+        lost = (jnp.sum(terms, axis=1) <= floor) & (floor < jnp.inf)
+        return jnp.where(lost[None, :], 0.0, PJ)
 
     def _cut(self, U: Array, most: Array) -> Array:
         """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""
@@ -75,7 +88,7 @@ class Covariance(Module):
             return jnp.where(np.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov * (1.0 / most)), cut)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
         at = jnp.arange(self.mean.size)
-        return cut.at[at, at].max((jnp.diagonal(cut) + jnp.sum(U * U, axis=1)) / most)
+        return cut.at[at, at].max(jnp.maximum(jnp.diagonal(cut) + jnp.sum(U * U, axis=1), 0.0) / most)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""
@@ -110,6 +123,17 @@ class Covariance(Module):
         rest = jnp.sqrt((1.0 - k) * (1.0 + k))
         cov = k[:, None] * self.cov * k[None, :] + rest[:, None] * initial.cov * rest[None, :]
         return self._keep_if_sound(k * self.mean + (1.0 - k) * initial.mean, cov)
+
+    def inflate(self, factor: Float[Array, ""]) -> "Covariance":
+        """Multiply the covariance by a factor; the mean stays."""
+        return self._keep_if_sound(self.mean, factor * self.cov)
+
+    @staticmethod
+    def moment_match(batch: "Covariance", weight: Float[Array, " C"]) -> "Covariance":
+        """Mean and covariance of a mixture of C beliefs, in centred form."""
+        mean = matmul(weight[None, :], batch.mean)[0]
+        gap = safe_sqrt(weight)[:, None] * (batch.mean - mean[None])
+        return Covariance(mean, jnp.sum(weight[:, None, None] * batch.cov, axis=0) + matmul(gap.T, gap))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters; directions that rounding made negative count as certain."""

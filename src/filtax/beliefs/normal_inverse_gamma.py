@@ -77,6 +77,10 @@ class NormalInverseGamma(Module):
             self.unit.mix(initial.unit, keep), blend(self.shape, initial.shape), blend(self.rate, initial.rate)
         )
 
+    def inflate(self, factor: Float[Array, ""]) -> "NormalInverseGamma":
+        """Multiply the covariance of the parameters by a factor; the noise variance stays."""
+        return NormalInverseGamma(self.unit.inflate(factor), self.shape, self.rate)
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: each draw has a noise variance of its own."""
         of_variance, of_unit = jax.random.split(key)

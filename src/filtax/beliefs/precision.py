@@ -72,6 +72,16 @@ class Precision(Module):
         """Move towards `initial` as the other Gaussian forms do."""
         return self._through(self._covariance.mix(initial._covariance, keep))
 
+    def inflate(self, factor: Float[Array, ""]) -> "Precision":
+        """Multiply the covariance by a factor; the mean stays."""
+        return self._through(self._covariance.inflate(factor))
+
+    @staticmethod
+    def moment_match(batch: "Precision", weight: Float[Array, " C"]) -> "Precision":
+        """Mean and covariance of a mixture of C beliefs."""
+        matched = Covariance.moment_match(jax.vmap(lambda belief: belief._covariance)(batch), weight)
+        return Precision(matched.mean, _inverse(matched.cov))
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
-from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
+from filtax.linalg import log_det, matmul, psd_root, safe_sqrt, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of"]
@@ -95,6 +95,19 @@ class SquareRoot(Module):
         mean = k * self.mean + (1.0 - k) * initial.mean
         rest = jnp.sqrt((1.0 - k) * (1.0 + k))
         return self._widen(mean, k[:, None] * self.root, rest[:, None] * initial.root)
+
+    def inflate(self, factor: Float[Array, ""]) -> "SquareRoot":
+        """Multiply the covariance by a factor; the mean stays."""
+        return self._keep_if_sound(self.mean, jnp.sqrt(factor) * self.root)
+
+    @staticmethod
+    def moment_match(batch: "SquareRoot", weight: Float[Array, " C"]) -> "SquareRoot":
+        """Mean and covariance of a mixture of C beliefs, without forming a covariance."""
+        mean = matmul(weight[None, :], batch.mean)[0]
+        share = safe_sqrt(weight)
+        inside = (share[:, None, None] * batch.root).transpose(1, 0, 2).reshape(mean.size, -1)
+        between = (share[:, None] * (batch.mean - mean[None])).T
+        return SquareRoot(mean, triangular_root(jnp.concatenate([inside, between], axis=1)))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""

@@ -1,17 +1,28 @@
 """(M.3) Conditional priors pi(theta; psi): what happens to the parameters between two data."""
 
+from filtax.priors.by_expert import by_expert
 from filtax.priors.continuing import Continue
+from filtax.priors.covariance_inflation import covariance_inflation
+from filtax.priors.empirical_ou import empirical_ou
 from filtax.priors.inflation import additive_inflation, shrink_perturb, static
 from filtax.priors.linear_dynamics import linear_dynamics
 from filtax.priors.nonlinear_dynamics import nonlinear_dynamics
 from filtax.priors.ornstein_uhlenbeck import ornstein_uhlenbeck
+from filtax.priors.ou_reset import ou_reset
+from filtax.priors.reset import moment_matched_reset, reset
 
 __all__ = [
     "Continue",
     "additive_inflation",
+    "by_expert",
+    "covariance_inflation",
+    "empirical_ou",
     "linear_dynamics",
+    "moment_matched_reset",
     "nonlinear_dynamics",
     "ornstein_uhlenbeck",
+    "ou_reset",
+    "reset",
     "shrink_perturb",
     "static",
 ]

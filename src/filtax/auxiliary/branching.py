@@ -1,0 +1,180 @@
+"""(M.2) Hypotheses that split in two at every tick: change times CPT, change locations CPL, run length and count RLCC.
+
+A bank of 2K slots holds at most K survivors; each becomes a hypothesis that goes on and one that changes. CPT and CPL
+remember the whole path, so nothing is ever merged and after t data there are 2^t of them; RLCC knows the run length
+and the number of changes, and merges resets with equal counts (errata E17). The unknown hazard of RLCC has a Beta
+prior, so that after c changes in t ticks it is (a + c) / (a + b + t) (Wilson 2010).
+
+Axes: C = 2K slots, M remembered changes. Cost: 2K updates a tick and one sort.
+Thesis: eq:transition-cpl-independent, eq:transition-rl-markov (errata E16, E17).
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.nn import logsumexp
+from jaxtyping import Array, Float, Int
+
+from filtax import checks
+from filtax.auxiliary.hazards import hazard
+from filtax.module import Module
+from filtax.protocols import Bank, Proposed
+
+__all__ = ["Branching", "Path", "change_locations", "change_times", "run_length_count"]
+
+
+class Path(Module):
+    """What a hypothesis remembers: its run length, how often it changed in how many ticks, and when.
+
+    `times` holds the ticks of the latest changes, newest first, -1 where there was none; a regime that begins with
+    datum t (counted from 1) has time t.
+
+    >>> Path(jnp.array([0]), jnp.array([1]), jnp.array([5]), jnp.array([[5]])).count.tolist()
+    [1]
+    """
+
+    runlength: Int[Array, " *C"]
+    count: Int[Array, " *C"]
+    ticks: Int[Array, " *C"]
+    times: Int[Array, "*C M"]
+
+
+class Branching(Module):
+    """K survivors of which each goes on or changes; `merge` adds up resets with equal counts of changes.
+
+    >>> change_locations(0.1, keep=8).slots
+    16
+    """
+
+    hazard: Any
+    merge: bool = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    keep: int | None = eqx.field(static=True, default=None)
+    capacity: int = eqx.field(static=True, default=64)
+    memory: int = eqx.field(static=True, default=16)
+    shown = {}  # noqa: RUF012
+
+    @property
+    def slots(self) -> int:
+        """Slots of a fresh bank: two for each survivor."""
+        return self.capacity if self.keep is None else 2 * self.keep
+
+    def room(self, t: int) -> int | None:
+        """Slots needed for the tick after t; None when survivors are bounded."""
+        return None if self.keep is not None else 2 * self.cardinality(t)
+
+    def cardinality(self, t: int) -> int:
+        """Possible values after t data."""
+        return 1 + t * (t + 1) // 2 if self.merge else 2**t
+
+    def start(self, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
+        """One path without a change."""
+        return self.start_of(self.slots, dtype)
+
+    def start_of(self, slots: int, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
+        """The same in a bank of a given size."""
+        zeros = jnp.zeros(slots, jnp.int32)
+        times = jnp.full((slots, self.memory), -1, jnp.int32)
+        return Path(zeros, zeros, zeros, times), jnp.full(slots, -jnp.inf, dtype).at[0].set(0.0)
+
+    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+        """Split each survivor: the first half of the slots goes on, the second half changes."""
+        K = bank.log_weight.size // 2
+        log_weight, best = jax.lax.top_k(bank.log_weight, K)
+        old = jax.tree.map(lambda leaf: leaf[best], bank.aux)
+        h = self._hazard(old, dt).astype(log_weight.dtype)
+        log_reset = log_weight + jnp.log(h)
+        change = self._merged(log_reset, old.count) if self.merge else log_reset
+        now = old.ticks + 1
+        stay = Path(old.runlength + 1, old.count, now, old.times)
+        gone = Path(
+            jnp.zeros_like(old.runlength),
+            old.count + 1,
+            now,
+            jnp.concatenate([now[:, None], old.times[:, :-1]], axis=1),
+        )
+        aux = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), stay, gone)
+        belief = jax.tree.map(lambda leaf: leaf[jnp.concatenate([best, best])], bank.belief)
+        weight = jnp.concatenate([log_weight + jnp.log1p(-h), change])
+        if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
+            weight = weight - logsumexp(weight)
+        never = jnp.full_like(log_reset, -jnp.inf)
+        return Proposed(Bank(belief, aux, weight), jnp.arange(2 * K) >= K, jnp.concatenate([log_reset, never]))
+
+    def _hazard(self, old: Path, dt: Array | None) -> Array:
+        if not isinstance(self.hazard, tuple):
+            return self.hazard(old.runlength, dt)
+        if dt is not None:
+            raise ValueError("step(dt=...): RLCC counts ticks, not time; leave dt out.")
+        a, b = (jnp.asarray(part) for part in self.hazard)
+        return (a + old.count.astype(a.dtype)) / (a + b + old.ticks.astype(a.dtype))
+
+    @staticmethod
+    def _merged(log_reset: Array, count: Array) -> Array:
+        """Sum of the resets with the same count, at the first of them; the others die."""
+        equal = count[:, None] == count[None, :]
+        alive = log_reset > -jnp.inf
+        first = ~jnp.any(
+            equal & alive[None, :] & (jnp.arange(count.size)[None, :] < jnp.arange(count.size)[:, None]), 1
+        )
+        total = logsumexp(jnp.where(equal, log_reset[None, :], -jnp.inf), axis=1)
+        return jnp.where(first & alive, total, -jnp.inf)
+
+    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+        """Probability that a regime began with this datum, and the run length of the most probable hypothesis."""
+        change = jnp.sum(jnp.where(bank.aux.runlength == 0, jnp.exp(bank.log_weight), 0.0))
+        return change, bank.aux.runlength[jnp.argmax(bank.log_weight)]
+
+
+def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any) -> Branching:
+    if keep is not None:
+        checks.whole(f"{name}[K]", keep, least=1, hint=f"It is the number of hypotheses kept; {name}[inf] keeps all.")
+    checks.whole(f"{name}(memory=...)", memory, least=1, hint="It is how many changes a path remembers.")
+    checks.whole(f"{name}(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
+    return Branching(law, merge, name, keep, capacity + capacity % 2, memory)
+
+
+def change_times(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Branching:
+    """Remember when the changes were: CPT[K] (Fearnhead and Liu).
+
+    Args:
+        hazard_of: As for `run_length`; a law of segment lengths from `filtax.auxiliary.hazards` is usual.
+        keep: How many paths survive a tick; all 2^t if left out, which only short streams can afford.
+        memory: How many of the latest changes a path remembers.
+        capacity: Slots to begin with when all are kept.
+
+    >>> change_times(0.1, keep=4).cardinality(3)
+    8
+    """
+    return _build("CPT", hazard(hazard_of), False, keep, memory, capacity)
+
+
+def change_locations(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Branching:
+    """Decide at each datum whether it was a change: CPL[K], s_t = 1 for a change (Li 2021).
+
+    >>> change_locations(0.1, keep=4).name
+    'CPL'
+    """
+    return _build("CPL", hazard(hazard_of), False, keep, memory, capacity)
+
+
+def run_length_count(
+    a: Any = 1.0, b: Any = 99.0, *, keep: Any = None, memory: Any = 1, capacity: Any = 64
+) -> Branching:
+    """Learn the hazard too: RLCC[K] with a Beta(a, b) prior on it (Wilson 2010).
+
+    Args:
+        a: Changes that the prior is worth, above 0.
+        b: Ticks without a change that the prior is worth, above 0.
+        keep: How many hypotheses survive a tick; all if left out.
+        memory: How many of the latest changes a hypothesis remembers.
+        capacity: Slots to begin with when all are kept.
+
+    >>> run_length_count(keep=4).cardinality(3)
+    7
+    """
+    checks.positive("RLCC(a=...)", a, hint="It counts the changes that the prior is worth.")
+    checks.positive("RLCC(b=...)", b, hint="It counts the ticks without a change that the prior is worth.")
+    return _build("RLCC", (a, b), True, keep, memory, capacity)

@@ -1,0 +1,118 @@
+r"""(M.2) A mixture of experts ME: which of E models, or of E settings of one, holds.
+
+Without a transition matrix an expert holds for ever (Magill). With one, $P_{ij}$ is the probability that expert i is
+followed by j, and the beliefs are merged before the tick so that there stay E of them: `imm` gives each expert the
+mixture of those it can come from, `gpb` gives all of them the same mixture.
+
+Axes: E experts. Cost: E updates a tick; merging E² (imm) or E (gpb) sums of moments.
+Thesis: eqn:MELSSM; cardinality K.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import logsumexp
+from jaxtyping import Array, Float, Int
+
+from filtax import checks
+from filtax.beliefs import moment_match
+from filtax.module import Module
+from filtax.protocols import Bank, Proposed
+
+__all__ = ["Expert", "Experts", "experts"]
+
+
+class Expert(Module):
+    """Which expert a hypothesis is.
+
+    >>> Expert(jnp.array([1])).expert.tolist()
+    [1]
+    """
+
+    expert: Int[Array, " *C"]
+
+
+class Experts(Module):
+    """E experts in E slots.
+
+    >>> experts(3).slots
+    3
+    """
+
+    log_prior: Float[Array, " E"]
+    log_transition: Float[Array, "E E"] | None = None
+    merge: str = eqx.field(static=True, default="imm")
+    name = "ME"
+    shown = {}  # noqa: RUF012
+
+    @property
+    def slots(self) -> int:
+        """One for each expert."""
+        return self.log_prior.shape[-1]
+
+    def room(self, t: int) -> None:
+        """A bank of experts never grows."""
+        return
+
+    def cardinality(self, t: int) -> int:
+        """Possible values after t data."""
+        return self.slots
+
+    def start(self, dtype: Any) -> tuple[Expert, Float[Array, " E"]]:
+        """Every expert, as probable as was said."""
+        return Expert(jnp.arange(self.slots, dtype=jnp.int32)), self.log_prior.astype(dtype)
+
+    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+        """Let the experts take turns as the transition matrix says."""
+        never = jnp.full_like(bank.log_weight, -jnp.inf)
+        stays = jnp.zeros(self.slots, bool)
+        if self.log_transition is None:
+            return Proposed(bank, stays, never)
+        if dt is not None:
+            raise ValueError("step(dt=...): a transition matrix knows one time step only; leave dt out.")
+        joint = bank.log_weight[:, None] + self.log_transition  # from, to
+        weight = logsumexp(joint, axis=0)
+        if self.merge == "gpb":
+            one = moment_match(bank.belief, bank.log_weight)
+            belief = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.slots, *leaf.shape)), one)
+        else:
+            belief = jax.vmap(lambda log_w: moment_match(bank.belief, log_w), in_axes=1)(joint)
+        return Proposed(Bank(belief, bank.aux, weight), stays, never)
+
+    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+        """No change of parameters is suspected; which expert holds is in the weights of the bank."""
+        return jnp.zeros((), bank.log_weight.dtype), age
+
+
+def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any = "imm") -> Experts:
+    """Let several experts compete, or take turns.
+
+    Args:
+        count: Number of experts E. What differs between them is given by `filtax.priors.by_expert` or
+            `filtax.models.by_expert`.
+        prior: (E,) probabilities before any datum; equal if left out.
+        transition: (E, E), rows sum to 1; the identity (no switching) if left out.
+        merge: "imm" or "gpb", how beliefs are merged when experts take turns.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+ME-Static", model=fx.models.linear(noise=1.0), auxiliary=experts(2)).name
+    'LG+ME[2]-Static'
+    """
+    checks.whole("experts(count=...)", count, least=1, hint="A list of experts must not be empty.")
+    if merge not in ("imm", "gpb"):
+        raise ValueError(f"experts(merge={merge!r}) must be imm or gpb.")
+    law = np.full(count, 1.0 / count) if prior is None else np.asarray(prior, "float64")
+    _check_law("experts(prior=...)", law, (count,))
+    log_transition = None
+    if transition is not None:
+        _check_law("experts(transition=...)", np.asarray(transition, "float64"), (count, count))
+        log_transition = jnp.log(jnp.asarray(transition) * 1.0)
+    return Experts(jnp.log(jnp.asarray(law)), log_transition, merge)
+
+
+def _check_law(call: str, law: np.ndarray, shape: tuple[int, ...]) -> None:
+    if law.shape != shape or (law < 0.0).any() or not np.allclose(law.sum(-1), 1.0, atol=1e-6):
+        raise ValueError(f"{call} must have shape {shape} and sum to 1 along its last axis, got {law.tolist()!r:.80}.")

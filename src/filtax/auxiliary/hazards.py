@@ -1,0 +1,152 @@
+r"""(M.2) Hazards: the probability that a regime which has lasted r ticks ends at the next one.
+
+A hazard is a number, a function of the run length, or comes from a law of segment lengths: with $P(\ell)$ the
+probability that a segment holds $\ell$ data, $H(r) = P(r+1) / P(\ell > r)$.
+
+Thesis: eq:transition-rl-markov; hazards lie in [0, 1], 0 is the static filter and 1 a reset at every tick.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Int
+
+from filtax import checks
+from filtax.module import Module
+
+__all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths", "geometric", "hazard", "negative_binomial", "poisson"]
+
+LONGEST = 4096  # lengths beyond which the hazard of a law is taken as constant
+
+
+class Flat(Module):
+    """The same hazard at every run length; over a tick of length dt it is 1 - (1 - rate)^dt.
+
+    >>> Flat(0.5)(jnp.array([0, 3]), None).tolist()
+    [0.5, 0.5]
+    """
+
+    rate: Any
+
+    def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:
+        """Hazard of each hypothesis."""
+        rate = jnp.asarray(self.rate)
+        rate = rate if dt is None else 1.0 - (1.0 - rate) ** dt
+        return jnp.broadcast_to(rate, runlength.shape)
+
+
+class FromLengths(Module):
+    """A table of hazards by run length, the last of which goes on for ever.
+
+    >>> from_lengths([0.5, 0.5])(jnp.array([0, 1, 9]), None).tolist()
+    [0.5, 1.0, 1.0]
+    """
+
+    table: Float[Array, " L"]
+
+    def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:
+        """Hazard of each hypothesis."""
+        _no_gaps(dt)
+        return self.table[jnp.minimum(runlength, self.table.size - 1)]
+
+
+class FromFunction(Module):
+    """A function of the run length.
+
+    >>> hazard(lambda r: 1.0 / (r + 2.0))(jnp.array([0]), None).tolist()
+    [0.5]
+    """
+
+    function: Callable = eqx.field(static=True)
+
+    def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:
+        """Hazard of each hypothesis, clipped to [0, 1]."""
+        _no_gaps(dt)
+        return jnp.clip(jnp.asarray(self.function(runlength.astype(jnp.result_type(float)))), 0.0, 1.0)
+
+
+def hazard(given: Any) -> Any:
+    """Turn a number, a function of the run length, or a law of segment lengths into a hazard.
+
+    >>> hazard(0.01).rate
+    0.01
+    """
+    if isinstance(given, Flat | FromLengths | FromFunction):
+        return given
+    if callable(given):
+        return FromFunction(given)
+    checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
+    return Flat(given)
+
+
+def from_lengths(probabilities: Sequence[float] | Any) -> FromLengths:
+    """Hazard of a law of segment lengths, given as the probabilities of 1, 2, ... data.
+
+    Args:
+        probabilities: (L,), at least 0, of a sum of at most 1; what is missing to 1 lies beyond L.
+
+    >>> from_lengths([0.25, 0.75]).table.tolist()
+    [0.25, 1.0]
+    """
+    law = np.asarray(probabilities, "float64")
+    if law.ndim != 1 or law.size == 0 or (law < 0).any() or not law.sum() <= 1.0 + 1e-9:
+        raise ValueError(
+            f"from_lengths(probabilities=...) must be a vector of probabilities with a sum of at most 1, got shape "
+            f"{law.shape} and sum {law.sum():.4g}; give P(1), P(2), ..."
+        )
+    left = np.clip(1.0 - np.concatenate([[0.0], np.cumsum(law)[:-1]]), 0.0, 1.0)
+    table = np.where(left > 1e-12, law / np.where(left > 1e-12, left, 1.0), 1.0)
+    return FromLengths(jnp.asarray(np.clip(table, 0.0, 1.0)))
+
+
+def geometric(mean: float) -> Flat:
+    """Segments of geometric length: a constant hazard of 1 / mean.
+
+    >>> geometric(100.0).rate
+    0.01
+    """
+    checks.positive("geometric(mean=...)", mean, hint="It is the expected number of data in a segment.")
+    if mean < 1.0:
+        raise ValueError(f"geometric(mean={mean}): a segment holds at least one datum; give a mean of at least 1.")
+    return Flat(1.0 / mean)
+
+
+def negative_binomial(mean: float, shape: float) -> FromLengths:
+    """Segments of length 1 + NB: `shape` 1 is geometric, larger ones avoid very short segments.
+
+    >>> bool(negative_binomial(50.0, 4.0).table[0] < 0.001)
+    True
+    """
+    checks.positive("negative_binomial(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
+    checks.positive("negative_binomial(shape=...)", shape)
+    k = np.arange(min(LONGEST, int(20 * mean) + 2), dtype="float64")
+    p = shape / (shape + mean - 1.0)
+    log_law = np.asarray(gammaln(k + shape) - gammaln(shape) - gammaln(k + 1.0)) + shape * np.log(p) + k * np.log1p(-p)
+    return from_lengths(_proper(np.exp(log_law)))
+
+
+def poisson(mean: float) -> FromLengths:
+    """Segments of length 1 + Poisson: nearly regular changes.
+
+    >>> round(float(poisson(10.0).table[0]), 6)
+    0.000123
+    """
+    checks.positive("poisson(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
+    k = np.arange(min(LONGEST, int(5 * mean) + 50), dtype="float64")
+    return from_lengths(_proper(np.exp(k * np.log(mean - 1.0) - (mean - 1.0) - np.asarray(gammaln(k + 1.0)))))
+
+
+def _proper(law: np.ndarray) -> np.ndarray:
+    """Rounding, above all in float32, must not lift the sum above 1."""
+    return law / max(law.sum(), 1.0)
+
+
+def _no_gaps(dt: Array | None) -> None:
+    if dt is not None:
+        raise ValueError(
+            "step(dt=...): a hazard that depends on the run length counts ticks, not time; use a constant hazard."
+        )

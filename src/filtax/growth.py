@@ -1,0 +1,83 @@
+"""Banks that grow: RL[inf] and its like keep every hypothesis, so the bank doubles when it is full.
+
+The size of a bank is a shape, and a shape is fixed within a compilation. So growth happens here, between two compiled
+calls, and a long `scan` compiles once for each doubling. Under `jit` or `vmap` the number of ticks cannot be looked at:
+the bank then keeps its size, and a full one gives up its least probable hypotheses.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from filtax import checks
+from filtax.protocols import Bank
+from filtax.state import State
+from filtax.tick import fresh_bank
+
+__all__ = ["in_growing_banks", "roomy"]
+
+MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
+
+
+def roomy(method: Any, state: State) -> State:
+    """The state with room for one more tick.
+
+    >>> import filtax as fx
+    >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
+    >>> state, _ = rl.scan(rl.init(mean=jnp.zeros(1), cov=1.0), jnp.ones((5, 1)), jnp.ones(5))
+    >>> roomy(rl, state).bank.log_weight.size
+    8
+    """
+    ticks = _ticks(method, state)
+    return state if ticks is None else _grown(method, state, method.auxiliary.room(ticks))
+
+
+def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> tuple[State, Any]:
+    """Scan the rows, in pieces between which the bank doubles if it must."""
+    length, ticks = rows[1].shape[0], _ticks(method, state)
+    if ticks is None or length == 0:
+        carry, infos = scan(state, *rows)
+        return state.after(*carry), infos
+    pieces, done = [], 0
+    while done < length:
+        state = _grown(method, state, method.auxiliary.room(ticks + done))
+        slots, fit = state.bank.log_weight.shape[-1], 1
+        while done + fit < length and method.auxiliary.room(ticks + done + fit) <= slots:
+            fit += 1
+        carry, infos = scan(state, *_piece(rows, done, fit))
+        state = state.after(*carry)
+        pieces.append(infos)
+        done += fit
+    return state, pieces[0] if len(pieces) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *pieces)
+
+
+def _piece(rows: tuple, start: int, length: int) -> tuple:
+    return jax.tree.map(lambda leaf: leaf[start : start + length], rows)
+
+
+def _ticks(method: Any, state: State) -> int | None:
+    """Ticks of the stream so far; None when the bank never grows, or when it cannot be known now."""
+    if method.auxiliary.room(0) is None:
+        return None
+    t = checks.concrete(state.t - state.began)
+    return None if t is None else int(t.max())
+
+
+def _grown(method: Any, state: State, wanted: int) -> State:
+    slots = state.bank.log_weight.shape[-1]
+    if wanted <= slots:
+        return state
+    if wanted > MOST:
+        name = method.auxiliary.name
+        raise ValueError(
+            f"{name}[inf] would need {wanted} hypotheses for this datum, more than {MOST}; give {name}[K] to keep the "
+            "K most probable ones."
+        )
+    while slots < wanted:
+        slots *= 2
+    new = fresh_bank(method, state.initial, slots)
+    new = Bank(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
+    bank = jax.tree.map(lambda old, fresh: fresh.at[: old.shape[0]].set(old), state.bank, new)
+    return state.after(bank, state.t, state.began, state.refused, state.strain)

@@ -1,0 +1,63 @@
+"""(M.3) One drift for each expert: the settings of a drift get a leading axis, and a hypothesis uses those of its own.
+
+Thesis: eqn:MELSSM; the experts are counted by `filtax.auxiliary.experts`.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.module import Module
+
+__all__ = ["ByExpert", "by_expert"]
+
+
+class ByExpert(Module):
+    """Drifts of one kind, stacked.
+
+    >>> from filtax.priors import additive_inflation
+    >>> by_expert([additive_inflation(0.0), additive_inflation(0.1)]).name
+    'ACI'
+    """
+
+    stacked: Any
+    shown = {}  # noqa: RUF012
+
+    @property
+    def name(self) -> str:
+        """Name of the drift they all are."""
+        return self.stacked.name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What they ask of a belief."""
+        return self.stacked.needs
+
+    @property
+    def moves(self) -> bool:
+        """Whether the parameters move."""
+        return self.stacked.moves
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        """Use the drift of the hypothesis' expert."""
+        mine = jax.tree.map(lambda leaf: leaf[aux.expert], self.stacked)
+        return mine(belief, initial, aux, dt)
+
+
+def by_expert(drifts: list) -> ByExpert:
+    """Give each expert a drift of its own; all of one kind and of equal shapes.
+
+    >>> from filtax.priors import ornstein_uhlenbeck
+    >>> by_expert([ornstein_uhlenbeck(0.9), ornstein_uhlenbeck(0.99)]).stacked.rate.tolist()
+    [0.9..., 0.99...]
+    """
+    kinds = {jax.tree.structure(drift) for drift in drifts}
+    shapes = {tuple(jnp.shape(leaf) for leaf in jax.tree.leaves(drift)) for drift in drifts}
+    if len(kinds) != 1 or len(shapes) != 1:
+        raise ValueError(
+            f"by_expert: the {len(drifts)} drifts must be of one kind and of equal shapes, such as "
+            "[additive_inflation(0.0), additive_inflation(0.1)]."
+        )
+    return ByExpert(jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) * 1.0 for leaf in leaves]), *drifts))

@@ -1,0 +1,104 @@
+r"""(M.3) CPP-OU: keep the share upsilon of the belief under which the datum would have been most probable.
+
+$\upsilon^* = \arg\max_{\upsilon\in[0,1]} p(y \mid x, \upsilon)$, where the belief is mixed with the initial one as by
+an Ornstein-Uhlenbeck step; 1 keeps all, 0 starts anew (errata E15). For one share the maximum is searched on a grid
+that is refined; for one share a parameter (Galashov 2024) the evidence is climbed by its gradient. The forecast is
+made before the datum is known, with the whole belief.
+
+Thesis: eq:cprior-cpp-d, eqn:nut.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax import checks
+from filtax.module import Module
+from filtax.priors.continuing import Continue
+from filtax.priors.inflation import static
+from filtax.protocols import Proposed, each
+
+__all__ = ["EmpiricalOU", "empirical_ou"]
+
+POINTS = 11  # of the grid over [0, 1]
+START = 8.0  # logit of a share from which the ascent begins
+ROUNDS = 2  # refinements, each five times finer
+
+
+class EmpiricalOU(Module):
+    """The share kept is an empirical Bayes estimate from the datum itself.
+
+    >>> empirical_ou().name
+    'OU'
+    """
+
+    drift: Any
+    step: Any
+    steps: int = eqx.field(static=True)
+    each_parameter: bool = eqx.field(static=True)
+    name = "OU"
+    shown = {"each_parameter": False}  # noqa: RUF012
+    needs = ("mix",)
+    greedy = True
+
+    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+        """Beliefs before the datum: the drift alone."""
+        return Continue(self.drift)(proposed, initial, dt)
+
+    def settle(
+        self, proposed: Proposed, beliefs: PyTree, log_evidence: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposed, PyTree]:
+        """Mix by the share under which the datum is most probable."""
+        mixed = lambda keep: each(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
+        value = lambda keep: jnp.sum(ask(mixed(keep)))  # noqa: E731
+        keep = self._climb(value, initial) if self.each_parameter else _search(value, log_evidence.dtype)
+        return proposed, mixed(keep)
+
+    def _climb(self, value: Callable[[Array], Array], initial: PyTree) -> Array:
+        """Ascent in the logit of each share, by ever shorter steps, from where everything is kept to 0.03 %.
+
+        The length of a step does not depend on the slope, which vanishes where a share is near 0 or 1.
+        """
+
+        def uphill(i: Array, logit: Array) -> Array:
+            slope = jax.grad(lambda logit: value(jax.nn.sigmoid(logit)))(logit)
+            size = jnp.sqrt(jnp.mean(slope * slope))
+            sound = jnp.isfinite(size) & (size > 0.0)
+            length = jnp.asarray(self.step) * (1.0 - i / self.steps).astype(slope.dtype)
+            return logit + jnp.where(sound, length * slope / jnp.where(sound, size, 1.0), 0.0)
+
+        return jax.nn.sigmoid(jax.lax.fori_loop(0, self.steps, uphill, jnp.full_like(initial.mean, START)))
+
+
+def _search(value: Callable[[Array], Array], dtype: Any) -> Array:
+    """Maximise over [0, 1]; the larger of two equals, so that a missing datum keeps everything."""
+    grid = jnp.linspace(1.0, 0.0, POINTS, dtype=dtype)
+    width = 1.0 / (POINTS - 1)
+    best = grid[jnp.nanargmax(jax.vmap(value)(grid))]
+    for _ in range(ROUNDS):
+        grid = jnp.clip(best + width * jnp.linspace(1.0, -1.0, POINTS, dtype=dtype), 0.0, 1.0)
+        best = grid[jnp.nanargmax(jax.vmap(value)(grid))]
+        width *= 0.2
+    return best
+
+
+def empirical_ou(*, each_parameter: bool = False, steps: Any = 10, step: Any = 2.5, drift: Any = None) -> EmpiricalOU:
+    """Keep as much of the belief as the datum speaks for (CPP-OU).
+
+    Args:
+        each_parameter: One share for each parameter instead of one for all.
+        steps: Gradient steps for the shares of single parameters.
+        step: Length of the first such step, in logits.
+        drift: How the parameters move besides; not at all if left out.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+CPP-OU", model=fx.models.linear(noise=1.0)).name
+    'LG+CPP-OU'
+    """
+    checks.whole("empirical_ou(steps=...)", steps, least=1)
+    checks.positive("empirical_ou(step=...)", step)
+    return EmpiricalOU(static() if drift is None else drift, step, steps, bool(each_parameter))

@@ -1,0 +1,84 @@
+r"""(M.3) Prior reset: a newborn hypothesis starts from the initial belief (PR) or from what was known before it (MMPR).
+
+MMPR matches the moments of the beliefs that the reset could have come from, each weighted by $\nu(r)H(r)$ before the
+datum, and normalised (errata E13): parameters before and after a change are then alike. The hypotheses that go on
+drift.
+
+Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13, E19).
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.beliefs import moment_match
+from filtax.module import Module
+from filtax.priors.continuing import Continue
+from filtax.priors.inflation import static
+from filtax.protocols import Proposed
+
+__all__ = ["Reset", "moment_matched_reset", "replace_newborn", "reset"]
+
+
+class Reset(Module):
+    """Newborns start anew, the others drift.
+
+    >>> reset().name
+    'PR'
+    """
+
+    drift: Any
+    matched: bool = eqx.field(static=True, default=False)
+    shown = {}  # noqa: RUF012
+
+    @property
+    def name(self) -> str:
+        """PR, or MMPR with matched moments."""
+        return "MMPR" if self.matched else "PR"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it asks of a belief."""
+        return ("moment_match",) if self.matched else ()
+
+    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+        """Beliefs before the datum, (C, ...)."""
+        start = moment_match(proposed.bank.belief, proposed.log_reset) if self.matched else initial
+        return replace_newborn(proposed, Continue(self.drift)(proposed, initial, dt), start)
+
+
+def replace_newborn(proposed: Proposed, beliefs: PyTree, start: PyTree) -> PyTree:
+    """Put one belief into every newborn slot.
+
+    >>> from filtax.protocols import Bank
+    >>> proposed = Proposed(Bank(None, None, jnp.zeros(2)), jnp.array([False, True]), jnp.zeros(2))
+    >>> replace_newborn(proposed, jnp.ones((2, 1)), jnp.zeros(1)).tolist()
+    [[1.0], [0.0]]
+    """
+    pick = lambda old, new: jnp.where(proposed.fresh.reshape((-1,) + (1,) * (old.ndim - 1)), new[None], old)  # noqa: E731
+    return jax.tree.map(pick, beliefs, start)
+
+
+def reset(drift: Any = None) -> Reset:
+    """Start anew from the initial belief at a change (PR).
+
+    Args:
+        drift: How the parameters move between changes, such as `additive_inflation(0.01)`; not at all if left out.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)).prior.name
+    'PR'
+    """
+    return Reset(static() if drift is None else drift)
+
+
+def moment_matched_reset(drift: Any = None) -> Reset:
+    """Start at a change from one Gaussian with the moments of what was believed before it (MMPR).
+
+    >>> moment_matched_reset().name
+    'MMPR'
+    """
+    return Reset(static() if drift is None else drift, matched=True)

@@ -1,0 +1,51 @@
+"""Hazards against laws of segment lengths drawn from scipy."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from filtax.auxiliary import hazards
+
+pytestmark = pytest.mark.x64
+
+
+def lengths(hazard, longest):
+    """The law of segment lengths that a hazard implies."""
+    h = np.asarray(hazard(jnp.arange(longest), None))
+    return h * np.concatenate([[1.0], np.cumprod(1.0 - h)[:-1]])
+
+
+@pytest.mark.parametrize(
+    ("hazard", "law"),
+    [
+        (hazards.geometric(20.0), scipy.stats.geom(1 / 20)),
+        (hazards.poisson(12.0), scipy.stats.poisson(11.0, loc=1)),
+        (hazards.negative_binomial(30.0, 4.0), scipy.stats.nbinom(4.0, 4.0 / 33.0, loc=1)),
+        (hazards.from_lengths([0.0, 0.5, 0.5]), scipy.stats.randint(2, 4)),
+    ],
+)
+def test_the_hazard_of_a_law_implies_the_law(hazard, law):
+    np.testing.assert_allclose(lengths(hazard, 30), law.pmf(np.arange(1, 31)), atol=1e-6)
+
+
+def test_time_gaps_and_what_counts_ticks():
+    np.testing.assert_allclose(hazards.hazard(0.1)(jnp.arange(2), jnp.asarray(2.0)), 0.19)
+    with pytest.raises(ValueError, match="counts ticks, not time"):
+        hazards.from_lengths([1.0])(jnp.arange(2), jnp.asarray(2.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hazards.hazard(-0.1), r"must lie in \[0, 1\]"),
+        (lambda: hazards.from_lengths([0.7, 0.7]), "a sum of at most 1"),
+        (lambda: hazards.from_lengths([]), "must be a vector"),
+        (lambda: hazards.geometric(0.5), "at least one datum"),
+        (lambda: hazards.poisson(1.0), "must exceed 1"),
+        (lambda: hazards.negative_binomial(9.0, 0.0), "above 0"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,76 @@
+"""Drifts that act on each parameter alone, against the moments of an affine map in numpy; time gaps by composition."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from filtax.beliefs import Covariance, SquareRoot
+from filtax.priors import additive_inflation, shrink_perturb, static
+from moments import drifted, normal, same, spd
+
+pytestmark = pytest.mark.x64
+MEAN, COV = normal(0, 3), spd(1, 3)
+forms = pytest.mark.parametrize("form", [SquareRoot, Covariance])
+
+
+def move(drift, form=SquareRoot, dt=None):
+    belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
+    return drift(belief, None, None, None if dt is None else jnp.asarray(dt))
+
+
+@forms
+def test_static_returns_the_belief_itself(form):
+    belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
+    assert static()(belief, None, None, jnp.asarray(7.0)) is belief
+    assert not static().moves
+
+
+@forms
+@pytest.mark.parametrize("q", [0.0, 0.4, np.array([0.0, 0.1, 2.0])])
+def test_additive_inflation(q, form):
+    """Variance q a tick, times the length of the tick; none in no time."""
+    drift = additive_inflation(q)
+    same(move(drift, form), drifted(MEAN, COV, Q=q))
+    for dt in (0.0, 2.5):
+        same(move(drift, form, dt), drifted(MEAN, COV, Q=q * dt))
+
+
+@forms
+@pytest.mark.parametrize("shrink", [0.0, 0.6, 1.0, np.array([0.0, 0.5, 1.0])])
+@pytest.mark.parametrize("q", [0.0, 0.4, np.array([0.0, 0.1, 2.0])])
+def test_shrink_perturb(shrink, q, form):
+    """In its name's order: what is shrunk is the old belief, not the noise that comes after."""
+    same(move(shrink_perturb(shrink, q), form), drifted(MEAN, COV, shrink, None, q))
+
+
+def test_shrink_perturb_over_time_gaps():
+    """The factor is a power of the gap, the variance a multiple; nothing happens in no time."""
+    drift = shrink_perturb(0.8, 0.3)
+    same(move(drift, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
+    same(move(drift, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * 2.5))
+    same(move(drift, dt=0.0), drifted(MEAN, COV))
+
+
+def test_they_say_what_they_are():
+    """Name, settings and what a belief must offer: the framework spells and checks methods by these."""
+    parts = [static(), additive_inflation(0.1), shrink_perturb(0.9, 0.1)]
+    assert [part.name for part in parts] == ["Static", "ACI", "SP"]
+    assert [part.needs for part in parts] == [(), ("add",), ("drift",)]
+    assert [set(part.shown) for part in parts] == [set(), {"q"}, {"shrink", "q"}]
+    assert [part.moves for part in parts] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: additive_inflation(-0.1), r"additive_inflation\(q=...\) must be finite and at least 0, got -0.1"),
+        (lambda: additive_inflation([0.1, np.nan]), "variance added to each parameter per step"),
+        (lambda: additive_inflation("much"), "must be a number"),
+        (lambda: shrink_perturb(1.1, 0.1), r"shrink_perturb\(shrink=...\) must lie in \[0, 1\], got 1.1"),
+        (lambda: shrink_perturb(-0.1, 0.1), "1 keeps the parameters, 0 forgets them"),
+        (lambda: shrink_perturb(0.9, np.inf), r"shrink_perturb\(q=...\) must be finite"),
+    ],
+)
+def test_refusals(make, match):
+    with pytest.raises(ValueError, match=match):
+        make()

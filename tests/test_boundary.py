@@ -1,0 +1,147 @@
+"""The border: every slip of a user is refused in one sentence that says what was given and what to do."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax import boundary
+
+KF = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
+PLAIN = KF.init(mean=jnp.zeros(2), cov=1.0)
+X, Y = np.ones((3, 2)), np.zeros(3)
+
+
+def test_arrays():
+    """Lists become arrays, arrays pass untouched, nothing stays nothing."""
+    given = np.ones(2, "float32")
+    got = boundary.arrays(x=[1, 2], y=given, mask=None, h=jnp.ones(1, "bfloat16"))
+    assert (got[0].tolist(), got[1] is given, got[2], got[3].dtype) == ([1, 2], True, None, jnp.bfloat16)
+    for value in ("one", [[1.0], [1.0, 2.0]], 1j, {"a": 1}, np.datetime64("2020-01-01")):
+        with pytest.raises(ValueError, match=r"x must hold numbers, got .*; give a number, a list of numbers"):
+            boundary.arrays(x=value)
+
+
+INIT = [
+    (dict(), "give mean=... .* or params=... .*, got neither"),
+    (dict(mean=jnp.zeros(2), params=[jnp.zeros(2)]), "got both"),
+    (dict(mean=jnp.zeros((2, 2))), r"must be a vector \(D,\), got shape \(2, 2\); give a matrix .* as params="),
+    (dict(mean=jnp.zeros(0)), r"got shape \(0,\)"),
+    (dict(mean=[0.0, np.nan]), r"init\(mean=...\) must be finite"),
+    (dict(params=[jnp.array([np.inf])]), r"init\(params=...\) must be finite"),
+    (dict(mean=[0.0, 0.0], cov=[1.0, 1.0, 1.0]), r"mean has D = 2 parameters but cov has shape \(3,\)"),
+    (dict(mean=[0.0, 0.0], cov=-1.0), r"init\(cov=...\) must be finite and at least 0, got -1.0"),
+    (dict(mean=[0.0, 0.0], cov=[[1.0, 2.0], [2.0, 1.0]]), r"init\(cov=...\) must be positive semidefinite"),
+    (dict(mean=np.zeros(1, "float32"), cov=1e300), r"init\(cov=...\) as float32 must be finite"),
+    (dict(mean="zero"), "mean must hold numbers"),
+]
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(("given", "match"), INIT)
+def test_init_refuses(given, match):
+    with pytest.raises(ValueError, match=match):
+        KF.init(**given)
+
+
+def test_init_accepts():
+    """A number is a vector of one, whole numbers become floats, a type is kept, a variance spreads."""
+    assert KF.init(mean=3).initial.mean.tolist() == [3.0]
+    state = KF.init(mean=np.zeros(2, "float32"), cov=4)
+    assert {state.initial.mean.dtype, state.initial.root.dtype} == {np.dtype("float32")}
+    np.testing.assert_array_equal(state.initial.cov, 4.0 * np.eye(2))
+    assert KF.init(params={"w": jnp.zeros((2, 3))}).layout.shapes == ((2, 3),)
+    assert KF.init(mean=[1.0, 2.0], cov=0.0).initial.var.tolist() == [0.0, 0.0]  # what is certain may be given
+
+
+@pytest.mark.parametrize(
+    ("name", "prior"),
+    [("q", fx.priors.additive_inflation(np.ones(3))), ("rate", fx.priors.ornstein_uhlenbeck([0.9] * 3))],
+)
+def test_settings_must_fit_the_parameters(name, prior):
+    kf = fx.method("LG+C-ACI", model=fx.models.linear(noise=1.0), prior=prior)
+    with pytest.raises(
+        ValueError, match=rf"\({name}=...\) has shape \(3,\) but the belief has D = 2.* a number or \(2,\)"
+    ):
+        kf.init(mean=jnp.zeros(2))
+    kf = fx.method("LG+C-LSSM", model=fx.models.linear(noise=1.0), prior=fx.priors.linear_dynamics(Q=np.eye(3)))
+    with pytest.raises(ValueError, match=r"LSSM\(Q=...\) has shape \(3, 3\) but .* \(2,\) or \(2, 2\)"):
+        kf.init(mean=jnp.zeros(2))
+
+
+STEP = [
+    (dict(y=None), "step: y is None; give a number, or NaN where it is missing"),
+    (dict(y=[1.0, 2.0]), r"y has shape \(2,\) but the model predicts 1 number for this x; give y of shape \(\)"),
+    (dict(mask=1.0), r"mask must hold True and False, got float64; write mask.astype\(bool\)"),
+    (dict(mask=[True, False]), r"mask has shape \(2,\) but y has shape \(\)"),
+    (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a tick"),
+    (dict(dt=[1.0]), r"dt must be a single value, got shape \(1,\)"),
+    (dict(changed=1), "changed must hold True and False, got int64"),
+    (dict(x=[1.0, 2.0, 3.0]), r"x has shape \(3,\) but there are D = 2"),
+]
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(("given", "match"), STEP)
+def test_step_refuses(given, match):
+    with pytest.raises(ValueError, match=match):
+        KF.step(**{"state": PLAIN, "x": [1.0, 2.0], "y": 0.0, **given})
+
+
+SCAN = [
+    (dict(keep=["mean", "varr"]), "scan\\(keep='varr'\\): no such field. Did you mean \"var\""),
+    (dict(Y=0.0), "scan: Y has no rows"),
+    (dict(X=np.ones((2, 2))), "scan: X has 2 rows but Y has 3; row t of each must belong together"),
+    (dict(X=np.ones(())), "scan: X has no rows but Y has 3"),
+    (dict(dt=1.0), "dt must be one value for each row"),
+    (dict(dt=[1.0, 1.0]), "scan: dt has 2 rows but Y has 3"),
+    (dict(mask=[True] * 4), "scan: mask has 4 rows"),
+    (dict(mask=[True] * 3, complete=True), "a complete stream has no mask"),
+]
+
+
+@pytest.mark.parametrize(("given", "match"), SCAN)
+def test_scan_refuses(given, match):
+    with pytest.raises(ValueError, match=match):
+        KF.scan(PLAIN, **{"X": X, "Y": Y, **given})
+
+
+def test_what_is_no_state():
+    """A pair that was not unpacked is the likely slip."""
+    for state, match in (((PLAIN, None), "is a tuple; unpack it: state, info"), (None, "is a NoneType; begin with")):
+        with pytest.raises(ValueError, match=f"predict: the state {match}"):
+            boundary.check_state("predict", state)
+    boundary.check_state("predict", PLAIN)
+
+
+def test_one_field_to_keep_may_be_named_alone():
+    assert boundary.check_rows("mean", X, Y, None, None, None) == ("mean",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dt", "match"),
+    [(None, None, "no rows"), (np.ones((0, 2)), None, "no rows"), (X, [1.0], "dt has 1 rows but X_future has 3")],
+)
+def test_forecast_refuses(rows, dt, match):
+    with pytest.raises(ValueError, match=f"forecast: .*{match}"):
+        KF.forecast(PLAIN, rows, dt=dt)
+
+
+def test_parts_must_work_together():
+    with pytest.raises(ValueError, match=r"Bone\(weighting=...\) got None, which has no `__call__`"):
+        fx.Bone(KF.model, KF.auxiliary, KF.prior, KF.posterior, None)
+    with pytest.raises(ValueError, match=r"method\(prior=...\) must come from filtax.priors, such as static\(\)"):
+        fx.method("LG+C-Static", model=KF.model, prior=0.1)
+
+
+@pytest.mark.x64
+def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
+    """The ratio is of variances: its root is compared with 0.1 / eps, 8.4e5 in float32; tracing cannot look."""
+    state = KF.init(mean=jnp.zeros(1, "float32"), cov=1.0)
+    strained = lambda ratio: eqx.tree_at(lambda s: s.strain, state, jnp.asarray(ratio**2, "float32"))
+    boundary.warn_of_strain(strained(8.3e5))
+    with pytest.warns(fx.ConditioningWarning, match=r"a datum was 8e\+05 times more precise.*float32"):
+        boundary.warn_of_strain(strained(8.5e5))
+    jax.jit(lambda: boundary.warn_of_strain(strained(jnp.asarray(1e9))))()

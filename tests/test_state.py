@@ -1,0 +1,70 @@
+"""State and Info are plain pytrees: what they hold, what a later state shares with the first, and what is left out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.state import INFO, ConditioningWarning, Info, State
+
+KF = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+
+
+def test_before_any_datum():
+    state = KF.init(mean=jnp.array([1.0, 2.0]), cov=4.0, key=jax.random.key(3))
+    assert (int(state.t), int(state.refused), float(state.strain)) == (0, 0, 0.0)
+    assert {state.t.dtype, state.refused.dtype} == {np.dtype("int32")}
+    assert state.strain.dtype == state.initial.mean.dtype
+    assert state.layout is None
+    np.testing.assert_array_equal(state.bank.belief.mean, [[1.0, 2.0]])  # one slot
+    assert jax.random.key_data(state.key).tolist() == jax.random.key_data(jax.random.key(3)).tolist()
+
+
+def test_a_later_state_is_the_same_kind_of_thing():
+    """`after` goes round the constructor; what comes out must not show it."""
+    first = KF.init(mean=jnp.zeros(2), cov=1.0)
+    bank = jax.tree.map(lambda leaf: leaf + 1.0, first.bank)
+    counts = jnp.asarray(5, jnp.int32), jnp.asarray(1, jnp.int32), jnp.asarray(2, jnp.int32), jnp.asarray(7.0)
+    later = first.after(bank, *counts)
+    built = State(bank, first.initial, *counts, first.key, first.layout)
+    assert type(later) is State
+    assert jax.tree.structure(later) == jax.tree.structure(built)
+    jax.tree.map(np.testing.assert_array_equal, later, built)
+    assert later.initial is first.initial
+    assert int(first.t) == 0  # the first state is as it was
+    with pytest.raises(AttributeError):
+        later.t = jnp.asarray(9)
+
+
+def test_a_state_can_be_stored_stacked_and_taken_apart():
+    leaves, structure = jax.tree.flatten(KF.init(mean=jnp.zeros(2), cov=1.0))
+    stored = [np.asarray(leaf) for leaf in leaves]
+    again = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stored])
+    after, info = KF.step(again, [1.0, 0.0], 2.0)
+    np.testing.assert_allclose(KF.belief(after).mean, [1.0, 0.0], rtol=1e-6)  # half of 2: noise equals prior
+    two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), again)
+    both, _ = jax.vmap(KF.step)(two, jnp.eye(2), jnp.array([2.0, 4.0]))
+    np.testing.assert_allclose(both.bank.belief.mean[:, 0], [[1.0, 0.0], [0.0, 2.0]], rtol=1e-6)
+    assert both.t.tolist() == [1, 1]
+    assert bool(info.ok)
+
+
+def test_a_tick_is_counted_whatever_it_brings():
+    """A gap is a tick and no refusal; infinity is both; the strain is the largest ratio so far."""
+    state = KF.init(mean=jnp.zeros(1), cov=4.0)
+    for y, refused in ((np.nan, 0), (np.inf, 1), (1.0, 1), (1.0, 1)):
+        state, info = KF.step(state, [1.0], y)
+        assert (int(state.refused), bool(info.ok)) == (refused, not np.isinf(y))
+    assert int(state.t) == 4
+    np.testing.assert_allclose(state.strain, 4.0, rtol=1e-6)  # prior variance over noise; later ones are smaller
+
+
+def test_info_holds_what_was_kept():
+    assert jax.tree.leaves(Info()) == []
+    _, infos = KF.scan(KF.init(mean=jnp.zeros(1)), np.ones((3, 1)), np.zeros(3), keep=("mean", "belief_cov"))
+    kept = {name: value for name, value in vars(infos).items() if value is not None}
+    assert {name: value.shape for name, value in kept.items()} == {"mean": (3,), "belief_cov": (3, 1, 1)}
+    _, info = KF.step(KF.init(mean=jnp.zeros(1)), [1.0], 0.0)
+    assert {name for name, value in vars(info).items() if value is not None} == set(INFO)
+    assert issubclass(ConditioningWarning, UserWarning)

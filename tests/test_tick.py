@@ -1,0 +1,154 @@
+"""One tick, part by part: types, masks and flags against a table, banks and noise keys against plain numpy."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.beliefs import Covariance
+from filtax.protocols import Bank, Proposed
+from filtax.tick import Datum, admit, conform, fresh_bank, look_ahead, tick
+from moments import normal, spd
+from oracles import log_normal
+
+pytestmark = pytest.mark.x64
+
+
+class Fixed(eqx.Module):
+    """A bank of hypotheses that stay what they are; the weights alone move."""
+
+    log_weight: jax.Array
+    slots: int = eqx.field(static=True, default=3)
+    name = "Fixed"
+    shown = {}  # noqa: RUF012
+
+    def start(self, dtype):
+        return jnp.arange(3), self.log_weight.astype(dtype)
+
+    def expand(self, bank, initial, dt):
+        return Proposed(bank, jnp.zeros(3, bool), jnp.full(3, -jnp.inf))
+
+    def report(self, bank, t):
+        return jnp.zeros(()), t
+
+
+class Noisy(eqx.Module):
+    """Shows a number drawn from each slot's key as its trust."""
+
+    inner: object = eqx.field(default_factory=lambda: fx.method("LG+C-Static", model=fx.models.linear(1.0)).posterior)
+    families = (Covariance,)
+    name, shown = "N", {}
+
+    def start(self, mean, cov, drifts):
+        return Covariance.start(mean, cov)
+
+    def forecast(self, belief, model, x, aux, plugin=False):
+        return self.inner.forecast(belief, model, x, aux, plugin)
+
+    def update(self, belief, model, x, y, mask, aux, key):
+        done = self.inner.update(belief, model, x, y, mask, aux, None)
+        return eqx.tree_at(lambda d: d.trust, done, jax.random.uniform(key, dtype=y.dtype))
+
+
+WEIGHT = np.array([0.5, 0.3, 0.2])
+MEANS, COVS = normal(0, 3, 2), np.array([spd(seed, 2) for seed in range(3)])
+KF = fx.method("LG(form=covariance)+C-Static", model=fx.models.linear(noise=0.5), auxiliary=Fixed(jnp.log(WEIGHT)))
+
+
+def bank(weight=WEIGHT):
+    beliefs = jax.vmap(Covariance)(jnp.asarray(MEANS), jnp.asarray(COVS))
+    return Bank(beliefs, jnp.arange(3), jnp.log(jnp.asarray(weight)))
+
+
+def test_conform_casts_floats_and_binds_the_layout():
+    prior = fx.priors.additive_inflation(0.1)
+    method = fx.method("LG+C-ACI", model=fx.models.nonlinear(lambda p, x: p["a"] * x, noise=np.ones(1)), prior=prior)
+    state = method.init(params={"a": jnp.ones((), "float32")})
+    got = conform(method, state)
+    assert {leaf.dtype for leaf in jax.tree.leaves(got)} == {np.dtype("float32")}
+    assert got.model.predictor.layout == state.layout
+    assert conform(KF, KF.init(mean=jnp.zeros(2, "float32"))).auxiliary.log_weight.dtype == "float32"
+
+
+GAP, FAR = np.nan, np.inf
+TABLE = [  # y, mask, x -> what is taken, whether the row is refused
+    ([1.0, 2.0], None, 1.0, [True, True], False),
+    ([1.0, GAP], None, 1.0, [True, False], False),
+    ([GAP, GAP], None, 1.0, [False, False], False),
+    ([1.0, 2.0], [False, True], 1.0, [False, True], False),
+    ([GAP, 2.0], [True, True], 1.0, [False, True], False),
+    ([FAR, 2.0], None, 1.0, [False, False], True),
+    ([FAR, 2.0], [False, True], 1.0, [False, True], False),
+    ([1.0, 2.0], None, GAP, [False, False], True),
+    ([GAP, GAP], None, FAR, [False, False], True),
+]
+
+
+@pytest.mark.parametrize(("y", "mask", "x", "taken", "refused"), TABLE)
+def test_admit(y, mask, x, taken, refused):
+    """What is missing is masked, what is impossible refuses the row; no NaN is left for the arithmetic."""
+    H = np.eye(2)
+    H[0, 1] = x
+    got = admit(
+        KF,
+        Covariance(jnp.zeros(2, "float32"), jnp.eye(2, dtype="float32")),
+        jnp.asarray(H),
+        jnp.asarray(y),
+        None if mask is None else jnp.asarray(mask),
+        False,
+    )
+    assert (got.mask.tolist(), bool(got.refused)) == (taken, refused)
+    np.testing.assert_array_equal(got.y, np.where(taken, y, 0.0))
+    np.testing.assert_array_equal(got.shown, np.where(taken, y, np.nan))
+    assert np.isfinite(got.x).all()
+    assert {got.x.dtype, got.y.dtype} == {np.dtype("float32")}
+
+
+def test_a_promised_row_passes_as_it_is():
+    got = admit(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.array([np.inf, 1.0]), None, True)
+    assert got.mask is None
+    np.testing.assert_array_equal(got.y, [np.inf, 1.0])
+    with pytest.raises(ValueError, match=r"y has shape \(3,\) but the model predicts 2 numbers .* shape \(2,\)"):
+        admit(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.zeros(3), None, True)
+
+
+def test_a_fresh_bank_holds_the_initial_belief_in_every_slot():
+    got = fresh_bank(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
+    np.testing.assert_array_equal(got.belief.mean, np.tile(MEANS[0], (3, 1)))
+    np.testing.assert_array_equal(got.belief.cov, np.tile(COVS[0], (3, 1, 1)))
+    np.testing.assert_allclose(np.exp(got.log_weight), WEIGHT)
+
+
+def test_a_bank_weighs_its_hypotheses():
+    """Forecast, evidence and new weights are sums over three Gaussians."""
+    x, y = normal(5, 2), 0.7
+    first = Covariance(jnp.zeros(2), jnp.eye(2))
+    each = np.array(
+        [log_normal(np.array([y - x @ m]), np.array([[x @ P @ x + 0.5]])) for m, P in zip(MEANS, COVS, strict=True)]
+    )
+    total = WEIGHT @ np.exp(each)
+    made = jax.jit(lambda x: look_ahead(KF, bank(), first, x, None, False))(x)
+    np.testing.assert_allclose(made.mean, WEIGHT @ (MEANS @ x), rtol=1e-10)
+    np.testing.assert_allclose(made.log_prob(y), np.log(total), rtol=1e-10)
+    datum = admit(KF, first, jnp.asarray(x), jnp.asarray(y), None, False)
+    got = jax.jit(lambda datum: tick(KF, bank(), first, jnp.asarray(0), datum, None, None, jnp.asarray(1)))(datum)
+    np.testing.assert_allclose(got.info.log_evidence, np.log(total), rtol=1e-10)
+    np.testing.assert_allclose(np.exp(got.bank.log_weight), WEIGHT * np.exp(each) / total, rtol=1e-9)
+    np.testing.assert_allclose(got.strain, max(x @ P @ x for P in COVS) / 0.5, rtol=1e-10)
+    assert bool(got.ok)
+
+
+def test_each_slot_and_each_tick_draws_its_own_noise():
+    """Trust is shown as the weighted mean: with all the weight on one slot it is that slot's own number."""
+    method = eqx.tree_at(lambda m: m.posterior, KF, Noisy())
+    datum = Datum(jnp.ones(2), jnp.zeros(1), jnp.zeros(1, bool), jnp.zeros(1), jnp.asarray(False))
+    first = Covariance(jnp.zeros(2), jnp.eye(2))
+    trust = jax.jit(
+        lambda weight, t: tick(method, bank(weight), first, t, datum, None, jax.random.key(1), t).info.trust
+    )
+    drawn = {(slot, t): float(trust(np.eye(3)[slot], t)) for slot in range(3) for t in range(2)}
+    assert len(set(drawn.values())) == 6
+    np.testing.assert_allclose(trust(WEIGHT, 0), sum(w * drawn[slot, 0] for slot, w in enumerate(WEIGHT)), rtol=1e-12)
+    assert float(trust(np.eye(3)[1], 1)) == drawn[1, 1]  # the same tick gives the same numbers again

@@ -1,0 +1,82 @@
+"""Switches of the whole process: what they set, when they refuse, and that nothing fails where nothing can be kept."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from filtax import tuning
+
+SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+SETTINGS += ("jax_persistent_cache_min_entry_size_bytes",)
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch):
+    """Leave the process as it was; within a test it is as if JAX had not begun."""
+    before = {name: jax.config.values[name] for name in SETTINGS}
+    monkeypatch.setattr(tuning.xla_bridge, "backends_are_initialized", lambda: False)
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setenv("XLA_FLAGS", "")  # so that what a test sets is taken back
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.parametrize("flags", ["", "--xla_cpu_enable_fast_math=false"])
+def test_flags_are_added_to_those_that_are_there(flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    tuning.tune_xla()
+    assert os.environ["XLA_FLAGS"].split() == [*flags.split(), f"--xla_backend_extra_options={tuning.SMALL_LOOP}"]
+    assert jax.config.values["jax_cpu_enable_async_dispatch"] is False
+    tuning.tune_xla()  # a second call changes nothing
+    assert os.environ["XLA_FLAGS"].count(tuning.SMALL_LOOP) == 1
+
+
+def test_other_options_of_the_same_flag_are_not_overwritten(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=other=1")
+    with pytest.raises(RuntimeError, match=f"already sets xla_backend_extra_options; add {tuning.SMALL_LOOP}"):
+        tuning.tune_xla()
+    assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=other=1"
+
+
+def test_too_late(monkeypatch):
+    monkeypatch.setattr(tuning.xla_bridge, "backends_are_initialized", lambda: True)
+    with pytest.raises(RuntimeError, match="called after JAX had begun to compute; call it first"):
+        tuning.tune_xla()
+    assert os.environ["XLA_FLAGS"] == ""
+
+
+def test_in_a_process_of_its_own():
+    """XLA accepts the flag, a scan gives the right sum, and a second call then comes too late."""
+    code = """
+import filtax
+filtax.tune_xla()
+import jax, jax.numpy as jnp
+print(float(jax.lax.scan(lambda c, x: (c + x, c), 0.0, jnp.arange(5.0))[0]))
+try:
+    filtax.tune_xla()
+except RuntimeError:
+    print("late")
+"""
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.split(), run.stderr) == (0, ["10.0", "late"], "")
+
+
+def test_compilations_are_kept_where_asked(tmp_path, monkeypatch):
+    folder = tmp_path / "deep" / "down"
+    assert tuning.cache_compilations(folder) == folder
+    assert folder.is_dir()
+    assert jax.config.jax_compilation_cache_dir == str(folder)
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert tuning.cache_compilations() == tmp_path / "filtax" / "jax"
+
+
+def test_nothing_fails_where_nothing_can_be_kept(tmp_path):
+    before = jax.config.jax_compilation_cache_dir
+    (tmp_path / "file").touch()
+    assert tuning.cache_compilations(tmp_path / "file" / "below") is None
+    assert jax.config.jax_compilation_cache_dir == before
