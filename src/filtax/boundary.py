@@ -207,15 +207,20 @@ def warn_of_strain(state: State) -> None:
 
 
 def spell(method: Any) -> str:
-    """Spell a method's name in the grammar `POSTERIOR+AUX-PRIOR`."""
-    return f"{_spell(method.posterior)}+{_spell(method.auxiliary)}-{_spell(method.prior.drift)}"
+    """Spell a method's name in the grammar `[TRUST+]POSTERIOR+AUX-PRIOR`; after a trust, LG is not said."""
+    parts = [_spell(method.posterior), f"{_spell(method.auxiliary)}-{_spell(method.prior.drift)}"]
+    trust = getattr(method.model.likelihood, "trust", None)
+    if trust is not None:
+        parts = [_spell(trust), *(parts[1:] if parts[0] == "LG" else parts)]
+    return "+".join(parts)
 
 
 def _spell(part: Any) -> str:
     """Name of a part, with the settings that differ from its defaults and fit into a name."""
     settings = []
-    for name, default in part.shown.items():
+    for name, default in getattr(part, "shown", {}).items():
         value = getattr(part, name)
         if isinstance(value, str | int | float) and value != default:
             settings.append(f"{name}={value}")
-    return part.name + (f"({', '.join(settings)})" if settings else "")
+    name = getattr(part, "name", None) or f"WoLF-{type(part).__name__}"  # a trust of the user's own
+    return name + (f"({', '.join(settings)})" if settings else "")

@@ -1,9 +1,10 @@
-"""The catalogue, and the grammar of names: `POSTERIOR+AUXILIARY-PRIOR`, each with optional `(setting=value, ...)`.
+"""The catalogue, and the grammar of names: `[TRUST+][POSTERIOR+]AUXILIARY-PRIOR`, each with `(setting=value, ...)`.
 
 LG+C-Static                     recursive Bayesian regression, or the extended filter of a fixed network
 LG+C-ACI(q=0.01)                the same for parameters that walk at random
 LG(form=covariance)+C-LSSM      the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)             unknown noise variance, slow forgetting
+WoLF-IMQ(c=4)+C-ACI(q=0.1)      LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-ACI(q=0.1) names another posterior
 """
 
 import inspect
@@ -14,14 +15,21 @@ from typing import Any
 from filtax import checks
 from filtax.auxiliary import Constant
 from filtax.bone import Bone
-from filtax.models import Direct, Model
+from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
 from filtax.posteriors import Extended, UnknownNoise
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.priors import Continue, additive_inflation, ornstein_uhlenbeck, shrink_perturb, static
 from filtax.weighting import Exact
 
-__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "method"]
+__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
 
+TRUSTS: dict[str, Callable[..., Any]] = {
+    "WoLF-IMQ": imq,
+    "WoLF-MD": mahalanobis,
+    "WoLF-TMD": threshold,
+    "WoLF-Huber": huber,
+    "WoLF-Tempered": tempered,
+}
 POSTERIORS: dict[str, Callable[..., Any]] = {
     "LG": lambda form="auto", iterations=1: Extended(form, iterations),
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
@@ -38,7 +46,10 @@ PRIORS: dict[str, Callable[..., Any]] = {
 }
 
 _PART = r"(?P<{0}>[A-Za-z]+)(?:\((?P<{0}_settings>[^()]*)\))?"
-_NAME = re.compile(rf"(?:{_PART.format('posterior')}\+)?{_PART.format('auxiliary')}-{_PART.format('prior')}\*?")
+_TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
+_NAME = re.compile(
+    rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_PART.format('auxiliary')}-{_PART.format('prior')}\*?"
+)
 
 
 def method(
@@ -53,7 +64,8 @@ def method(
     """Build a method from its name; parts given explicitly take the place of what the name says.
 
     Args:
-        name: `[POSTERIOR+]AUXILIARY-PRIOR`, such as "LG+C-ACI(q=0.01)"; LG is the default posterior.
+        name: `[TRUST+][POSTERIOR+]AUXILIARY-PRIOR`, such as "LG+C-ACI(q=0.01)" or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which
+            makes the model robust; LG is the default posterior.
         model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
         auxiliary: (M.2) instead of the named one.
         prior: (M.3) from `filtax.priors`, instead of the named one.
@@ -74,6 +86,8 @@ def method(
     if parts is None:
         raise ValueError(f'method({name!r}): a name reads POSTERIOR+AUXILIARY-PRIOR, such as "LG+C-ACI(q=0.01)".')
     model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
+    if parts["trust"]:
+        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], parts["trust_settings"]))
     named = parts["posterior"] or "LG"
     if posterior is None:
         posterior = _build("posterior", POSTERIORS, named, parts["posterior_settings"])

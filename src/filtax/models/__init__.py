@@ -3,6 +3,8 @@
 linear(noise=...), nonlinear(h, noise=...)           ready models
 gaussian(noise), bernoulli(), categorical(), poisson()   likelihoods, for `likelihood=`
 mlp(sizes), lenet5()                                 networks in plain JAX
+robust(model, trust=...)                             any of these, with outliers trusted less (WoLF)
+imq(c), mahalanobis(c), threshold(c), huber(c), tempered(w)   trusts
 """
 
 from filtax.models.exponential_family import bernoulli, categorical, poisson
@@ -11,6 +13,8 @@ from filtax.models.linear import linear
 from filtax.models.model import Direct, Likelihood, Linearised, Model, Predictor, Whitened
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
+from filtax.models.robust import robust
+from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
 
 __all__ = [
     "Direct",
@@ -23,9 +27,15 @@ __all__ = [
     "bernoulli",
     "categorical",
     "gaussian",
+    "huber",
+    "imq",
     "lenet5",
     "linear",
+    "mahalanobis",
     "mlp",
     "nonlinear",
     "poisson",
+    "robust",
+    "tempered",
+    "threshold",
 ]
