@@ -25,7 +25,7 @@ LAYERS = [
     {"boundary", "tick"},
     {"bone"},
     {"methods"},
-    {"compiled", "evaluate", "streams"},
+    {"compiled", "evaluate", "influence", "smoothing", "streams"},
     {"report"},
     {"demo"},
     {"cli"},

@@ -4,9 +4,10 @@ linear(noise=...), nonlinear(h, noise=...)           ready models
 gaussian(noise), bernoulli(), categorical(), poisson()   likelihoods, for `likelihood=`
 mlp(sizes), lenet5()                                 networks in plain JAX
 robust(model, trust=...)                             any of these, with outliers trusted less (WoLF)
-imq(c), mahalanobis(c), threshold(c), huber(c), tempered(w)   trusts
+imq(c), mahalanobis(c), threshold(c), huber(c), tempered(w)   trusts; check_trust(W) judges one
 """
 
+from filtax.models.bounds import TrustCheck, check_trust
 from filtax.models.exponential_family import bernoulli, categorical, poisson
 from filtax.models.gaussian import gaussian
 from filtax.models.linear import linear
@@ -23,9 +24,11 @@ __all__ = [
     "Model",
     "Network",
     "Predictor",
+    "TrustCheck",
     "Whitened",
     "bernoulli",
     "categorical",
+    "check_trust",
     "gaussian",
     "huber",
     "imq",
