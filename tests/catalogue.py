@@ -39,6 +39,10 @@ def wolf(name, model, trust):
     return lambda setting: fx.method(name, model=models.robust(model, trust=trust(setting)))
 
 
+def log_cosh(eta, y):
+    return 3.0 * jnp.sum(jnp.logaddexp(y - eta, eta - y))
+
+
 def network(params, x):
     return jnp.tanh(x @ params["inner"]) @ params["outer"]
 
@@ -133,6 +137,7 @@ ROWS = {
         X,
         pair,
     ),
+    "loss": Row(drifting("LG+C-ACI", linear_of(models.loss(log_cosh)), walk), 0.1, flat, X, wrong),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

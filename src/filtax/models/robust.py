@@ -78,7 +78,7 @@ class RobustLikelihood(Module):
 
     def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """Trust, and B and r times it; a trust that is no number >= 0 gives a residual that is refused."""
-        beyond = jnp.isinf(y) if mask is None else jnp.isinf(y) & mask
+        beyond = jnp.isinf(y)
         plain = self.inner.whiten(eta, x, jnp.where(beyond, 0.0, y), mask)
         r = jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(plain.residual)), jnp.inf, plain.residual)
         seen = r / self.unit
@@ -159,6 +159,10 @@ def robust(model: Any, trust: Any) -> Model:
         raise ValueError(f"robust(model=...) must come from filtax.models, such as linear(noise=0.1), got {given}.")
     if isinstance(model.likelihood, RobustLikelihood):
         raise ValueError("robust(model=...): this model is robust already; give the plain one, and one trust.")
+    if not getattr(model.likelihood, "normalised", True):
+        raise ValueError(
+            "robust(model=...): a loss is robust by its own shape; give a bounded one, such as 1 - exp(-e²)."
+        )
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
 
 

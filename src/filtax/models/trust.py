@@ -82,7 +82,7 @@ class Threshold(Module):
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
         """Trust of a residual."""
-        return (jnp.sum(jnp.square(r / jnp.asarray(self.c, r.dtype))) <= 1.0).astype(r.dtype)
+        return (jnp.sum(jnp.square(r / jnp.asarray(self.c, r.dtype))) <= 1.0).astype(r.dtype)  # inf is not <= 1
 
     def floor(self, count: Float[Array, ""]) -> Float[Array, ""]:
         """Log of exp(-c²/2), whatever the number of outputs."""
@@ -241,8 +241,8 @@ def _distance(r: Array, c: Any) -> tuple[Array, Array, Array]:
     The scale is held for the gradient, since the product does not depend on it. An infinite distance is set apart at
     once: XLA reorders divisions, and would meet inf / inf.
     """
-    a = jnp.abs(r) / jnp.asarray(c, r.dtype)
-    near = jnp.all(jnp.isfinite(a))
-    a = jnp.where(near, a, 0.0)
+    c = jnp.asarray(c, r.dtype)
+    near = jnp.all(jnp.isfinite(r / c))
+    a = jnp.abs(jnp.where(near, r, 0.0)) / c
     scale = jax.lax.stop_gradient(jnp.maximum(jnp.max(a), 1.0))
     return scale, jnp.sum(jnp.square(a / scale)), near
