@@ -38,6 +38,15 @@ def watching(name, model, auxiliary):
     return lambda setting: fx.method(name, model=model, auxiliary=auxiliary(setting))
 
 
+def wolf(name, model, trust):
+    """A robust method, as a function of its threshold."""
+    return lambda setting: fx.method(name, model=models.robust(model, trust=trust(setting)))
+
+
+def log_cosh(eta, y):
+    return 3.0 * jnp.sum(jnp.logaddexp(y - eta, eta - y))
+
+
 def network(params, x):
     return jnp.tanh(x @ params["inner"]) @ params["outer"]
 
@@ -46,6 +55,7 @@ _rng = np.random.default_rng(7)
 X = _rng.normal(size=(T, 3))
 H = _rng.normal(size=(T, 2, 4))
 y = X @ np.array([1.0, -2.0, 0.5]) + 0.5 * _rng.normal(size=T)
+wrong = np.where(np.arange(T) == 5, 30.0, y)  # one gross error
 pair = _rng.normal(size=(T, 2))
 label = (y > 0).astype(float)
 classes = _rng.integers(0, 3, size=T).astype(float)
@@ -139,6 +149,30 @@ ROWS = {
         y,
     ),
     "most-probable-share": Row(named("CPP-OU", linear), 0.25, flat, X, y),
+    "wolf-imq": Row(wolf("C-ACI(q=0.01)", linear(0.25), models.imq), 2.0, flat, X, wrong),
+    "wolf-tmd": Row(
+        drifting("LG(form=covariance)+C-ACI", models.robust(linear(R), models.threshold(3.0)), walk),
+        0.1,
+        wide,
+        X[:, :2],
+        pair,
+    ),
+    "wolf-huber-precision": Row(
+        wolf("LG(form=precision)+C-OU(rate=0.9)", linear(0.25), models.huber), 1.0, flat, X, wrong
+    ),
+    "wolf-labels": Row(
+        wolf("C-OU(rate=0.9)", linear_of(models.categorical()), models.mahalanobis), 1.5, matrix, X, classes
+    ),
+    "wolf-counts": Row(wolf("C-ACI(q=0.01)", linear_of(models.poisson()), models.mahalanobis), 2.0, flat, X, counts),
+    "wolf-unknown-noise": Row(wolf("NIG+C-OU(rate=0.9)", linear(1.0), models.mahalanobis), 2.0, flat, X, wrong),
+    "wolf-network": Row(
+        wolf("IEKF(iterations=3)+C-ACI(q=0.001)", models.nonlinear(network, noise=0.1), models.imq),
+        2.0,
+        {"params": net},
+        X,
+        pair,
+    ),
+    "loss": Row(drifting("LG+C-ACI", linear_of(models.loss(log_cosh)), walk), 0.1, flat, X, wrong),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

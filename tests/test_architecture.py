@@ -27,7 +27,7 @@ LAYERS = [
     {"growth"},
     {"bone"},
     {"methods"},
-    {"compiled", "evaluate", "streams"},
+    {"compiled", "evaluate", "influence", "smoothing", "streams"},
     {"report"},
     {"demo"},
     {"cli"},

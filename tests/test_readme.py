@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import filtax as fx
-from filtax.methods import POSTERIORS, PRIORS
+from filtax.methods import POSTERIORS, PRIORS, TRUSTS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 FRAMEWORK = (ROOT / "docs" / "framework.md").read_text()
-NAMED = sorted(set(re.findall(r"`([A-Za-z]+(?:\([^)`]*\))?\+C-[A-Za-z]+(?:\([^)`]*\))?)`", README + FRAMEWORK)))
+PART = r"[A-Za-z]+(?:\([^)`]*\))?"
+NAMED = sorted(set(re.findall(rf"`((?:WoLF-{PART}\+)?(?:{PART}\+)?C-{PART})`", README + FRAMEWORK)))
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -52,11 +53,11 @@ def test_methods_that_are_named_can_be_built(name):
     assert fx.method(built.name, model=model, prior=prior).name == built.name
 
 
-@pytest.mark.parametrize("part", [*POSTERIORS, *PRIORS])
+@pytest.mark.parametrize("part", [*TRUSTS, *POSTERIORS, *PRIORS])
 def test_both_tables_show_every_part_of_the_catalogue(part):
     for page in (README, FRAMEWORK):
         rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-        assert any(part in re.findall(r"[A-Za-z]+", row) for row in rows)
+        assert any(part in re.findall(r"WoLF-[A-Za-z]+|[A-Za-z]+", row) for row in rows)
 
 
 def test_labels_cited_in_the_docs_exist():

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
+    from filtax.influence import posterior_influence
     from filtax.methods import method
+    from filtax.smoothing import ewma
     from filtax.state import ConditioningWarning, Info, State
     from filtax.tuning import tune_xla
 
@@ -32,9 +34,11 @@ __all__ = [
     "compile",
     "distributions",
     "evaluate",
+    "ewma",
     "kl",
     "method",
     "models",
+    "posterior_influence",
     "priors",
     "streams",
     "tune_xla",
@@ -47,8 +51,10 @@ _HOME = {
     "Info": "state",
     "State": "state",
     "compile": "compiled",
+    "ewma": "smoothing",
     "kl": "beliefs",
     "method": "methods",
+    "posterior_influence": "influence",
     "tune_xla": "tuning",
 }
 

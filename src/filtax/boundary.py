@@ -231,9 +231,17 @@ def warn_of_strain(state: State) -> None:
 
 
 def spell(method: Any) -> str:
-    """Spell a method's name in the grammar `POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior."""
+    """Spell a name in the grammar `[TRUST+]POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior.
+
+    After a trust, LG is not said.
+    """
     prior = method.prior if hasattr(method.prior, "name") else method.prior.drift
-    return f"{_spell(method.posterior)}+{_spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
+    transition = f"{_spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
+    parts = [_spell(method.posterior), transition]
+    trust = getattr(method.model.likelihood, "trust", None)
+    if trust is not None:
+        parts = [_spell(trust), *(parts[1:] if parts[0] == "LG" else parts)]
+    return "+".join(parts)
 
 
 def _hazard(auxiliary: Any) -> list[str]:
@@ -255,8 +263,9 @@ def _spell_auxiliary(auxiliary: Any) -> str:
 def _spell(part: Any, first: list[str] | None = None) -> str:
     """Name of a part, with the settings that differ from its defaults and fit into a name."""
     settings = list(first or [])
-    for name, default in part.shown.items():
+    for name, default in getattr(part, "shown", {}).items():
         value = getattr(part, name)
         if isinstance(value, str | int | float) and value != default:
             settings.append(f"{name}={value}")
-    return part.name + (f"({', '.join(settings)})" if settings else "")
+    name = getattr(part, "name", None) or f"WoLF-{type(part).__name__}"  # a trust of the user's own
+    return name + (f"({', '.join(settings)})" if settings else "")

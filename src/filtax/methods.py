@@ -1,4 +1,4 @@
-"""The grammar of names: `[POSTERIOR+]AUXILIARY[K]-PRIOR`, each part with optional `(setting=value, ...)`.
+"""The grammar of names: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, each with optional `(setting=value, ...)`.
 
 LG+C-Static                         recursive Bayesian regression, or the extended filter of a fixed network
 LG+C-ACI(q=0.01)                    the same for parameters that walk at random
@@ -7,6 +7,7 @@ NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
+WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-Static names another posterior
 """
 
 import inspect
@@ -17,13 +18,20 @@ from typing import Any
 from filtax import auxiliary as aux
 from filtax import checks, priors
 from filtax.bone import Bone
-from filtax.models import Direct, Model
+from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
 from filtax.posteriors import Extended, UnknownNoise
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.weighting import Exact, bounded
 
-__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "method"]
+__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
 
+TRUSTS: dict[str, Callable[..., Any]] = {
+    "WoLF-IMQ": imq,
+    "WoLF-MD": mahalanobis,
+    "WoLF-TMD": threshold,
+    "WoLF-Huber": huber,
+    "WoLF-Tempered": tempered,
+}
 POSTERIORS: dict[str, Callable[..., Any]] = {
     "LG": lambda form="auto", iterations=1: Extended(form, iterations),
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
@@ -53,13 +61,11 @@ PRIORS: dict[str, Callable[..., Any]] = {
 ALIASES = {"SPR": "OUPR"}
 ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
 
-_PART = r"(?P<{0}>[A-Za-z][A-Za-z-]*?)"
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
-_NAME = re.compile(
-    rf"(?:{_PART.format('posterior')}{_SETTINGS.format('posterior')}\+)?"
-    rf"{_PART.format('auxiliary')}(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}"
-    rf"-{_PART.format('prior')}{_SETTINGS.format('prior')}\*?"
-)
+_PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
+_TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
+_AUXILIARY = rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}"
+_NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIARY}-{_PART.format('prior')}\*?")
 
 
 def method(
@@ -74,8 +80,9 @@ def method(
     """Build a method from its name; parts given explicitly take the place of what the name says.
 
     Args:
-        name: `[POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)"; LG is the default posterior. K is
-            how many hypotheses are kept, `inf` for all.
+        name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
+            are kept, `inf` for all; or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which makes the model robust. LG is the default
+            posterior.
         model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
         auxiliary: (M.2) from `filtax.auxiliary`, instead of the named one.
         prior: (M.3) from `filtax.priors`, instead of the named one. A drift given under a name that resets, such as
@@ -100,6 +107,8 @@ def method(
             '"LG+RL[10]-PR(hazard=0.01)".'
         )
     model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
+    if parts["trust"]:
+        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], _settings(parts["trust_settings"])))
     if posterior is None:
         posterior = _build("posterior", POSTERIORS, parts["posterior"] or "LG", _settings(parts["posterior_settings"]))
         posterior = _conjugate(model) if posterior is None else posterior

@@ -85,8 +85,8 @@ class Drift(Protocol):
 class Prior(Protocol):
     """(M.3) The conditional prior pi(theta; psi), for the whole bank.
 
-    A prior may also have `settle(proposed, beliefs, log_evidence, initial, ask)`, which acts once the evidence of the
-    proposed mixture is known and returns a proposal and its beliefs; `ask(beliefs)` tells the evidence of others.
+    A prior may also have `settle(proposed, beliefs, log_score, initial, ask)`, which acts once it is known how the
+    proposed hypotheses score and returns a proposal and its beliefs; `ask(beliefs)` tells the scores of others.
     """
 
     drift: Any

@@ -1,8 +1,8 @@
 """One tick of time and one datum: the path through the five choices, shared by all verbs of a method.
 
 (M.2) proposes hypotheses, (M.3) gives each its prior, (A.1) conditions it through (M.1), (A.2) weighs them. A prior
-with a second phase (`settle`) is served between: it sees the evidence of what was proposed. Everything here is
-traced; shapes are checked, values are not.
+with a second phase (`settle`) is served between: it sees how what was proposed scores, which a robust model bounds.
+Everything here is traced; shapes are checked, values are not.
 """
 
 from typing import Any
@@ -112,10 +112,10 @@ def tick(
     proposed, beliefs = _propose(method, bank, initial, dt)
     foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
     if hasattr(method.prior, "settle"):
-        aux = proposed.bank.aux
-        parts, evidence = each(lambda *one: _foresee(method, datum, *one), beliefs, aux)
-        ask = lambda beliefs: each(lambda *one: _foresee(method, datum, *one)[1], beliefs, aux)  # noqa: E731
-        proposed, beliefs = method.prior.settle(proposed, beliefs, evidence, initial, ask)
+        trial = _absorb(method, proposed, beliefs, t, datum, key)
+        parts, evidence = trial.forecast, trial.log_evidence
+        ask = lambda beliefs: _absorb(method, proposed, beliefs, t, datum, key).log_score  # noqa: E731
+        proposed, beliefs = method.prior.settle(proposed, beliefs, trial.log_score, initial, ask)
         update = _absorb(method, proposed, beliefs, t, datum, key)
     else:
         update = _absorb(method, proposed, beliefs, t, datum, key)
@@ -125,11 +125,6 @@ def tick(
     ok = jnp.any(update.ok) & ~datum.refused
     info = _report(method, bank, age, datum, made, total, update, ok)
     return Outcome(bank, made, info, ok, jnp.max(update.strain))
-
-
-def _foresee(method: Any, datum: Datum, belief: PyTree, aux: PyTree) -> tuple[PyTree, Array]:
-    made = method.posterior.forecast(belief, method.model, datum.x, aux)
-    return made, made.log_prob(datum.y, datum.mask)
 
 
 def _absorb(method: Any, proposed: Proposed, beliefs: PyTree, t: Array, datum: Datum, key: Array | None) -> Update:

@@ -72,3 +72,15 @@ def test_missing_data_age_the_belief_and_a_failure_keeps_it():
 def test_refusals():
     with pytest.raises(ValueError, match=r"ou_reset\(threshold=\.\.\.\) must lie in \[0, 1\]"):
         fx.priors.ou_reset(1.5)
+
+
+def test_an_outlier_does_not_reset_a_robust_model():
+    """Under WoLF the belief is asked how the datum scores, so a gross error leaves the regime as it was."""
+    robust = fx.method("WoLF-IMQ(c=3)+RL[1]-OUPR(hazard=0.01)", model=model)
+    plain = fx.method("RL[1]-OUPR(hazard=0.01)", model=model)
+    state, _ = plain.scan(plain.init(**START), X[:12], Y[:12])
+    length = int(plain.step(state, X[12], Y[11])[1].runlength)
+    _, hit = plain.step(state, X[12], 1e6)
+    _, kept = robust.step(state, X[12], 1e6)
+    assert int(hit.runlength) == 0
+    assert int(kept.runlength) == length > 0

@@ -7,6 +7,8 @@ posterior. Nothing is inverted, so a saturated or singular variance needs no eps
 Thesis: sec:exponential-family-ekf (errata E8).
 """
 
+import math
+
 import jax.numpy as jnp
 from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
@@ -57,6 +59,10 @@ class BernoulliLikelihood(Module):
         """Y - forecast probability."""
         return y.reshape(mean.shape) - mean
 
+    def log_flat(self, count: Array, outputs: int) -> Array:
+        """Log probability of `count` labels of which nothing is known."""
+        return -count * math.log(2.0)
+
 
 class CategoricalLikelihood(Module):
     """y is the index of one of O classes with logits eta.
@@ -94,6 +100,10 @@ class CategoricalLikelihood(Module):
         """Indicator of the class minus its forecast probability, (O,)."""
         seen = (jnp.arange(mean.size, dtype=y.dtype) == y[0]).astype(mean.dtype)
         return jnp.where(jnp.isnan(y[0]), jnp.nan, seen - mean)
+
+    def log_flat(self, count: Array, outputs: int) -> Array:
+        """Log probability of `count` labels of which nothing is known."""
+        return -count * math.log(outputs)
 
 
 class PoissonLikelihood(Module):

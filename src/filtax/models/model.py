@@ -37,7 +37,7 @@ class Whitened(Module):
 
     `log_scale` is log |det B| over what was observed: with it a Gaussian likelihood has its evidence from the update
     itself; None where the evidence is asked of the forecast. `trust` is None for a plain likelihood; a robust one
-    multiplies B and r by it and reports it.
+    multiplies B and r by it and reports it, and its evidence is always asked of the forecast.
 
     >>> Whitened(jnp.eye(1), jnp.zeros(1)).trust is None
     True
@@ -62,7 +62,11 @@ class Predictor(Protocol):
 
 
 class Likelihood(Protocol):
-    """The law of y given the natural parameter. All of it lives in output space; a new family is these five methods."""
+    """The law of y given the natural parameter. All of it lives in output space; a new family is these five methods.
+
+    Labels may also have `log_flat(count, outputs)`, the log probability of labels of which nothing is known: a robust
+    model weighs hypotheses by it where a label is not trusted.
+    """
 
     def width(self, outputs: int) -> int:
         """How many numbers one y holds when eta has `outputs` of them."""

@@ -79,6 +79,8 @@ class Extended(Module):
         at = model.linearise(belief.mean, x, aux)
         first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
+        if hasattr(model.likelihood, "fixed"):  # a datum is judged once, by the forecast that was made of it
+            model = Model(model.predictor, model.likelihood.fixed(first.trust))
         for _ in range(self.iterations - 1):
             # relinearise at the new mean, but condition the old belief again: the datum is counted once
             offset = new.mean - belief.mean
@@ -131,19 +133,23 @@ def absorb(
     B, r, J = seen.whitener, seen.residual, at.jacobian
     if offset is not None:
         r = r + matmul(B, matmul(J, offset[:, None]))[:, 0]
-    asked = None if seen.log_scale is not None else forecast.log_prob(y, mask)
+    robust = seen.trust is not None
+    asked = None if seen.log_scale is not None and not robust else forecast.log_prob(y, mask)
     # |L^{-1} r| <= |r|, so a finite square promises a finite evidence before the belief is touched
-    sound = jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(jnp.sum(r * r) if asked is None else r))
-    sound = sound if asked is None else sound & jnp.isfinite(asked)
+    sound = jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(jnp.sum(r * r) if asked is None or robust else r))
+    sound = sound if asked is None or robust else sound & jnp.isfinite(asked)
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
     done = belief.condition(J, B, r)
     evidence = _evidence(done, seen, y, mask, density) if asked is None else asked
     ok = sound & done.ok
-    score = jnp.where(ok, evidence, -jnp.inf)
-    trust = jnp.ones_like(score) if seen.trust is None else seen.trust
     strain = trace(matmul(matmul(B, belief.spread(J)), B.T))
-    return Update(done.belief, forecast, score, score, trust, strain, ok)
+    if robust:  # the forecast is plain, and so is its evidence: of a datum of any size, taken or not
+        evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
+        score = model.likelihood.log_score(seen, done, evidence, y, mask)
+        return Update(done.belief, forecast, evidence, score, seen.trust, strain, ok)
+    score = jnp.where(ok, evidence, -jnp.inf)
+    return Update(done.belief, forecast, score, score, jnp.ones_like(score), strain, ok)
 
 
 def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:

@@ -2,7 +2,8 @@ r"""(A.1) Linear regression whose noise variance is learned too: normal-inverse-
 
 The model's `noise` is then relative (1.0 for equal noise), and so are the prior covariance and the process noise:
 all in units of the unknown variance $\sigma^2 \sim \mathrm{IG}(\text{shape}, \text{rate})$. Exact for linear models;
-the extended approximation otherwise.
+the extended approximation otherwise. A robust model's datum of trust w counts as w² of one: the shape gains w²/2 for
+each output, the rate $\tfrac12 e^\top(HPH^\top + R/w^2)^{-1}e$, which is w²e²/2 where the parameters are known.
 """
 
 from functools import partial
@@ -73,7 +74,16 @@ class UnknownNoise(Module):
         """Condition parameters and variance on y."""
         at = model.linearise(belief.mean, x, aux)
         forecast = _predictive(belief, model, x, at, plugin=False)
-        return absorb(belief, model, x, y, mask, at, forecast, partial(log_student, belief.shape, belief.rate))
+        density = partial(log_student, belief.shape, belief.rate)
+        if not hasattr(model.likelihood, "in_units"):
+            return absorb(belief, model, x, y, mask, at, forecast, density)
+        # a robust model judges the residual in units of the noise as it is known by now
+        model = Model(model.predictor, model.likelihood.in_units(jnp.sqrt(belief.rate / belief.shape)))
+        done = absorb(belief, model, x, y, mask, at, forecast, density)
+        seen = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+        worth = jnp.where(done.ok, 0.5 * seen * jnp.square(done.trust), 0.0)
+        counted = NormalInverseGamma(done.belief.unit, belief.shape + worth, done.belief.rate)
+        return eqx.tree_at(lambda update: update.belief, done, counted)
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> StudentT:

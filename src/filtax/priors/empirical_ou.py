@@ -50,12 +50,12 @@ class EmpiricalOU(Module):
         return Continue(self.drift)(proposed, initial, dt)
 
     def settle(
-        self, proposed: Proposed, beliefs: PyTree, log_evidence: Array, initial: PyTree, ask: Callable
+        self, proposed: Proposed, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
     ) -> tuple[Proposed, PyTree]:
         """Mix by the share under which the datum is most probable."""
         mixed = lambda keep: each(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
         value = lambda keep: jnp.sum(ask(mixed(keep)))  # noqa: E731
-        keep = self._climb(value, initial) if self.each_parameter else _search(value, log_evidence.dtype)
+        keep = self._climb(value, initial) if self.each_parameter else _search(value, log_score.dtype)
         return proposed, mixed(keep)
 
     def _climb(self, value: Callable[[Array], Array], initial: PyTree) -> Array:

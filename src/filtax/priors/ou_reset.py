@@ -43,10 +43,10 @@ class OrnsteinReset(Module):
         return replace_newborn(proposed, Continue(self.drift)(proposed, initial, dt), initial)
 
     def settle(
-        self, proposed: Proposed, beliefs: PyTree, log_evidence: Array, initial: PyTree, ask: Callable
+        self, proposed: Proposed, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
     ) -> tuple[Proposed, PyTree]:
         """Decide by the probability that the regime goes on, once the datum is known."""
-        scored = proposed.bank.log_weight + log_evidence
+        scored = proposed.bank.log_weight + log_score
         scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposed.bank.log_weight)
         share = jax.nn.softmax(scored)
         on = jnp.sum(jnp.where(proposed.fresh, 0.0, share))

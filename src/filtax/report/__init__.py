@@ -2,6 +2,7 @@
 
 from filtax.report.catalogue import catalogue
 from filtax.report.figure import Track, draw_stream
+from filtax.report.influence import draw_influence
 from filtax.report.progress import progress
 
-__all__ = ["Track", "catalogue", "draw_stream", "progress"]
+__all__ = ["Track", "catalogue", "draw_influence", "draw_stream", "progress"]

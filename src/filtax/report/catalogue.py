@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from filtax.methods import AUXILIARIES, POSTERIORS, PRIORS
+from filtax.methods import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
 
 __all__ = ["catalogue"]
 
@@ -22,7 +22,7 @@ def catalogue() -> list[tuple[str, str, str]]:
         >>> [how for choice, how, what in catalogue() if choice == "prior"][:2]
         ['Static', 'ACI(q=...)']
     """
-    rooms = {"posterior": POSTERIORS, "auxiliary": AUXILIARIES, "prior": PRIORS}
+    rooms = {"trust": TRUSTS, "posterior": POSTERIORS, "auxiliary": AUXILIARIES, "prior": PRIORS}
     return [
         (choice, _written(name, build), _GIVEN.get(name) or _meaning(build))
         for choice, room in rooms.items()

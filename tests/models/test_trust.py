@@ -1,0 +1,82 @@
+"""(M.1) Trust functions: the printed formulas in float64, at every size of residual, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filtax.models import huber, imq, mahalanobis, tempered, threshold
+from filtax.models.trust import supplied
+
+FORMULAS = {
+    imq: lambda d, c: (1.0 + (d / c) ** 2) ** -0.5,
+    mahalanobis: lambda d, c: (1.0 + (d / c) ** 2) ** -0.5,
+    threshold: lambda d, c: np.where(d <= c, 1.0, 0.0),
+    huber: lambda d, c: np.sqrt(np.minimum(1.0, c / d)),
+}
+each_trust = pytest.mark.parametrize("trust", FORMULAS, ids=lambda trust: trust.__name__)
+
+
+@pytest.mark.x64
+@each_trust
+def test_formula(trust):
+    """Against the formula as printed (a distance in every threshold: E22), for one and for several outputs."""
+    rng = np.random.default_rng(0)
+    for scale in (0.1, 1.0, 30.0, 1e8, 1e200):
+        for O in (1, 3):
+            r = scale * rng.normal(size=O)
+            distance = np.sqrt(np.sum(r * r)) if scale < 1e10 else scale * np.sqrt(np.sum((r / scale) ** 2))
+            with np.errstate(over="ignore"):
+                want = FORMULAS[trust](distance, 2.5)
+            want = 2.5 / distance if scale > 1e10 and trust in (imq, mahalanobis) else want
+            np.testing.assert_allclose(trust(2.5)(jnp.asarray(r)), want, rtol=1e-14)
+
+
+@each_trust
+@given(r=st.lists(st.floats(width=32, allow_nan=False, allow_subnormal=False), min_size=1, max_size=3))
+def test_every_float32_has_a_trust_in_the_unit_interval(trust, r):
+    """Infinite residuals included; the further, the less. Also when c is an argument of a compiled function."""
+    r = jnp.asarray(r, "float32")
+    w = jax.jit(lambda t, r: t(r))(trust(3.0), r)
+    assert w.dtype == "float32"
+    assert 0.0 <= float(w) <= 1.0
+    assert float(trust(3.0)(2.0 * r)) <= float(w) * (1.0 + 1e-6)
+    assert not bool(jnp.any(jnp.isinf(r))) or float(w) == 0.0
+
+
+@pytest.mark.x64
+@each_trust
+def test_slope_is_a_difference_and_finite_everywhere(trust):
+    """In c and in r; zero and huge residuals have finite slopes."""
+    for r in ([0.0], [0.0, 0.0], [0.7, -1.3], [40.0, 3.0], [1e30], [1e200, 1.0]):
+        r = jnp.asarray(r)
+        for of in (lambda c, r=r: trust(c)(r), lambda c, r=r: trust(2.0)(r * c / 2.0)):
+            rise = (of(2.0 + 1e-6) - of(2.0 - 1e-6)) / 2e-6
+            np.testing.assert_allclose(jax.grad(of)(2.0), rise, rtol=1e-5, atol=1e-9)
+        assert np.all(np.isfinite(jax.grad(lambda r: trust(2.0)(r))(r)))
+    assert float(jax.grad(lambda c: trust(c)(jnp.array([jnp.inf, 1.0])))(2.0)) == 0.0
+
+
+def test_settings_are_leaves_and_whole_numbers_are_welcome():
+    swept = jax.vmap(lambda c: mahalanobis(c)(jnp.ones(1)))(jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(swept, [(1 + 1) ** -0.5, (1 + 0.25) ** -0.5], rtol=1e-6)
+    for trust in FORMULAS:
+        assert len(jax.tree.leaves(trust(2.0))) == 1
+        np.testing.assert_array_equal(trust(4)(jnp.ones(2)), trust(4.0)(jnp.ones(2)))
+    assert float(tempered(1)(jnp.ones(2))) == 1.0
+
+
+@pytest.mark.parametrize("c", [0.0, -1.0, np.nan, np.inf, "four"])
+@each_trust
+def test_a_threshold_that_is_none_is_refused(trust, c):
+    with pytest.raises(ValueError, match=rf"{trust.__name__}\(c=\.\.\.\) must be"):
+        trust(c)
+
+
+def test_other_refusals():
+    with pytest.raises(ValueError, match=r"tempered\(w=...\) must be finite and at least 0, got -0.5"):
+        tempered(-0.5)
+    with pytest.raises(ValueError, match=r"robust\(trust=...\) must be a function .* got 0.5"):
+        supplied(0.5)
