@@ -26,6 +26,7 @@ LAYERS = [
     {"boundary", "tick"},
     {"growth"},
     {"bone"},
+    {"grammar"},
     {"methods"},
     {"compiled", "evaluate", "influence", "smoothing", "streams"},
     {"report"},

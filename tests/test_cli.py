@@ -84,6 +84,17 @@ def test_methods_lists_the_parts_of_a_name(home):
     run = filtax("methods", home=home)
     assert run.returncode == 0
     assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", run.stdout, flags=re.MULTILINE)
+    assert re.search(r"^titsias_2023 .* CPP +OU +LG +CA$", run.stdout, flags=re.MULTILINE)
+
+
+def test_methods_describes_one(home):
+    run = filtax("methods", "li_2021", home=home)
+    assert run.returncode == 0
+    assert "beta = 0.5" in run.stdout
+    assert "model  (must be given)" in run.stdout
+    wrong = filtax("methods", "li_2012", home=home)
+    assert wrong.returncode == 2
+    assert 'Did you mean "li_2021"' in re.sub(r"\W+", " ", wrong.stderr) or "li_2021" in wrong.stderr
 
 
 @pytest.mark.parametrize(

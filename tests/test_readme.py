@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import filtax as fx
-from filtax.methods import POSTERIORS, PRIORS, TRUSTS
+from filtax.grammar import POSTERIORS, PRIORS, TRUSTS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -39,7 +39,7 @@ def test_commands_exist():
 
 
 def test_links_to_files_work():
-    links = re.findall(r"\]\(([^)#]+)", README)
+    links = re.findall(r"\]\(([^)#=]+)\)", README)
     local = [link for link in links if "://" not in link]
     assert local
     assert not [link for link in local if not (ROOT / link).exists()]

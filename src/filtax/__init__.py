@@ -14,12 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from filtax import auxiliary, beliefs, distributions, evaluate, models, priors, streams, weighting
+    from filtax import auxiliary, beliefs, distributions, evaluate, methods, models, priors, streams, weighting
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
+    from filtax.grammar import method
     from filtax.influence import posterior_influence
-    from filtax.methods import method
     from filtax.smoothing import ewma
     from filtax.state import ConditioningWarning, Info, State
     from filtax.tuning import tune_xla
@@ -37,6 +37,7 @@ __all__ = [
     "ewma",
     "kl",
     "method",
+    "methods",
     "models",
     "posterior_influence",
     "priors",
@@ -53,7 +54,7 @@ _HOME = {
     "compile": "compiled",
     "ewma": "smoothing",
     "kl": "beliefs",
-    "method": "methods",
+    "method": "grammar",
     "posterior_influence": "influence",
     "tune_xla": "tuning",
 }

@@ -103,15 +103,31 @@ def _demo(
     _print_wrapped(f"{report}\n{job.winners(report)}\nFigure: {figure}")
 
 
-@app.command("methods", short_help="List the parts that a method's name is made of.")
-def _methods() -> None:
-    """List the parts that a method's name is made of: POSTERIOR+AUXILIARY-PRIOR, such as "LG+C-ACI(q=0.01)"."""
-    from filtax.report import catalogue
+@app.command("methods", short_help="List the parts of a method's name, and the published methods.")
+def _methods(
+    name: Annotated[str | None, typer.Argument(help="A published method, to see its parts and parameters.")] = None,
+) -> None:
+    """List the parts that a method's name is made of, and the published methods that are made of them.
 
-    rows = catalogue()
-    width = max(len(written) for _, written, _ in rows)
-    for choice, written, meaning in rows:
-        print(f"{choice:<9}  {written:<{width}}  {meaning}")
+    A name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or "LG+RL[10]-PR(hazard=0.01)".
+    """
+    from filtax.report import catalogue, describe, published
+
+    if name is not None:
+        try:
+            print(describe(name))
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="'NAME'") from None
+        return
+    _print_table(catalogue())
+    print("\nPublished methods: filtax.methods.NAME(model, ...); filtax methods NAME tells more.")
+    _print_table([("name", "task", "changes", "M.2", "M.3", "A.1", "A.2"), *published()])
+
+
+def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _start_jax() -> None:

@@ -1,222 +1,282 @@
-"""The grammar of names: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, each with optional `(setting=value, ...)`.
+"""The catalogue: one short function for each published method, made of the same parts as everything else.
 
-LG+C-Static                         recursive Bayesian regression, or the extended filter of a fixed network
-LG+C-ACI(q=0.01)                    the same for parameters that walk at random
-LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
-NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
-LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
-RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
-CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
-WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-Static names another posterior
+The five choices of a method are data: `filtax methods` prints them as a table. A default is the publication's where it
+gives one, and a plain guess where it does not: hazards are of the latter kind.
+
+Thesis: tab:related-bone-methods. Of its 21 rows five are not here yet: those that need a memory of data (VCL, and the
+CPV-Sub of Kurle and of Nassar), gates learnt by gradient (Chaer), or variational responsibilities (Ghahramani and
+Hinton); LoFi's own belief comes with the scalable filters.
 """
 
-import inspect
-import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from filtax import auxiliary as aux
-from filtax import checks, priors
+from filtax import auxiliary, priors
 from filtax.bone import Bone
-from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
-from filtax.posteriors import Extended, UnknownNoise
-from filtax.posteriors.conjugate import conjugate_to
-from filtax.weighting import Exact, bounded
+from filtax.grammar import method
+from filtax.weighting import fixed_share
 
-__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
-
-TRUSTS: dict[str, Callable[..., Any]] = {
-    "WoLF-IMQ": imq,
-    "WoLF-MD": mahalanobis,
-    "WoLF-TMD": threshold,
-    "WoLF-Huber": huber,
-    "WoLF-Tempered": tempered,
-}
-POSTERIORS: dict[str, Callable[..., Any]] = {
-    "LG": lambda form="auto", iterations=1: Extended(form, iterations),
-    "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
-    "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
-    "Cj": lambda: None,  # chosen by the likelihood
-}
-AUXILIARIES: dict[str, Callable[..., Any]] = {
-    "C": aux.Constant,
-    "RL": lambda hazard, keep=None, capacity=64: aux.run_length(hazard, keep=keep, capacity=capacity),
-    "RLCC": aux.run_length_count,
-    "CPT": lambda hazard, keep=None, memory=16: aux.change_times(hazard, keep=keep, memory=memory),
-    "CPL": lambda hazard, keep=None, memory=16: aux.change_locations(hazard, keep=keep, memory=memory),
-    "CPP": aux.change_probability,
-    "ME": lambda keep: aux.experts(keep),
-}
-PRIORS: dict[str, Callable[..., Any]] = {
-    "Static": priors.static,
-    "ACI": priors.additive_inflation,
-    "OU": priors.ornstein_uhlenbeck,
-    "SP": priors.shrink_perturb,
-    "LSSM": lambda: None,  # F, b and Q are matrices: given as prior=
-    "PR": priors.reset,
-    "MMPR": priors.moment_matched_reset,
-    "OUPR": priors.ou_reset,
-    "MCI": priors.covariance_inflation,
-}
-ALIASES = {"SPR": "OUPR"}
-ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
-
-_SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
-_PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
-_TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
-_AUXILIARY = rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}"
-_NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIARY}-{_PART.format('prior')}\*?")
+__all__ = [
+    "PUBLISHED",
+    "Published",
+    "abeles_2024",
+    "adams_mackay_2007",
+    "chang_2023",
+    "chang_athans_1978",
+    "duran_martin_2025",
+    "fearnhead_liu_2007",
+    "fearnhead_liu_2011",
+    "galashov_2024",
+    "kalman_1960",
+    "knoblauch_damoulas_2018",
+    "kurle_2019",
+    "li_2021",
+    "liu_2023",
+    "magill_1965",
+    "mellor_shapiro_2013",
+    "titsias_2023",
+    "wilson_2010",
+]
 
 
-def method(
-    name: str,
-    *,
-    model: Any,
-    auxiliary: Any = None,
-    prior: Any = None,
-    posterior: Any = None,
-    weighting: Any = None,
-) -> Bone:
-    """Build a method from its name; parts given explicitly take the place of what the name says.
+class Published(NamedTuple):
+    """A row of the table: how to build it, for what task and kind of change, and its choices M.2, M.3, A.1 and A.2.
 
-    Args:
-        name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
-            are kept, `inf` for all; or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which makes the model robust. LG is the default
-            posterior.
-        model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
-        auxiliary: (M.2) from `filtax.auxiliary`, instead of the named one.
-        prior: (M.3) from `filtax.priors`, instead of the named one. A drift given under a name that resets, such as
-            `prior=additive_inflation(0.1)` under PR, is how the parameters move between changes.
-        posterior: (A.1) instead of the named one.
-        weighting: (A.2) from `filtax.weighting`; the K best if the name says [K], else exact weights.
-
-    Returns:
-        The method: a value with `init`, `step`, `scan`, `predict`, `forecast` and `belief`.
-
-    >>> import jax.numpy as jnp, filtax as fx
-    >>> coin = method("Cj+C-Static", model=fx.models.bernoulli())
-    >>> state = coin.init(mean=0.5, cov=1 / 12)
-    >>> state, info = coin.step(state, None, 1.0)
-    >>> round(coin.belief(state).mean.item(), 4)
-    0.6667
+    >>> PUBLISHED["adams_mackay_2007"].auxiliary
+    'RL'
     """
-    parts = _NAME.fullmatch(name.strip()) if isinstance(name, str) else None
-    if parts is None:
-        raise ValueError(
-            f'method({name!r}): a name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or '
-            '"LG+RL[10]-PR(hazard=0.01)".'
-        )
-    model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
-    if parts["trust"]:
-        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], _settings(parts["trust_settings"])))
-    if posterior is None:
-        posterior = _build("posterior", POSTERIORS, parts["posterior"] or "LG", _settings(parts["posterior_settings"]))
-        posterior = _conjugate(model) if posterior is None else posterior
-    auxiliary, prior = _transition(name, parts, auxiliary, prior)
-    keep = getattr(auxiliary, "keep", None)
-    weighting = weighting if weighting is not None else Exact() if keep is None else bounded(keep)
-    return Bone(model, auxiliary, prior, posterior, weighting)
+
+    build: Callable[..., Bone]
+    task: str
+    changes: str
+    auxiliary: str
+    prior: str
+    posterior: str
+    weighting: str
 
 
-def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
-    """(M.2) and (M.3) share their settings: the hazard is written where it reads best."""
-    prior_name = ALIASES.get(str(parts["prior"]), str(parts["prior"]))
-    known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
-    of_prior, of_auxiliary = _settings(parts["prior_settings"]), _settings(parts["auxiliary_settings"])
-    if auxiliary is None and parts["auxiliary"] not in AUXILIARIES:
-        raise ValueError(
-            f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], AUXILIARIES)}"
-        )
-    named = AUXILIARIES.get(parts["auxiliary"])
-    takes = {} if named is None else inspect.signature(named).parameters
-    of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
-    if auxiliary is None:
-        of_auxiliary |= _kept(name, parts, takes)
-        auxiliary = _build("auxiliary", AUXILIARIES, parts["auxiliary"], of_auxiliary)
-    if prior is not None and hasattr(prior, "drift"):
-        return auxiliary, prior
-    resets = prior_name in known and "drift" in inspect.signature(known[prior_name]).parameters
-    if prior is not None and not resets:
-        return auxiliary, priors.Continue(prior)
-    if prior is not None:
-        of_prior["drift"] = prior
-    prior = _build("prior", known, prior_name, of_prior)
-    if prior is None:
-        raise ValueError(
-            f"method({name!r}): LSSM needs its matrices; give prior=filtax.priors.linear_dynamics(F, b, Q)."
-        )
-    return auxiliary, prior if hasattr(prior, "drift") else priors.Continue(prior)
+PUBLISHED: dict[str, Published] = {}
 
 
-def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:
-    """The number in brackets."""
-    text = parts["keep"]
-    if text is None:
-        if "keep" in takes and parts["auxiliary"] != "ME":
-            raise ValueError(
-                f"method({name!r}): say how many hypotheses {parts['auxiliary']} keeps, {parts['auxiliary']}[10] for "
-                f"ten of them or {parts['auxiliary']}[inf] for all."
-            )
-        if parts["auxiliary"] == "ME":
-            raise ValueError(f"method({name!r}): give auxiliary=filtax.auxiliary.experts(...), or write ME[K].")
-        return {}
-    if "keep" not in takes:
-        if text == "1":
-            return {}
-        raise ValueError(f"method({name!r}): {parts['auxiliary']} has one hypothesis; leave [{text}] out.")
-    return {} if text == "inf" else {"keep": _number(text)}
+def _row(task: str, changes: str, *choices: str) -> Callable[[Callable[..., Bone]], Callable[..., Bone]]:
+    def note(build: Callable[..., Bone]) -> Callable[..., Bone]:
+        PUBLISHED[build.__name__] = Published(build, task, changes, *choices)
+        return build
+
+    return note
 
 
-def _conjugate(model: Any) -> Any:
-    if not isinstance(model.predictor, Direct):
-        raise ValueError(
-            "Cj counts one rate and takes no x; give the bare likelihood, model=bernoulli() or model=poisson()."
-        )
-    return conjugate_to(model.likelihood)
+@_row("filtering", "gradual", "C", "LSSM", "LG", "DA[1]")
+def kalman_1960(model: Any, dynamics: Any) -> Bone:
+    """Kalman (1960): a linear state-space model, given as `filtax.priors.linear_dynamics`.
+
+    >>> import filtax as fx
+    >>> kalman_1960(fx.models.linear(noise=1.0), fx.priors.linear_dynamics(F=0.9, Q=0.1)).name
+    'LG+C-LSSM'
+    """
+    return method("LG+C-LSSM", model=model, prior=dynamics)
 
 
-def _likelihood(model: Any) -> Any:
-    if not hasattr(model, "whiten"):
-        raise ValueError(
-            f"method(model=...) must come from filtax.models, such as linear(noise=0.1); got {type(model).__name__}."
-        )
-    return model
+@_row("filtering", "gradual", "ME", "LSSM", "LG", "DA[K]")
+def magill_1965(model: Any, dynamics: list) -> Bone:
+    """Magill (1965): a bank of Kalman filters, of which one is right for the whole stream.
+
+    >>> import filtax as fx
+    >>> pair = [fx.priors.linear_dynamics(F=0.9, Q=0.1), fx.priors.linear_dynamics(F=0.5, Q=0.1)]
+    >>> magill_1965(fx.models.linear(noise=1.0), pair).name
+    'LG+ME[2]-LSSM'
+    """
+    return _bank(model, dynamics)
 
 
-def _settings(text: str | None) -> dict[str, Any]:
-    """Read `name=value, ...`; nothing is ever evaluated."""
-    given: dict[str, Any] = {}
-    for setting in filter(None, (part.strip() for part in (text or "").split(","))):
-        key, equals, value = (part.strip() for part in setting.partition("="))
-        if not equals:
-            raise ValueError(f"method: ({setting}) is no setting; write name=value.")
-        if key in given:
-            raise ValueError(f"method: {key} is given twice; leave one of them out.")
-        given[key] = _number(value)
-    return given
+@_row("filtering", "both", "ME", "LSSM", "LG", "CA")
+def chang_athans_1978(model: Any, dynamics: list, transition: Any) -> Bone:
+    """Chang and Athans (1978): switching Kalman filters, merged into one belief at each tick (GPB).
+
+    >>> import filtax as fx
+    >>> pair = [fx.priors.linear_dynamics(F=0.9, Q=0.1), fx.priors.linear_dynamics(F=0.5, Q=0.1)]
+    >>> chang_athans_1978(fx.models.linear(noise=1.0), pair, [[0.9, 0.1], [0.1, 0.9]]).auxiliary.merge
+    'gpb'
+    """
+    return _bank(model, dynamics, transition=transition, merge="gpb")
 
 
-def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
-    """Look a part up and call it with its settings."""
-    if name not in known:
-        raise ValueError(f"method: no {role} {name!r}. {checks.nearest(name, known)}")
-    wanted = inspect.signature(known[name]).parameters
-    for key, value in given.items():
-        if key not in wanted:
-            hint = checks.nearest(key, [w for w in wanted if w != "drift"]) if wanted else "It has none."
-            raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
-    missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
-    if missing:
-        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...) or give {role}=.")
-    return known[name](**given)
+@_row("segmentation", "abrupt", "RL", "PR", "Cj", "DA[inf]")
+def adams_mackay_2007(model: Any, hazard: Any = 0.01, posterior: str = "LG") -> Bone:
+    """Adams and MacKay (2007), BOCD: exact run lengths; a newborn absorbs the datum it is born with (errata E12).
+
+    >>> import filtax as fx
+    >>> adams_mackay_2007(fx.models.bernoulli(), posterior="Cj").name
+    'Cj+RL[inf]-PR(hazard=0.01)'
+    """
+    return method(f"{posterior}+RL[inf]-PR(hazard=0.5)", model=model, auxiliary=auxiliary.run_length(hazard))
 
 
-def _number(text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+@_row("segmentation, prequential", "abrupt", "CPT", "PR", "any", "DA[K]")
+def fearnhead_liu_2007(model: Any, lengths: Any = 0.01, keep: int = 50, posterior: str = "LG") -> Bone:
+    """Fearnhead and Liu (2007): paths of change times under a law of segment lengths; `keep` of them are kept.
+
+    >>> import filtax as fx
+    >>> fearnhead_liu_2007(fx.models.linear(noise=1.0), keep=8).name
+    'LG+CPT[8]-PR(hazard=0.01)'
+    """
+    return method(
+        f"{posterior}+CPT[1]-PR(hazard=0.5)", model=model, auxiliary=auxiliary.change_times(lengths, keep=keep)
+    )
+
+
+@_row("segmentation", "abrupt", "RLCC", "PR", "Cj", "DA[K]")
+def wilson_2010(model: Any, a: float = 1.0, b: float = 99.0, keep: int = 100, posterior: str = "LG") -> Bone:
+    """Wilson, Nassar and Gold (2010): the hazard is unknown, with a Beta(a, b) prior.
+
+    >>> import filtax as fx
+    >>> wilson_2010(fx.models.linear(noise=1.0), keep=10).name
+    'LG+RLCC[10](a=1.0, b=99.0)-PR'
+    """
+    return method(f"{posterior}+RLCC[1]-PR", model=model, auxiliary=auxiliary.run_length_count(a, b, keep=keep))
+
+
+@_row("segmentation", "abrupt", "CPT", "MMPR", "any", "DA[K]")
+def fearnhead_liu_2011(model: Any, lengths: Any = 0.01, keep: int = 50, posterior: str = "LG") -> Bone:
+    """Fearnhead and Liu (2011): parameters before and after a change are alike; for models that know their regime.
+
+    >>> import filtax as fx
+    >>> fearnhead_liu_2011(fx.models.linear(noise=1.0), keep=8).prior.name
+    'MMPR'
+    """
+    return method(
+        f"{posterior}+CPT[1]-MMPR(hazard=0.5)", model=model, auxiliary=auxiliary.change_times(lengths, keep=keep)
+    )
+
+
+@_row("bandits", "abrupt", "RL", "PR", "Cj", "DA[inf]")
+def mellor_shapiro_2013(model: Any, hazard: Any = 0.01) -> Bone:
+    """Mellor and Shapiro (2013): run lengths over Beta-Bernoulli arms, for changepoint Thompson sampling.
+
+    >>> import filtax as fx
+    >>> mellor_shapiro_2013(fx.models.bernoulli()).name
+    'Cj+RL[inf]-PR(hazard=0.01)'
+    """
+    return adams_mackay_2007(model, hazard, posterior="Cj")
+
+
+@_row("segmentation", "both", "RL/ME", "PR", "Cj", "DA[K]")
+def knoblauch_damoulas_2018(model: Any, drifts: list, hazard: Any = 0.01, keep: int = 50) -> Bone:
+    """Knoblauch and Damoulas (2018): in each regime one of several models holds, here several drifts of one model.
+
+    >>> import filtax as fx
+    >>> pair = [fx.priors.additive_inflation(0.0), fx.priors.additive_inflation(0.1)]
+    >>> knoblauch_damoulas_2018(fx.models.linear(noise=1.0), pair, keep=8).name
+    'LG+RL[8]/ME[2]-PR(hazard=0.01)'
+    """
+    inside = auxiliary.experts(len(drifts))
+    runs = auxiliary.run_length(hazard, keep=keep, experts=inside)
+    return method("LG+RL[1]-PR(hazard=0.5)", model=model, auxiliary=runs, prior=priors.by_expert(drifts))
+
+
+@_row("online continual learning", "gradual", "C", "OU", "VB", "DA[1]")
+def kurle_2019(model: Any, rate: float = 0.99, posterior: str = "LG") -> Bone:
+    """Kurle et al. (2019), as in the text of the thesis: the belief relaxes towards the initial one.
+
+    >>> import filtax as fx
+    >>> kurle_2019(fx.models.linear(noise=1.0)).name
+    'LG+C-OU(rate=0.99)'
+    """
+    return method(f"{posterior}+C-OU", model=model, prior=priors.ornstein_uhlenbeck(rate))
+
+
+@_row("online continual learning", "abrupt", "CPL", "MCI", "VB", "DA[K]")
+def li_2021(model: Any, hazard: Any = 0.01, beta: float = 0.5, keep: int = 6, posterior: str = "LG") -> Bone:
+    """Li et al. (2021): a change widens the belief; a beam of `keep` histories is followed.
+
+    >>> import filtax as fx
+    >>> li_2021(fx.models.linear(noise=1.0)).name
+    'LG+CPL[6]-MCI(hazard=0.01)'
+    """
+    return method(
+        f"{posterior}+CPL[1]-MCI(hazard=0.5)",
+        model=model,
+        auxiliary=auxiliary.change_locations(hazard, keep=keep),
+        prior=priors.covariance_inflation(beta),
+    )
+
+
+@_row("prequential", "both", "ME", "LSSM", "any", "DA[K]")
+def liu_2023(model: Any, dynamics: list, forget: float = 0.01) -> Bone:
+    """Liu et al. (2023): experts with dynamics of their own; weights are forgotten slowly, so that none is lost.
+
+    >>> import filtax as fx
+    >>> pair = [fx.priors.additive_inflation(0.0), fx.priors.additive_inflation(0.1)]
+    >>> liu_2023(fx.models.linear(noise=1.0), pair).name
+    'LG+ME[2]-ACI'
+    """
+    return _bank(model, dynamics, weighting=fixed_share(forget))
+
+
+@_row("online continual learning", "gradual", "C", "ACI", "LG", "DA[1]")
+def chang_2023(model: Any, q: float = 1e-4, form: str = "auto") -> Bone:
+    """Chang et al. (2023): a network whose weights walk at random; their low-rank belief is a `form` of its own.
+
+    >>> import filtax as fx
+    >>> chang_2023(fx.models.linear(noise=1.0)).name
+    'LG+C-ACI(q=0.0001)'
+    """
+    return method(f"LG(form={form})+C-ACI", model=model, prior=priors.additive_inflation(q))
+
+
+@_row("online continual learning", "both", "CPP", "OU", "LG", "CA")
+def titsias_2023(model: Any) -> Bone:
+    """Titsias et al. (2023): keep the share of the belief under which the datum is most probable.
+
+    >>> import filtax as fx
+    >>> titsias_2023(fx.models.linear(noise=1.0)).name
+    'LG+CPP-OU'
+    """
+    return method("LG+CPP-OU", model=model)
+
+
+@_row("continual learning", "both", "CPP", "OU", "VB", "CA")
+def galashov_2024(model: Any, steps: int = 10, posterior: str = "LG") -> Bone:
+    """Galashov et al. (2024): the same with a share for each parameter.
+
+    >>> import filtax as fx
+    >>> galashov_2024(fx.models.linear(noise=1.0)).name
+    'LG+CPP-OU(each_parameter=True)'
+    """
+    prior = priors.empirical_ou(each_parameter=True, steps=steps)
+    return method(f"{posterior}+CPP-OU", model=model, prior=prior)
+
+
+@_row("prequential", "both", "ME", "LSSM", "LG", "DA[K]")
+def abeles_2024(model: Any, dynamics: list, share: float = 0.01) -> Bone:
+    """Abeles et al. (2024): Kalman experts aggregated online; at each tick a share of the weight is spread over all.
+
+    >>> import filtax as fx
+    >>> pair = [fx.priors.linear_dynamics(F=0.9, Q=0.1), fx.priors.linear_dynamics(F=0.5, Q=0.1)]
+    >>> abeles_2024(fx.models.linear(noise=1.0), pair).weighting.share
+    0.01
+    """
+    return _bank(model, dynamics, weighting=fixed_share(share))
+
+
+@_row("any", "both", "RL", "OUPR", "any", "DA[1]")
+def duran_martin_2025(model: Any, hazard: Any = 0.01, threshold: float = 0.5, posterior: str = "LG") -> Bone:
+    """The thesis' own RL[1]-OUPR: one hypothesis that relaxes or resets, as far as the datum asks for it.
+
+    >>> import filtax as fx
+    >>> duran_martin_2025(fx.models.linear(noise=1.0)).name
+    'LG+RL[1]-OUPR(hazard=0.01)'
+    """
+    return method(
+        f"{posterior}+RL[1]-OUPR(hazard=0.5)",
+        model=model,
+        auxiliary=auxiliary.run_length(hazard, keep=1),
+        prior=priors.ou_reset(threshold),
+    )
+
+
+def _bank(model: Any, drifts: list, weighting: Any = None, **experts: Any) -> Bone:
+    """A filter for each drift."""
+    each = auxiliary.experts(len(drifts), **experts)
+    name = f"LG+ME[{len(drifts)}]-Static"
+    return method(name, model=model, auxiliary=each, prior=priors.by_expert(drifts), weighting=weighting)

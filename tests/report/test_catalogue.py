@@ -1,12 +1,14 @@
 """The catalogue: every part of the grammar, written as it is typed."""
 
-from filtax.methods import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
+import re
+
+from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
 from filtax.report import catalogue
 
 
 def test_every_part_is_listed_once_and_says_what_it_does():
     rows = catalogue()
-    names = [written.split("(")[0] for _, written, _ in rows]
+    names = [re.split(r"[\[(]", written)[0] for _, written, _ in rows]
     assert names == [*TRUSTS, *POSTERIORS, *AUXILIARIES, *PRIORS]
     assert all(meaning.endswith(".") and len(meaning) > 15 for _, _, meaning in rows)
 

@@ -1,16 +1,24 @@
-"""The parts a method's name can be made of, read off the catalogue in `filtax.methods`."""
+"""The parts a method's name can be made of, and the published methods they make, read off the code itself."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from filtax.methods import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
+from filtax import checks
+from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
+from filtax.methods import PUBLISHED
 
-__all__ = ["catalogue"]
+__all__ = ["catalogue", "describe", "published"]
 
 _GIVEN = {
+    "WoLF-IMQ": "Robust model: trust falls smoothly with the residual; c has the unit of y.",
+    "WoLF-MD": "Robust model: trust falls smoothly with the residual; c counts standard deviations of the noise.",
     "Cj": "Conjugate to the likelihood, which chooses it.",
     "LSSM": "A linear or nonlinear system, given as `prior=`.",
+    "RL": "Run length: when the regime began; K hypotheses are kept, inf for all.",
+    "CPT": "Change times: paths of changes under a law of segment lengths.",
+    "CPL": "Change locations: at each datum, whether it was a change.",
+    "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
 }
 
 
@@ -30,9 +38,43 @@ def catalogue() -> list[tuple[str, str, str]]:
     ]
 
 
+def published() -> list[tuple[str, ...]]:
+    """List the published methods: name, task, changes, and the choices M.2, M.3, A.1, A.2.
+
+    >>> published()[0]
+    ('kalman_1960', 'filtering', 'gradual', 'C', 'LSSM', 'LG', 'DA[1]')
+    """
+    return [(name, *row[1:]) for name, row in PUBLISHED.items()]
+
+
+def describe(name: str) -> str:
+    """Say of one published method who proposed it, its parts, and its parameters with their defaults.
+
+    >>> print(describe("titsias_2023").splitlines()[0])
+    Titsias et al. (2023): keep the share of the belief under which the datum is most probable.
+    """
+    if name not in PUBLISHED:
+        raise ValueError(f"no published method {name!r}. {checks.nearest(name, PUBLISHED)}")
+    row = PUBLISHED[name]
+    about = (inspect.getdoc(row.build) or "").splitlines()[0]
+    parts = [f"  {role:<10} {value}" for role, value in zip(row._fields[3:], row[3:], strict=True)]
+    settings = [str(parameter) for parameter in inspect.signature(row.build).parameters.values()]
+    shown = [f"  {setting.split(':')[0]}{_default(setting)}" for setting in settings]
+    use = f"filtax.methods.{name}({', '.join(s.split(':')[0].split(' ')[0] for s in settings[:1])}, ...)"
+    return "\n".join([about, f"  {'task':<10} {row.task}; changes: {row.changes}", *parts, f"{use} takes", *shown])
+
+
+def _default(setting: str) -> str:
+    return f" = {setting.split('=')[1].strip()}" if "=" in setting else "  (must be given)"
+
+
 def _written(name: str, build: Callable[..., Any]) -> str:
-    parameters = inspect.signature(build).parameters.values()
-    shown = [f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters]
+    parameters = inspect.signature(build).parameters
+    hidden = ("keep", "drift", "name")  # written in brackets, given as prior=, or of no use in a name
+    shown = [
+        f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
+    ]
+    name = f"{name}[K]" if "keep" in parameters else name
     return f"{name}({', '.join(shown)})" if shown else name
 
 

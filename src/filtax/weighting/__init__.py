@@ -2,5 +2,6 @@
 
 from filtax.weighting.bounded import Bounded, bounded
 from filtax.weighting.exact import Exact
+from filtax.weighting.fixed_share import FixedShare, fixed_share
 
-__all__ = ["Bounded", "Exact", "bounded"]
+__all__ = ["Bounded", "Exact", "FixedShare", "bounded", "fixed_share"]

@@ -1,0 +1,222 @@
+"""The grammar of names: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, each with optional `(setting=value, ...)`.
+
+LG+C-Static                         recursive Bayesian regression, or the extended filter of a fixed network
+LG+C-ACI(q=0.01)                    the same for parameters that walk at random
+LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
+NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
+LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
+RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
+CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
+WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-Static names another posterior
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from filtax import auxiliary as aux
+from filtax import checks, priors
+from filtax.bone import Bone
+from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
+from filtax.posteriors import Extended, UnknownNoise
+from filtax.posteriors.conjugate import conjugate_to
+from filtax.weighting import Exact, bounded
+
+__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
+
+TRUSTS: dict[str, Callable[..., Any]] = {
+    "WoLF-IMQ": imq,
+    "WoLF-MD": mahalanobis,
+    "WoLF-TMD": threshold,
+    "WoLF-Huber": huber,
+    "WoLF-Tempered": tempered,
+}
+POSTERIORS: dict[str, Callable[..., Any]] = {
+    "LG": lambda form="auto", iterations=1: Extended(form, iterations),
+    "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
+    "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
+    "Cj": lambda: None,  # chosen by the likelihood
+}
+AUXILIARIES: dict[str, Callable[..., Any]] = {
+    "C": aux.Constant,
+    "RL": lambda hazard, keep=None, capacity=64: aux.run_length(hazard, keep=keep, capacity=capacity),
+    "RLCC": aux.run_length_count,
+    "CPT": lambda hazard, keep=None, memory=16: aux.change_times(hazard, keep=keep, memory=memory),
+    "CPL": lambda hazard, keep=None, memory=16: aux.change_locations(hazard, keep=keep, memory=memory),
+    "CPP": aux.change_probability,
+    "ME": lambda keep: aux.experts(keep),
+}
+PRIORS: dict[str, Callable[..., Any]] = {
+    "Static": priors.static,
+    "ACI": priors.additive_inflation,
+    "OU": priors.ornstein_uhlenbeck,
+    "SP": priors.shrink_perturb,
+    "LSSM": lambda: None,  # F, b and Q are matrices: given as prior=
+    "PR": priors.reset,
+    "MMPR": priors.moment_matched_reset,
+    "OUPR": priors.ou_reset,
+    "MCI": priors.covariance_inflation,
+}
+ALIASES = {"SPR": "OUPR"}
+ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
+
+_SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
+_PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
+_TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
+_AUXILIARY = rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}"
+_NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIARY}-{_PART.format('prior')}\*?")
+
+
+def method(
+    name: str,
+    *,
+    model: Any,
+    auxiliary: Any = None,
+    prior: Any = None,
+    posterior: Any = None,
+    weighting: Any = None,
+) -> Bone:
+    """Build a method from its name; parts given explicitly take the place of what the name says.
+
+    Args:
+        name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
+            are kept, `inf` for all; or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which makes the model robust. LG is the default
+            posterior.
+        model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
+        auxiliary: (M.2) from `filtax.auxiliary`, instead of the named one.
+        prior: (M.3) from `filtax.priors`, instead of the named one. A drift given under a name that resets, such as
+            `prior=additive_inflation(0.1)` under PR, is how the parameters move between changes.
+        posterior: (A.1) instead of the named one.
+        weighting: (A.2) from `filtax.weighting`; the K best if the name says [K], else exact weights.
+
+    Returns:
+        The method: a value with `init`, `step`, `scan`, `predict`, `forecast` and `belief`.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> coin = method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> state = coin.init(mean=0.5, cov=1 / 12)
+    >>> state, info = coin.step(state, None, 1.0)
+    >>> round(coin.belief(state).mean.item(), 4)
+    0.6667
+    """
+    parts = _NAME.fullmatch(name.strip()) if isinstance(name, str) else None
+    if parts is None:
+        raise ValueError(
+            f'method({name!r}): a name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or '
+            '"LG+RL[10]-PR(hazard=0.01)".'
+        )
+    model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
+    if parts["trust"]:
+        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], _settings(parts["trust_settings"])))
+    if posterior is None:
+        posterior = _build("posterior", POSTERIORS, parts["posterior"] or "LG", _settings(parts["posterior_settings"]))
+        posterior = _conjugate(model) if posterior is None else posterior
+    auxiliary, prior = _transition(name, parts, auxiliary, prior)
+    keep = getattr(auxiliary, "keep", None)
+    weighting = weighting if weighting is not None else Exact() if keep is None else bounded(keep)
+    return Bone(model, auxiliary, prior, posterior, weighting)
+
+
+def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
+    """(M.2) and (M.3) share their settings: the hazard is written where it reads best."""
+    prior_name = ALIASES.get(str(parts["prior"]), str(parts["prior"]))
+    known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
+    of_prior, of_auxiliary = _settings(parts["prior_settings"]), _settings(parts["auxiliary_settings"])
+    if auxiliary is None and parts["auxiliary"] not in AUXILIARIES:
+        raise ValueError(
+            f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], AUXILIARIES)}"
+        )
+    named = AUXILIARIES.get(parts["auxiliary"])
+    takes = {} if named is None else inspect.signature(named).parameters
+    of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
+    if auxiliary is None:
+        of_auxiliary |= _kept(name, parts, takes)
+        auxiliary = _build("auxiliary", AUXILIARIES, parts["auxiliary"], of_auxiliary)
+    if prior is not None and hasattr(prior, "drift"):
+        return auxiliary, prior
+    resets = prior_name in known and "drift" in inspect.signature(known[prior_name]).parameters
+    if prior is not None and not resets:
+        return auxiliary, priors.Continue(prior)
+    if prior is not None:
+        of_prior["drift"] = prior
+    prior = _build("prior", known, prior_name, of_prior)
+    if prior is None:
+        raise ValueError(
+            f"method({name!r}): LSSM needs its matrices; give prior=filtax.priors.linear_dynamics(F, b, Q)."
+        )
+    return auxiliary, prior if hasattr(prior, "drift") else priors.Continue(prior)
+
+
+def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:
+    """The number in brackets."""
+    text = parts["keep"]
+    if text is None:
+        if "keep" in takes and parts["auxiliary"] != "ME":
+            raise ValueError(
+                f"method({name!r}): say how many hypotheses {parts['auxiliary']} keeps, {parts['auxiliary']}[10] for "
+                f"ten of them or {parts['auxiliary']}[inf] for all."
+            )
+        if parts["auxiliary"] == "ME":
+            raise ValueError(f"method({name!r}): give auxiliary=filtax.auxiliary.experts(...), or write ME[K].")
+        return {}
+    if "keep" not in takes:
+        if text == "1":
+            return {}
+        raise ValueError(f"method({name!r}): {parts['auxiliary']} has one hypothesis; leave [{text}] out.")
+    return {} if text == "inf" else {"keep": _number(text)}
+
+
+def _conjugate(model: Any) -> Any:
+    if not isinstance(model.predictor, Direct):
+        raise ValueError(
+            "Cj counts one rate and takes no x; give the bare likelihood, model=bernoulli() or model=poisson()."
+        )
+    return conjugate_to(model.likelihood)
+
+
+def _likelihood(model: Any) -> Any:
+    if not hasattr(model, "whiten"):
+        raise ValueError(
+            f"method(model=...) must come from filtax.models, such as linear(noise=0.1); got {type(model).__name__}."
+        )
+    return model
+
+
+def _settings(text: str | None) -> dict[str, Any]:
+    """Read `name=value, ...`; nothing is ever evaluated."""
+    given: dict[str, Any] = {}
+    for setting in filter(None, (part.strip() for part in (text or "").split(","))):
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise ValueError(f"method: ({setting}) is no setting; write name=value.")
+        if key in given:
+            raise ValueError(f"method: {key} is given twice; leave one of them out.")
+        given[key] = _number(value)
+    return given
+
+
+def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
+    """Look a part up and call it with its settings."""
+    if name not in known:
+        raise ValueError(f"method: no {role} {name!r}. {checks.nearest(name, known)}")
+    wanted = inspect.signature(known[name]).parameters
+    for key, value in given.items():
+        if key not in wanted:
+            hint = checks.nearest(key, [w for w in wanted if w != "drift"]) if wanted else "It has none."
+            raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
+    missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
+    if missing:
+        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...) or give {role}=.")
+    return known[name](**given)
+
+
+def _number(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,104 @@
+"""The grammar of names: what each name builds, that a method spells its own name, and how a wrong one is refused."""
+
+import jax.numpy as jnp
+import pytest
+
+import filtax as fx
+from filtax import grammar as methods
+from filtax.auxiliary import Constant
+from filtax.beliefs import Beta, Gamma
+from filtax.models import Direct
+from filtax.posteriors import Conjugate, Extended, UnknownNoise
+from filtax.priors import Continue, additive_inflation
+from filtax.weighting import Exact
+
+LINEAR = fx.models.linear(noise=0.25)
+NAMES = ["LG+C-Static", "LG(form=root)+C-ACI(q=0.1)", "IEKF(iterations=3)+C-OU(rate=0.9)", "LG+C-SP(shrink=0.9, q=0.1)"]
+NAMES += ["IEKF(form=covariance, iterations=2)+C-Static", "NIG(shape=2.5, rate=0.5, form=precision)+C-ACI(q=0.1)"]
+
+
+def build(name, model=LINEAR, **parts):
+    return fx.method(name, model=model, **parts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_spells_its_name(name):
+    assert build(name).name == name
+    assert build(build(name).name).name == name
+
+
+def test_what_the_names_stand_for():
+    """The five parts, with their defaults; a star and spaces around do not matter."""
+    plain = build(" LG+C-Static* ")
+    assert isinstance(plain.auxiliary, Constant)
+    assert isinstance(plain.weighting, Exact)
+    assert isinstance(plain.prior, Continue)
+    assert plain.posterior == Extended("auto", 1)
+    assert build("C-Static").posterior == plain.posterior  # LG may be left out
+    assert build("IEKF+C-Static").posterior == Extended("auto", 5)
+    assert build("NIG+C-Static").posterior == UnknownNoise(1.0, 1.0, "auto")
+    assert build("LG+C-ACI( q = 1e-2 )").prior.drift.q == 0.01
+    drift = build("LG+C-SP(q=0.2, shrink=0.5)").prior.drift
+    assert (drift.shrink, drift.q) == (0.5, 0.2)
+    for likelihood, family in ((fx.models.bernoulli(), Beta), (fx.models.poisson(), Gamma)):
+        coin = build("Cj+C-Static", likelihood)
+        assert coin.posterior == Conjugate(family)
+        assert isinstance(coin.model.predictor, Direct)  # a bare likelihood is a model of theta itself
+        assert coin.name == "Cj+C-Static"
+
+
+def test_parts_that_are_given_win():
+    class Last(Exact):
+        pass
+
+    method = build("LG+C-Static", prior=additive_inflation(0.3), posterior=Extended("covariance"), weighting=Last())
+    assert method.name == "LG(form=covariance)+C-ACI(q=0.3)"
+    assert isinstance(method.weighting, Last)
+    assert build("LG+C-LSSM", prior=fx.priors.linear_dynamics(F=jnp.eye(2))).name == "LG+C-LSSM"
+    assert build("LG+C-ACI", prior=additive_inflation(0.3)).prior.drift.q == 0.3  # then the name needs no setting
+    assert build("LG+C-Static", prior=Continue(additive_inflation(0.3))).name == "LG+C-ACI(q=0.3)"
+
+
+def test_settings_that_are_arrays_do_not_fit_into_a_name():
+    assert build("LG+C-ACI", prior=additive_inflation(jnp.array([0.1, 0.2]))).name == "LG+C-ACI"
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("LG", "a name reads POSTERIOR.AUXILIARY"),
+        ("LG+C+Static", "a name reads"),
+        ("LG+C-ACI(q=0.1", "a name reads"),
+        ("LG+C-ACI(q=f(1))", "a name reads"),
+        ("LG+C-Statik", "no prior 'Statik'. Did you mean \"Static\""),
+        ("KF+C-Static", "no posterior 'KF'. Did you mean \"IEKF\""),
+        ("LG+XX-Static", "no auxiliary 'XX'"),
+        ("LG+C-ACI", r"ACI needs q; write ACI\(q=...\) or give prior="),
+        ("LG+C-SP(q=0.1)", "SP needs shrink"),
+        ("LG+C-ACI(rate=0.1)", r"ACI\(rate=0.1\) is not a setting of ACI. Known: q"),
+        ("LG(from=root)+C-Static", 'Did you mean "form"'),
+        ("LG+C-ACI(0.1)", r"\(0.1\) is no"),
+        ("LG+C-Static(q=0.1)", "It has none"),
+        ("LG+C-ACI(q=0.1, q=0.2)", "q.* twice; leave one of them out"),
+        ("LG+C-ACI(q=-0.1)", r"additive_inflation\(q=...\) must be finite and at least 0"),
+        ("LG+C-ACI(q=high)", "must be a number"),
+        ("LG+C-LSSM", "LSSM needs its matrices; give prior=filtax.priors.linear_dynamics"),
+        ("Cj+C-Static", "Cj counts one rate and takes no x"),
+        ("IEKF(iterations=0)+C-Static", "must be a whole number of at least 1"),
+    ],
+)
+def test_refusals(name, match):
+    with pytest.raises(ValueError, match=match):
+        build(name)
+
+
+def test_refusals_of_parts():
+    with pytest.raises(ValueError, match=r"method\(model=...\) must come from filtax.models, .* got float"):
+        build("LG+C-Static", 0.25)
+    with pytest.raises(ValueError, match=r"a Beta belief cannot .* that way"):
+        build("Cj+C-ACI(q=0.1)", fx.models.bernoulli())
+    with pytest.raises(ValueError, match="no conjugate belief is known for CategoricalLikelihood"):
+        build("Cj+C-Static", fx.models.categorical())
+    with pytest.raises(ValueError, match="can only be learned under Gaussian noise, not BernoulliLikelihood"):
+        build("NIG+C-Static", fx.models.linear(likelihood=fx.models.bernoulli()))
+    assert set(methods.POSTERIORS) == {"LG", "IEKF", "NIG", "Cj"}
