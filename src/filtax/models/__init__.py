@@ -8,7 +8,7 @@ mlp(sizes), lenet5()                                 networks in plain JAX
 from filtax.models.exponential_family import bernoulli, categorical, poisson
 from filtax.models.gaussian import gaussian
 from filtax.models.linear import linear
-from filtax.models.model import Direct, Likelihood, Linearised, Model, Predictor, Whitened
+from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
 
@@ -18,6 +18,7 @@ __all__ = [
     "Linearised",
     "Model",
     "Network",
+    "Predicted",
     "Predictor",
     "Whitened",
     "bernoulli",
