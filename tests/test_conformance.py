@@ -12,6 +12,7 @@ from filtax.state import INFO
 # All properties of a method run on one worker, where its compilations are shared. Rows whose parts all stand in others
 # wait for the night.
 NIGHTLY = ("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x")
+NIGHTLY += ("enkf-labels", "etkf-network")
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
     for name in ROWS
@@ -120,7 +121,7 @@ def test_vmap_is_a_loop_and_grad_a_difference(name):
 
     def total(setting, Y):
         method = row.build(setting)
-        state = method.init(**row.init)
+        state = method.init(**row.init, **row.key)
         return method.scan(state, row.X, Y, keep=("log_evidence",))[1].log_evidence.sum()
 
     both = jax.vmap(jax.vmap(total, (None, 0)), (0, None))(settings, streams)
@@ -175,7 +176,7 @@ def test_compiles_once_for_a_shape(name, runs):
     method.step(state, at(row.X, 0), row.Y[0])
     before = bone._step._cache_size()
     other = row.build(row.setting * 0.95)
-    other_state = other.init(**row.init)
+    other_state = other.init(**row.init, **row.key)
     for t in range(3):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
     assert bone._step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
@@ -210,4 +211,4 @@ def test_kept_belief_is_the_belief(name, runs):
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
     leaves, structure = jax.tree.flatten(end)
     same(jax.tree.unflatten(structure, leaves), end)
-    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj")
+    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF")

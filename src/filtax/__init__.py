@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from filtax.bone import Bone
     from filtax.compiled import compile
     from filtax.methods import method
-    from filtax.state import ConditioningWarning, Info, State
+    from filtax.state import CollapseWarning, ConditioningWarning, Info, State
     from filtax.tuning import tune_xla
 
 __all__ = [
     "Bone",
+    "CollapseWarning",
     "ConditioningWarning",
     "Info",
     "State",
@@ -41,6 +42,7 @@ __all__ = [
 
 _HOME = {
     "Bone": "bone",
+    "CollapseWarning": "state",
     "ConditioningWarning": "state",
     "Info": "state",
     "State": "state",

@@ -11,12 +11,13 @@ from jaxtyping import Array, PyTree
 
 from filtax import checks
 from filtax.layout import Layout, flatten
-from filtax.state import INFO, ConditioningWarning, State
+from filtax.state import INFO, CollapseWarning, ConditioningWarning, State
 
 __all__ = [
     "arrays",
     "check_ahead",
     "check_extras",
+    "check_key",
     "check_parts",
     "check_rows",
     "check_start",
@@ -24,11 +25,17 @@ __all__ = [
     "check_support",
     "datum",
     "spell",
+    "warn_of_collapse",
     "warn_of_strain",
 ]
 
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov")
 PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
+_COLLAPSED = {
+    "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
+    "parameters, inflation=1.05",
+    "Particles": "the particles have collapsed: nearly all are copies of one. Use more of them, shrink=0.98",
+}
 RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
 
 
@@ -161,6 +168,22 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     return mean, jnp.broadcast_to(cov, mean.shape) if cov.ndim == 0 else cov, layout
 
 
+def check_key(method: Any, key: Any) -> tuple[Array, ...]:
+    """Refuse a missing key where members are drawn; return what `start` needs of it.
+
+    >>> import filtax as fx
+    >>> check_key(fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), None)
+    ()
+    """
+    if not getattr(method.posterior, "draws", False):
+        return ()
+    if key is None:
+        raise ValueError(f"init: {method.posterior.name} draws at random; give key=jax.random.key(0).")
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+        raise ValueError(f"init(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
+    return (key,)
+
+
 def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:
     """Check that rows pair up and that what is to be kept exists."""
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
@@ -204,6 +227,22 @@ def warn_of_strain(state: State) -> None:
             ConditioningWarning,
             stacklevel=3,
         )
+
+
+def warn_of_collapse(state: State) -> None:
+    """Warn when the members of an ensemble agree on forecasts that are wrong, or particles are copies of one."""
+    collapsed = getattr(state.bank.belief, "collapsed", None)
+    if collapsed is None or not checks.is_concrete(collapsed):
+        return
+    if np.any(state.initial.collapsed):  # it was certain from the start
+        return
+    if not np.any(np.asarray(collapsed) & (np.asarray(state.bank.log_weight) > np.log(0.5))):
+        return
+    warnings.warn(
+        f"{_COLLAPSED[type(state.bank.belief).__name__]}, or a prior that moves, such as ACI.",
+        CollapseWarning,
+        stacklevel=3,
+    )
 
 
 def spell(method: Any) -> str:

@@ -9,6 +9,7 @@ from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.divergence import kl
+from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.precision import Precision
 from filtax.beliefs.square_root import SquareRoot
@@ -18,6 +19,7 @@ __all__ = [
     "Collapsed",
     "Conditioned",
     "Covariance",
+    "Ensemble",
     "Gamma",
     "NormalInverseGamma",
     "Precision",
