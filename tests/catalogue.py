@@ -124,6 +124,14 @@ ROWS = {
     "etkf-network": Row(
         drifting("ETKF(size=30)+C-ACI", models.nonlinear(network, noise=0.1), walk), 1e-3, {"params": net}, X, pair, 4
     ),
+    "particles": Row(drifting("PF(size=60)+C-ACI", linear(0.25), walk), 0.05, flat, X, y, 5),
+    "particles-counts": Row(
+        drifting("PF(size=60, shrink=0.95)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts, 6
+    ),
+    "particles-auxiliary": Row(named("APF(size=60)+C-Static", linear), 0.25, flat, X, y, 7),
+    "particles-labels": Row(
+        drifting("PF(size=60)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 8
+    ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

@@ -12,7 +12,7 @@ from filtax.state import INFO
 # All properties of a method run on one worker, where its compilations are shared. Rows whose parts all stand in others
 # wait for the night.
 NIGHTLY = ("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x")
-NIGHTLY += ("enkf-labels", "etkf-network")
+NIGHTLY += ("enkf-labels", "etkf-network", "particles-labels", "particles-counts")
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
     for name in ROWS
@@ -211,4 +211,4 @@ def test_kept_belief_is_the_belief(name, runs):
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
     leaves, structure = jax.tree.flatten(end)
     same(jax.tree.unflatten(structure, leaves), end)
-    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF")
+    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF", "PF", "APF")

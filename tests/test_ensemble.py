@@ -90,7 +90,7 @@ def test_perturbed_observations_have_the_right_moments():
         at = Ensemble.of(belief.members, key)
         return method.update(at, fx.models.linear(noise=R), H, y, None, None, None).belief
 
-    got = jax.vmap(one)(keys(4000))
+    got = jax.jit(jax.vmap(one))(keys(4000))
     mean, cov, _ = kalman(np.asarray(belief.members), np.asarray(H), np.asarray(y), R)
     np.testing.assert_allclose(jnp.mean(got.members, axis=1), np.tile(mean, (4000, 1)), rtol=1e-10)
     covs = jax.vmap(lambda one: one.cov)(got)
@@ -156,7 +156,7 @@ def test_ranks_of_the_truth_are_uniform(kind):
         end, _ = method.scan(start, jnp.ones((5, 1)), y, keep=("ok",))
         return jnp.sum(method.belief(end).members[:, 0] < walk[-1])
 
-    counts = np.bincount(np.asarray(jax.vmap(rank)(keys(2000))) // 10, minlength=10)
+    counts = np.bincount(np.asarray(jax.jit(jax.vmap(rank))(keys(2000))) // 10, minlength=10)
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
@@ -199,7 +199,7 @@ def test_moves_of_an_ensemble():
         fresh = Ensemble.of(belief.members, key)
         return fresh.add(jnp.asarray(0.5)).cov, fresh.mix(other, jnp.asarray(k)).cov
 
-    wide, mixed = (np.asarray(part) for part in jax.vmap(moved)(keys(2000)))
+    wide, mixed = (np.asarray(part) for part in jax.jit(jax.vmap(moved))(keys(2000)))
     rest = np.sqrt(1 - k * k)
     expected = np.outer(k, k) * belief.cov + np.outer(rest, rest) * other.cov
     for got, want in ((wide, belief.cov + 0.5 * np.eye(3)), (mixed, expected)):

@@ -113,6 +113,12 @@ def check_parts(method: Any) -> None:
             f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
             f"{type(model.likelihood).__name__}; give the model noise=1.0."
         )
+    for verb in getattr(posterior, "asks", ()):
+        if not hasattr(getattr(model.likelihood, "inner", model.likelihood), verb):
+            raise ValueError(
+                f"{posterior.name}: {type(model.likelihood).__name__} has no `{verb}`, which members are weighed by; "
+                "add it as the likelihoods of filtax.models have it, or use LG."
+            )
     for operation in method.prior.drift.needs:
         for family in posterior.families:
             if not hasattr(family, operation):

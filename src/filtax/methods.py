@@ -5,6 +5,7 @@ LG+C-ACI(q=0.01)                the same for parameters that walk at random
 LG(form=covariance)+C-LSSM      the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)             unknown noise variance, slow forgetting
 EnKF(size=100)+C-ACI(q=0.01)    ensemble Kalman filter, perturbed observations; ETKF transforms instead
+PF(size=1000)+C-ACI(q=0.01)     bootstrap particle filter; APF looks ahead, for parameters that do not move
 """
 
 import inspect
@@ -16,7 +17,7 @@ from filtax import checks
 from filtax.auxiliary import Constant
 from filtax.bone import Bone
 from filtax.models import Direct, Model
-from filtax.posteriors import EnsembleKalman, Extended, UnknownNoise
+from filtax.posteriors import EnsembleKalman, Extended, Particle, UnknownNoise
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.priors import Continue, additive_inflation, ornstein_uhlenbeck, shrink_perturb, static
 from filtax.weighting import Exact
@@ -29,6 +30,8 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
     "EnKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation),
     "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
+    "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
+    "APF": lambda size=1000, shrink=0.98: Particle(size, shrink=shrink, auxiliary=True),
     "Cj": lambda: None,  # chosen by the likelihood
 }
 AUXILIARIES: dict[str, Callable[..., Any]] = {"C": Constant}

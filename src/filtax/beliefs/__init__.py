@@ -11,6 +11,7 @@ from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.divergence import kl
 from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
+from filtax.beliefs.particles import Particles
 from filtax.beliefs.precision import Precision
 from filtax.beliefs.square_root import SquareRoot
 
@@ -22,6 +23,7 @@ __all__ = [
     "Ensemble",
     "Gamma",
     "NormalInverseGamma",
+    "Particles",
     "Precision",
     "SquareRoot",
     "collapse",

@@ -3,6 +3,7 @@
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
+from filtax.posteriors.particle import Particle
 from filtax.posteriors.unknown_noise import UnknownNoise
 
-__all__ = ["Conjugate", "EnsembleKalman", "Extended", "UnknownNoise", "ensemble_kalman"]
+__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "ensemble_kalman"]

@@ -24,7 +24,7 @@ from filtax.linalg import log_det, log_normal, matmul, solve_lower
 from filtax.models import Model, Predicted, Whitened
 from filtax.module import Module
 from filtax.posteriors.gain import perturbed, root, transformed
-from filtax.posteriors.trusting import member_trust, plain_likelihood
+from filtax.posteriors.trusting import Look, look_at, plain_likelihood
 from filtax.protocols import Update
 
 __all__ = ["EnsembleKalman", "ensemble_kalman"]
@@ -47,6 +47,7 @@ class EnsembleKalman(Module):
     taper: Callable | None = eqx.field(static=True, default=None)
     shown = {"size": None, "inflation": 1.0}  # noqa: RUF012
     families = (Ensemble,)
+    asks = ("given",)
     draws = True
 
     @property
@@ -89,7 +90,7 @@ class EnsembleKalman(Module):
         wide = belief.inflate(self.inflation)
         at = model.values(wide.members, x, aux)
         forecast = _predictive(model, x, at)
-        look = _look(model, x, y, mask, at)
+        look = look_at(model, x, y, mask, at)
         new, seen = self._moved(wide, look, key), look.seen
         done = _foreseen(look)
         evidence = _evidence(forecast, done, seen, y, mask)
@@ -105,7 +106,7 @@ class EnsembleKalman(Module):
         score = model.likelihood.log_score(seen, done, evidence, y, mask)
         return Update(belief, forecast, evidence, score, seen.trust, strain, sound)
 
-    def _moved(self, wide: Ensemble, look: "_Look", key: Key[Array, ""]) -> Float[Array, "S D"]:
+    def _moved(self, wide: Ensemble, look: Look, key: Key[Array, ""]) -> Float[Array, "S D"]:
         """Members after the datum."""
         A = wide.deviations
         if self.deterministic:
@@ -167,43 +168,7 @@ def _predictive(model: Model, x: Array | None, at: Predicted) -> PyTree:
     return Mixture(parts, jnp.full(S, -math.log(S), at.eta.dtype))
 
 
-class _Look(Module):
-    """One datum as the members see it: deviations of their predictions, and whiteners and residuals.
-
-    `seen` is the datum at the mean prediction, `of_mean` the same with a trust for each component, `plain` without any.
-    """
-
-    Y: Float[Array, "S O"]
-    B: Array
-    r: Float[Array, "S O"]
-    seen: Whitened
-    of_mean: Whitened
-    plain: Whitened
-    count: Float[Array, ""]
-
-    def judge(self, belief: Ensemble, sound: Bool[Array, ""]) -> tuple[Ensemble, Float[Array, ""]]:
-        """Let the belief take note of its forecast; return too the variance of the members in units of the noise."""
-        strain = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
-        miss = jnp.sum(jnp.square(self.plain.residual))
-        some = jnp.maximum(self.count, 1.0)
-        return belief.judge(miss / some, strain / some, sound & (self.count > 0) & ~jnp.isnan(miss + strain)), strain
-
-
-def _look(model: Model, x: Array | None, y: Array, mask: Array | None, at: Predicted) -> _Look:
-    likelihood, mean = model.likelihood, jnp.mean(at.eta, axis=0)
-    Y = at.eta - mean[None, :]
-    seen = plain = likelihood.whiten(mean, x, y, mask)
-    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-    if seen.trust is None:
-        r = seen.residual[None, :] - matmul(Y, seen.whitener.T)
-        return _Look(Y, seen.whitener, r, seen, seen, seen, count)
-    plain = plain_likelihood(likelihood).whiten(mean, x, y, mask)
-    B, r = member_trust(likelihood, x, y, mask, at.eta, Y)
-    one, r_mean = member_trust(likelihood, x, y, mask, mean[None, :], jnp.zeros_like(Y[:1]))
-    return _Look(Y, B, r, seen, Whitened(one[0], r_mean[0]), plain, count)
-
-
-def _foreseen(look: _Look) -> Conditioned:
+def _foreseen(look: Look) -> Conditioned:
     """How the ensemble had foreseen the datum: innovation and log determinant."""
     L = root(matmul(look.Y, look.seen.whitener.T))
     z = solve_lower(L, look.seen.residual)

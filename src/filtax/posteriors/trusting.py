@@ -1,4 +1,4 @@
-"""(A.1) What posteriors with members ask of a robust model: the plain likelihood, and the trust of each member.
+"""(A.1) One datum as an ensemble sees it: whitened, under a robust model by the trust of each member.
 
 A robust likelihood reports a `trust` from `whiten` and holds the plain one as `inner`.
 """
@@ -7,11 +7,52 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from filtax.beliefs import Ensemble
 from filtax.factor import factor
+from filtax.linalg import matmul
+from filtax.models import Model, Predicted, Whitened
+from filtax.module import Module
 
-__all__ = ["member_trust", "plain_likelihood"]
+__all__ = ["Look", "look_at", "member_trust", "plain_likelihood"]
+
+
+class Look(Module):
+    """One datum as the members see it: deviations of their predictions, and whiteners and residuals.
+
+    `seen` is the datum at the mean prediction, `of_mean` the same with a trust for each component, `plain` without any.
+    """
+
+    Y: Float[Array, "S O"]
+    B: Array
+    r: Float[Array, "S O"]
+    seen: Whitened
+    of_mean: Whitened
+    plain: Whitened
+    count: Float[Array, ""]
+
+    def judge(self, belief: Ensemble, sound: Bool[Array, ""]) -> tuple[Ensemble, Float[Array, ""]]:
+        """Let the belief take note of its forecast; return too the variance of the members in units of the noise."""
+        strain = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
+        miss = jnp.sum(jnp.square(self.plain.residual))
+        some = jnp.maximum(self.count, 1.0)
+        return belief.judge(miss / some, strain / some, sound & (self.count > 0) & ~jnp.isnan(miss + strain)), strain
+
+
+def look_at(model: Model, x: Array | None, y: Array, mask: Array | None, at: Predicted) -> Look:
+    """Whiten y for the mean prediction, and for each member where it has a trust of its own."""
+    likelihood, mean = model.likelihood, jnp.mean(at.eta, axis=0)
+    Y = at.eta - mean[None, :]
+    seen = plain = likelihood.whiten(mean, x, y, mask)
+    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+    if seen.trust is None:
+        r = seen.residual[None, :] - matmul(Y, seen.whitener.T)
+        return Look(Y, seen.whitener, r, seen, seen, seen, count)
+    plain = plain_likelihood(likelihood).whiten(mean, x, y, mask)
+    B, r = member_trust(likelihood, x, y, mask, at.eta, Y)
+    one, r_mean = member_trust(likelihood, x, y, mask, mean[None, :], jnp.zeros_like(Y[:1]))
+    return Look(Y, B, r, seen, Whitened(one[0], r_mean[0]), plain, count)
 
 
 def plain_likelihood(likelihood: Any) -> Any:
@@ -43,7 +84,7 @@ def member_trust(
     >>> class Half(Module):
     ...     inner: Any
     ...     def whiten(self, *datum):
-    ...         return Whitened(*datum[:2], None, jnp.asarray(0.5))
+    ...         return Whitened(jnp.eye(1), jnp.ones(1), None, jnp.asarray(0.5))
     ...     def covariance(self, x, eta):
     ...         return jnp.eye(1)
     >>> member_trust(Half(None), jnp.ones(1), jnp.ones(1), None, jnp.zeros((1, 1)), jnp.zeros((1, 1)))[0].tolist()
