@@ -362,7 +362,8 @@ def test_localisation_saves_a_small_ensemble():
 
     path = jax.lax.scan(lambda s, _: (flow(s), flow(s)), jnp.full(D, 8.0).at[0].add(0.01), None, 1100)[1][500:]
     y = path + np.random.default_rng(0).normal(size=path.shape)
-    near = lambda i, j: jnp.exp(-0.5 * (jnp.minimum(jnp.abs(i - j), D - jnp.abs(i - j)) / 4.0) ** 2)
+    gap = lambda i, j: jnp.minimum(jnp.abs(i - j), D - jnp.abs(i - j)).astype(float)
+    near = lambda i, j: jnp.exp(-0.5 * (gap(i, j) / 4.0) ** 2)
     errors = []
     for taper in (near, None):
         posterior = ensemble_kalman(20, 1.05, localisation=taper)
