@@ -20,10 +20,15 @@ class Row(NamedTuple):
     init: dict
     X: np.ndarray | None
     Y: np.ndarray
+    seed: int | None = None  # of methods that draw
+
+    @property
+    def key(self):
+        return {} if self.seed is None else {"key": jax.random.key(self.seed)}
 
     def start(self, dtype="float64"):
         method = self.build(self.setting)
-        return method, method.init(**jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init))
+        return method, method.init(**jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init), **self.key)
 
 
 def named(name, model):
@@ -173,6 +178,29 @@ ROWS = {
         pair,
     ),
     "loss": Row(drifting("LG+C-ACI", linear_of(models.loss(log_cosh)), walk), 0.1, flat, X, wrong),
+    "enkf": Row(drifting("EnKF(size=20, inflation=1.01)+C-ACI", linear(0.25), walk), 0.01, flat, X, y, 1),
+    "etkf-tracker": Row(
+        drifting("ETKF(size=16)+C-LSSM", models.linear(noise=R), dynamics),
+        0.1,
+        {"mean": np.zeros(4), "cov": 1.0},
+        H,
+        pair,
+        2,
+    ),
+    "enkf-labels": Row(
+        drifting("EnKF(size=20)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 3
+    ),
+    "etkf-network": Row(
+        drifting("ETKF(size=30)+C-ACI", models.nonlinear(network, noise=0.1), walk), 1e-3, {"params": net}, X, pair, 4
+    ),
+    "particles": Row(drifting("PF(size=60)+C-ACI", linear(0.25), walk), 0.05, flat, X, y, 5),
+    "particles-counts": Row(
+        drifting("PF(size=60, shrink=0.95)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts, 6
+    ),
+    "particles-auxiliary": Row(named("APF(size=60)+C-Static", linear), 0.25, flat, X, y, 7),
+    "particles-labels": Row(
+        drifting("PF(size=60)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 8
+    ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

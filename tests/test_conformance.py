@@ -15,6 +15,7 @@ NIGHTLY = (
     *("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x"),
     *("run-lengths-labels", "run-lengths-coin", "change-times"),
     *("wolf-huber-precision", "wolf-counts", "wolf-network"),
+    *("enkf-labels", "etkf-network", "particles-labels", "particles-counts"),
 )
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
@@ -124,7 +125,7 @@ def test_vmap_is_a_loop_and_grad_a_difference(name):
 
     def total(setting, Y):
         method = row.build(setting)
-        state = method.init(**row.init)
+        state = method.init(**row.init, **row.key)
         return method.scan(state, row.X, Y, keep=("log_evidence",))[1].log_evidence.sum()
 
     both = jax.vmap(jax.vmap(total, (None, 0)), (0, None))(settings, streams)
@@ -184,7 +185,7 @@ def test_compiles_once_for_a_shape(name, runs):
     method.step(state, at(row.X, 0), row.Y[0])
     before = bone._step._cache_size()
     other = row.build(row.setting * 0.95)
-    other_state = other.init(**row.init)
+    other_state = other.init(**row.init, **row.key)
     for t in range(3):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
     assert bone._step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
@@ -219,4 +220,5 @@ def test_kept_belief_is_the_belief(name, runs):
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
     leaves, structure = jax.tree.flatten(end)
     same(jax.tree.unflatten(structure, leaves), end)
-    assert method.name.split("+")[0].split("(")[0] in ("LG", "IEKF", "NIG", "Cj") or method.name.startswith("WoLF-")
+    posteriors = ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF", "PF", "APF")
+    assert method.name.split("+")[0].split("(")[0] in posteriors or method.name.startswith("WoLF-")

@@ -101,4 +101,3 @@ def test_refusals_of_parts():
         build("Cj+C-Static", fx.models.categorical())
     with pytest.raises(ValueError, match="can only be learned under Gaussian noise, not BernoulliLikelihood"):
         build("NIG+C-Static", fx.models.linear(likelihood=fx.models.bernoulli()))
-    assert set(methods.POSTERIORS) == {"LG", "IEKF", "NIG", "Cj"}

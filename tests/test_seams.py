@@ -156,3 +156,30 @@ def test_large_hypotheses_are_looped_over_small_ones_batched():
     for size in (4, 8192):
         batch = jnp.arange(3.0 * size).reshape(3, size)
         np.testing.assert_array_equal(each(lambda row: 2.0 * row, batch), 2.0 * batch)
+
+
+def clouds(name):
+    model, auxiliary = fx.models.linear(noise=NOISE), RunLength(HAZARD, 5)
+    return fx.method(f"{name}+C-Static", model=model, auxiliary=auxiliary, prior=Reset(static()))
+
+
+def test_a_bank_of_ensembles_is_a_bank_of_their_moments():
+    """Members and their key are selected, batched and started anew like any other belief; the transform is exact."""
+    rl, exact = clouds("ETKF(size=6)"), bank_of(5, static())
+    state = rl.init(mean=jnp.zeros(2), cov=1.0, key=jax.random.key(2))
+    end, infos = rl.scan(state, X, Y)
+    want, other = exact.scan(exact.init(mean=state.initial.mean, cov=state.initial.cov), X, Y)
+    np.testing.assert_allclose(infos.log_evidence, other.log_evidence, rtol=1e-9)
+    np.testing.assert_allclose(end.bank.log_weight, want.bank.log_weight, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(rl.belief(end).cov, exact.belief(want).cov, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["EnKF(size=20)", "PF(size=50)"])
+def test_law_of_evidence_holds_for_a_bank_of_clouds(name):
+    """A mixture over hypotheses of mixtures over members."""
+    rl = clouds(name)
+    state, _ = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0, key=jax.random.key(2)), X, Y)
+    forecast = rl.predict(state, X[0])
+    _, info = rl.step(state, X[0], Y[0])
+    np.testing.assert_allclose(forecast.log_prob(Y[0]), info.log_evidence, rtol=1e-12)
+    np.testing.assert_allclose(forecast.var, info.var, rtol=1e-10)

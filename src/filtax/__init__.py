@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from filtax.grammar import method
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
-    from filtax.state import ConditioningWarning, Info, State
+    from filtax.state import CollapseWarning, ConditioningWarning, Info, State
     from filtax.tuning import tune_xla
 
 __all__ = [
     "Bone",
+    "CollapseWarning",
     "ConditioningWarning",
     "Info",
     "State",
@@ -48,6 +49,7 @@ __all__ = [
 
 _HOME = {
     "Bone": "bone",
+    "CollapseWarning": "state",
     "ConditioningWarning": "state",
     "Info": "state",
     "State": "state",

@@ -15,13 +15,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import Array, PyTree
 
-from filtax import boundary
+from filtax import boundary, compatibility
 from filtax.beliefs import collapse
 from filtax.growth import in_growing_banks, roomy
 from filtax.module import Module
 from filtax.protocols import Bank
+from filtax.spelling import spell
 from filtax.state import INFO, Info, State
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 
@@ -50,31 +51,31 @@ class Bone(Module):
     weighting: Any
 
     def __check_init__(self) -> None:
-        boundary.check_parts(self)
+        compatibility.check_parts(self)
 
     @property
     def name(self) -> str:
         """The method's name in the grammar of `filtax.method`."""
-        return boundary.spell(self)
+        return spell(self)
 
-    def init(
-        self, mean: Any = None, cov: Any = 1.0, *, params: PyTree = None, key: Key[Array, ""] | None = None
-    ) -> State:
+    def init(self, mean: Any = None, cov: Any = 1.0, *, params: PyTree = None, key: Any = None) -> State:
         """Start from a belief about the parameters.
 
         Args:
             mean: Prior mean (D,); its dtype is that of everything the method computes.
             cov: Prior covariance: a variance, (D,) variances, or (D, D).
             params: Instead of `mean`, a pytree of arrays, such as the initial weights of a network.
-            key: Random key, for methods that sample.
+            key: Random key, such as `jax.random.key(0)`; needed by methods that draw (EnKF, ETKF, PF, APF).
 
         Returns:
             The state before any datum (t = 0).
         """
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
-        initial = self.posterior.start(mean, cov, self.prior.drift.moves)
-        boundary.check_support(self, initial)
+        seed = boundary.check_key(self, key)
+        initial = self.posterior.start(mean, cov, self.prior.drift.moves, *seed)
+        compatibility.check_support(self, initial)
         zero = jnp.zeros((), jnp.int32)
+        key = None if seed else key  # the belief carries it
         return State(fresh_bank(self, initial), initial, zero, zero, zero, jnp.zeros((), mean.dtype), key, layout)
 
     def step(
@@ -173,9 +174,10 @@ class Bone(Module):
     def belief(self, state: State) -> PyTree:
         """The belief about theta, hypotheses averaged: `.mean` (D,), `.cov` (D, D), `.var`, `.sample(key)`.
 
-        Warns when the stream's numbers span more than the dtype can hold.
+        Warns when the stream's numbers span more than the dtype can hold, and when an ensemble has collapsed.
         """
         boundary.warn_of_strain(state)
+        boundary.warn_of_collapse(state)
         return collapse(state.bank.belief, state.bank.log_weight)
 
 

@@ -11,25 +11,27 @@ from jaxtyping import Array, PyTree
 
 from filtax import checks
 from filtax.layout import Layout, flatten
-from filtax.state import INFO, ConditioningWarning, State
+from filtax.state import INFO, CollapseWarning, ConditioningWarning, State
 
 __all__ = [
     "arrays",
     "check_ahead",
     "check_extras",
-    "check_parts",
+    "check_key",
     "check_rows",
     "check_start",
     "check_state",
-    "check_support",
     "datum",
-    "spell",
+    "warn_of_collapse",
     "warn_of_strain",
 ]
 
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov")
-PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
-RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
+_COLLAPSED = {
+    "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
+    "parameters, inflation=1.05",
+    "Particles": "the particles have collapsed: nearly all are copies of one. Use more of them, shrink=0.98",
+}
 
 
 def arrays(**values: Any) -> list[Any]:
@@ -87,73 +89,6 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
         checks.positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
 
 
-def check_parts(method: Any) -> None:
-    """Refuse parts that cannot work together."""
-    for role, verb in PARTS.items():
-        part = getattr(method, role)
-        if not hasattr(part, verb):
-            raise ValueError(
-                f"Bone({role}=...) got {part!r:.40}, which has no `{verb}`; a method needs all five parts, see "
-                "filtax.method for ready ones."
-            )
-    model, posterior = method.model, method.posterior
-    if not hasattr(method.prior.drift, "needs"):
-        raise ValueError(
-            f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.drift!r:.40}."
-        )
-    if getattr(posterior, "needs_covariance", False) and not hasattr(model.likelihood, "covariance"):
-        raise ValueError(
-            f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
-            f"{type(model.likelihood).__name__}; give the model noise=1.0."
-        )
-    for part in (method.prior.drift, method.prior):
-        for operation in getattr(part, "needs", ()):
-            for family in posterior.families:
-                if not hasattr(family, operation):
-                    raise ValueError(
-                        f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way "
-                        f"(no `{operation}`); use Static, OU or PR."
-                    )
-    _check_transition(method)
-
-
-def _check_transition(method: Any) -> None:
-    """Refuse a prior that does not suit the auxiliary variable."""
-    auxiliary, prior = method.auxiliary, method.prior
-    newborns = hasattr(auxiliary, "keep")
-    if getattr(prior, "greedy", False) and newborns and auxiliary.keep != 1:
-        raise ValueError(
-            f"{_spell_auxiliary(auxiliary)}-{prior.name}: {prior.name} decides between going on and starting anew, so "
-            f"there is one hypothesis; use {auxiliary.name}[1]-{prior.name}."
-        )
-    if getattr(prior, "name", "") == "OUPR" and not newborns:
-        raise ValueError(f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01).")
-    if getattr(prior, "of_parent", False) and not hasattr(auxiliary, "merge"):
-        raise ValueError(
-            f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
-        )
-    if newborns and not hasattr(prior, "name"):
-        raise ValueError(
-            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
-            f"and give the drift between changes as prior=."
-        )
-
-
-def check_support(method: Any, belief: PyTree) -> None:
-    """Refuse a prior whose numbers do not fit the number of parameters."""
-    D = belief.mean.size
-    drift = method.prior.drift
-    for name, rank in RANKS.items():
-        value = getattr(drift, name, None)
-        shape = () if value is None else np.shape(value)
-        if len(shape) > rank or shape not in ((), (1,), (D,), (D, D)):
-            shown, fits = "Q" if name == "root" else name, f"({D},)" if rank == 1 else f"({D},) or ({D}, {D})"
-            raise ValueError(
-                f"{drift.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters; "
-                f"give a number or {fits}."
-            )
-
-
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Array, Layout | None]:
     """Check the initial belief, flatten it, and settle the dtype."""
     if (mean is None) == (params is None):
@@ -183,6 +118,22 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     if check is not None:
         check(mean, cov)
     return mean, jnp.broadcast_to(cov, mean.shape) if cov.ndim == 0 else cov, layout
+
+
+def check_key(method: Any, key: Any) -> tuple[Array, ...]:
+    """Refuse a missing key where members are drawn; return what `start` needs of it.
+
+    >>> import filtax as fx
+    >>> check_key(fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), None)
+    ()
+    """
+    if not getattr(method.posterior, "draws", False):
+        return ()
+    if key is None:
+        raise ValueError(f"init: {method.posterior.name} draws at random; give key=jax.random.key(0).")
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+        raise ValueError(f"init(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
+    return (key,)
 
 
 def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:
@@ -230,42 +181,17 @@ def warn_of_strain(state: State) -> None:
         )
 
 
-def spell(method: Any) -> str:
-    """Spell a name in the grammar `[TRUST+]POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior.
-
-    After a trust, LG is not said.
-    """
-    prior = method.prior if hasattr(method.prior, "name") else method.prior.drift
-    transition = f"{_spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
-    parts = [_spell(method.posterior), transition]
-    trust = getattr(method.model.likelihood, "trust", None)
-    if trust is not None:
-        parts = [_spell(trust), *(parts[1:] if parts[0] == "LG" else parts)]
-    return "+".join(parts)
-
-
-def _hazard(auxiliary: Any) -> list[str]:
-    rate = getattr(getattr(auxiliary, "hazard", None), "rate", None)
-    return [f"hazard={rate}"] if isinstance(rate, int | float) else []
-
-
-def _spell_auxiliary(auxiliary: Any) -> str:
-    name, inner = auxiliary.name, getattr(auxiliary, "inner", None)
-    law = getattr(auxiliary, "hazard", None)
-    settings = f"(a={law[0]}, b={law[1]})" if isinstance(law, tuple) else ""
-    if hasattr(auxiliary, "keep"):
-        name += f"[{'inf' if auxiliary.keep is None else auxiliary.keep}]{settings}"
-    elif auxiliary.slots > 1:
-        name += f"[{auxiliary.slots}]"
-    return name if inner is None else f"{name}/{inner.name}[{inner.slots}]"
-
-
-def _spell(part: Any, first: list[str] | None = None) -> str:
-    """Name of a part, with the settings that differ from its defaults and fit into a name."""
-    settings = list(first or [])
-    for name, default in getattr(part, "shown", {}).items():
-        value = getattr(part, name)
-        if isinstance(value, str | int | float) and value != default:
-            settings.append(f"{name}={value}")
-    name = getattr(part, "name", None) or f"WoLF-{type(part).__name__}"  # a trust of the user's own
-    return name + (f"({', '.join(settings)})" if settings else "")
+def warn_of_collapse(state: State) -> None:
+    """Warn when the members of an ensemble agree on forecasts that are wrong, or particles are copies of one."""
+    collapsed = getattr(state.bank.belief, "collapsed", None)
+    if collapsed is None or not checks.is_concrete(collapsed):
+        return
+    if np.any(state.initial.collapsed):  # it was certain from the start
+        return
+    if not np.any(np.asarray(collapsed) & (np.asarray(state.bank.log_weight) > np.log(0.5))):
+        return
+    warnings.warn(
+        f"{_COLLAPSED[type(state.bank.belief).__name__]}, or a prior that moves, such as ACI.",
+        CollapseWarning,
+        stacklevel=3,
+    )

@@ -4,6 +4,8 @@ LG+C-Static                         recursive Bayesian regression, or the extend
 LG+C-ACI(q=0.01)                    the same for parameters that walk at random
 LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
+EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
+PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
@@ -19,7 +21,7 @@ from filtax import auxiliary as aux
 from filtax import checks, priors
 from filtax.bone import Bone
 from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
-from filtax.posteriors import Extended, UnknownNoise
+from filtax.posteriors import EnsembleKalman, Extended, Particle, UnknownNoise
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.weighting import Exact, bounded
 
@@ -36,6 +38,10 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "LG": lambda form="auto", iterations=1: Extended(form, iterations),
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
+    "EnKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation),
+    "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
+    "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
+    "APF": lambda size=1000, shrink=0.98: Particle(size, shrink=shrink, auxiliary=True),
     "Cj": lambda: None,  # chosen by the likelihood
 }
 AUXILIARIES: dict[str, Callable[..., Any]] = {

@@ -6,7 +6,11 @@ from filtax.layout import Layout
 from filtax.module import Module
 from filtax.protocols import Bank
 
-__all__ = ["INFO", "ConditioningWarning", "Info", "State"]
+__all__ = ["INFO", "CollapseWarning", "ConditioningWarning", "Info", "State"]
+
+
+class CollapseWarning(UserWarning):
+    """The members of an ensemble are far closer to each other than to the truth: what the belief says is too sure."""
 
 
 class ConditioningWarning(UserWarning):
@@ -23,7 +27,7 @@ class State(Module):
         began: Tick at which the stream began, or began anew at the last known change.
         refused: Rows so far that were not taken (`ok` False).
         strain: Largest ratio so far of the variance of what was not known to that of the noise.
-        key: Random key of methods that sample, else None.
+        key: Random key of methods that sample at each datum; None where the belief carries its own.
         layout: How theta lies in a parameter pytree, None for a flat vector.
 
     >>> import jax.numpy as jnp, filtax as fx

@@ -9,8 +9,10 @@ from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.divergence import kl
+from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.moment_match import moment_match
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
+from filtax.beliefs.particles import Particles
 from filtax.beliefs.precision import Precision
 from filtax.beliefs.square_root import SquareRoot
 
@@ -19,8 +21,10 @@ __all__ = [
     "Collapsed",
     "Conditioned",
     "Covariance",
+    "Ensemble",
     "Gamma",
     "NormalInverseGamma",
+    "Particles",
     "Precision",
     "SquareRoot",
     "collapse",

@@ -11,14 +11,14 @@ from jaxtyping import Array, Float, Key
 
 from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
 from filtax.distributions.shape import diagonal, outward, whole_interval
-from filtax.distributions.special import cap, exceeds
+from filtax.distributions.special import cap, exceeds, log_peak
 from filtax.module import Module
 
 __all__ = ["NegativeBinomial", "Poisson"]
 
 
 class Poisson(Module):
-    """Counts whose log rate is N(log_rate, sd²), for O independent outputs.
+    """Counts whose log rate is N(log_rate, sd²), for O independent outputs; `sd` None says that the rate is known.
 
     >>> sure = Poisson(jnp.log(jnp.array([3.0])), jnp.zeros(1), scalar=True)
     >>> round(sure.mean.item(), 4), round(sure.var.item(), 4)
@@ -26,18 +26,18 @@ class Poisson(Module):
     """
 
     log_rate: Float[Array, "*H O"]
-    sd: Float[Array, "*H O"]
+    sd: Float[Array, "*H O"] | None
     scalar: bool = eqx.field(static=True, default=False)
 
     @property
     def mean(self) -> Array:
         """Expected count; held at the largest number that can still be squared."""
-        return outward(self._exp(self.log_rate + 0.5 * self.sd * self.sd), self.scalar)
+        return outward(self._exp(self.log_rate + 0.5 * self._sd * self._sd), self.scalar)
 
     @property
     def var(self) -> Array:
         """Variance of the count: mean rate plus variance of the rate."""
-        v = self.sd * self.sd
+        v = self._sd * self._sd
         safe = jnp.where(v > 0.0, v, 1.0)
         of_rate = self._exp(2.0 * self.log_rate + 2.0 * safe + jnp.log(-jnp.expm1(-safe)))
         return outward(self._exp(self.log_rate + 0.5 * v) + jnp.where(v > 0.0, of_rate, 0.0), self.scalar)
@@ -52,7 +52,7 @@ class Poisson(Module):
         y = jnp.asarray(y, self.log_rate.dtype)
         whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
         a = jnp.broadcast_to(whole + 1.0, self.log_rate.shape)
-        return jnp.where(y < 0.0, 0.0, outward(log_gamma_exceeds(a, self.log_rate, self.sd), self.scalar))
+        return jnp.where(y < 0.0, 0.0, outward(log_gamma_exceeds(a, self.log_rate, self._sd), self.scalar))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
@@ -63,12 +63,18 @@ class Poisson(Module):
         """Draw one y: first the rate, then the count."""
         of_rate, of_count = jax.random.split(key)
         noise = jax.random.normal(of_rate, self.log_rate.shape, self.log_rate.dtype)
-        return outward(_draw(of_count, self._exp(self.log_rate + self.sd * noise)), self.scalar)
+        return outward(_draw(of_count, self._exp(self.log_rate + self._sd * noise)), self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
         y = jnp.asarray(y, self.log_rate.dtype).reshape(self.log_rate.shape)
-        return _total(y, lambda whole: log_average(whole, self.log_rate, self.sd), mask)
+        if self.sd is None:
+            return _total(y, lambda whole: _log_known(whole, self.log_rate), mask)
+        return _total(y, lambda whole: log_average(whole, self.log_rate, self._sd), mask)
+
+    @property
+    def _sd(self) -> Array:
+        return jnp.zeros_like(self.log_rate) if self.sd is None else self.sd
 
     def _exp(self, value: Array) -> Array:
         return jnp.exp(jnp.minimum(value, cap(value.dtype)))
@@ -132,6 +138,12 @@ def _total(y: Array, law: Callable[[Array], Array], mask: Array | None) -> Array
     possible = (y >= 0.0) & (y == jnp.round(y)) & jnp.isfinite(y)
     each = jnp.where(possible, law(jnp.where(possible, y, 0.0)), -jnp.inf)
     return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)
+
+
+def _log_known(y: Array, log_rate: Array) -> Array:
+    """Log Poisson probability at a known rate, from its largest value: large counts do not cancel."""
+    over = log_rate - jnp.log(jnp.where(y > 0.0, y, 1.0))
+    return jnp.where(y > 0.0, log_peak(y) - y * (jnp.expm1(over) - over), -jnp.exp(log_rate))
 
 
 def _draw(key: Array, rate: Array) -> Array:

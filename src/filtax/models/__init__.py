@@ -13,7 +13,7 @@ from filtax.models.exponential_family import bernoulli, categorical, poisson
 from filtax.models.gaussian import gaussian
 from filtax.models.linear import linear
 from filtax.models.loss import loss
-from filtax.models.model import Direct, Likelihood, Linearised, Model, Predictor, Whitened
+from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
 from filtax.models.robust import robust
@@ -25,6 +25,7 @@ __all__ = [
     "Linearised",
     "Model",
     "Network",
+    "Predicted",
     "Predictor",
     "TrustCheck",
     "Whitened",

@@ -63,6 +63,15 @@ class BernoulliLikelihood(Module):
         """Log probability of `count` labels of which nothing is known."""
         return -count * math.log(2.0)
 
+    def given(self, eta: Array, x: Array | None, scalar: bool) -> Bernoulli:
+        """Probability sigmoid(eta) of a one."""
+        eta = _within(eta)
+        return Bernoulli(log_sigmoid(eta), log_sigmoid(-eta), scalar)
+
+    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
+        """Log probability of the labels y."""
+        return self.given(eta, x, scalar=False).log_prob(y, mask)
+
 
 class CategoricalLikelihood(Module):
     """y is the index of one of O classes with logits eta.
@@ -105,6 +114,14 @@ class CategoricalLikelihood(Module):
         """Log probability of `count` labels of which nothing is known."""
         return -count * math.log(outputs)
 
+    def given(self, eta: Array, x: Array | None, scalar: bool) -> Categorical:
+        """Probabilities softmax(eta)."""
+        return Categorical(jnp.maximum(log_softmax(eta), -cap(eta.dtype)))
+
+    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
+        """Log probability of the class y."""
+        return self.given(eta, x, scalar=False).log_prob(y, mask)
+
 
 class PoissonLikelihood(Module):
     """y counts events with log rate eta, one by one for each output.
@@ -133,6 +150,14 @@ class PoissonLikelihood(Module):
     def residual(self, y: Array, mean: Array) -> Array:
         """Y - expected count."""
         return y.reshape(mean.shape) - mean
+
+    def given(self, eta: Array, x: Array | None, scalar: bool) -> Poisson:
+        """Counts of rate exp(eta)."""
+        return Poisson(_within(eta), None, scalar)
+
+    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
+        """Log probability of the counts y."""
+        return self.given(eta, x, scalar=False).log_prob(y, mask)
 
 
 def bernoulli() -> BernoulliLikelihood:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from filtax import checks
 from filtax.distributions import Normal
 from filtax.factor import factor
-from filtax.linalg import matmul
+from filtax.linalg import log_normal, matmul
 from filtax.models.model import Whitened
 from filtax.module import Module
 
@@ -74,6 +74,16 @@ class GaussianLikelihood(Module):
     def residual(self, y: Array, mean: Array) -> Array:
         """Y - forecast."""
         return y.reshape(mean.shape) - mean
+
+    def given(self, eta: Array, x: Array | None, scalar: bool) -> Normal:
+        """N(eta, R)."""
+        return Normal(eta, self.covariance(x, eta), scalar)
+
+    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
+        """Log density of y under N(eta, R)."""
+        seen = self.whiten(eta, x, y, mask)
+        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), eta.dtype)
+        return log_normal(seen.residual, -2.0 * jnp.asarray(seen.log_scale), count)
 
 
 def gaussian(noise: Any) -> GaussianLikelihood:

@@ -11,13 +11,14 @@ Thesis: eq:conditional-posterior, sec:exponential-family-ekf (errata E8).
 from typing import Any, Protocol
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.layout import Layout
 from filtax.module import Module
 
-__all__ = ["Direct", "Likelihood", "Linearised", "Model", "Predictor", "Whitened"]
+__all__ = ["Direct", "Likelihood", "Linearised", "Model", "Predicted", "Predictor", "Whitened"]
 
 
 class Linearised(Module):
@@ -29,6 +30,17 @@ class Linearised(Module):
 
     eta: Float[Array, " O"]
     jacobian: Float[Array, "O D"]
+    scalar: bool = eqx.field(static=True, default=False)
+
+
+class Predicted(Module):
+    """Natural parameter alone, for those who need no Jacobian; with a leading axis for several points.
+
+    >>> Predicted(jnp.zeros(1), scalar=True).scalar
+    True
+    """
+
+    eta: Float[Array, "*S O"]
     scalar: bool = eqx.field(static=True, default=False)
 
 
@@ -50,7 +62,10 @@ class Whitened(Module):
 
 
 class Predictor(Protocol):
-    """h(theta, x): what a model predicts before any noise."""
+    """h(theta, x): what a model predicts before any noise.
+
+    A predictor may also have `value(theta, x, aux)`, which returns `Predicted` without a derivative of h.
+    """
 
     def bind(self, layout: Layout | None) -> "Predictor":
         """Take note of how theta lies in a parameter pytree."""
@@ -62,7 +77,7 @@ class Predictor(Protocol):
 
 
 class Likelihood(Protocol):
-    """The law of y given the natural parameter. All of it lives in output space; a new family is these five methods.
+    """The law of y given the natural parameter. All of it is in output space; a new family is these seven methods.
 
     Labels may also have `log_flat(count, outputs)`, the log probability of labels of which nothing is known: a robust
     model weighs hypotheses by it where a label is not trusted.
@@ -86,6 +101,14 @@ class Likelihood(Protocol):
 
     def residual(self, y: Float[Array, " W"], mean: Array) -> Array:
         """Y minus its forecast, in the forecast's shape."""
+        ...
+
+    def given(self, eta: Array, x: Array | None, scalar: bool) -> PyTree:
+        """Distribution of y when eta is known; asked by posteriors that sample."""
+        ...
+
+    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Array:
+        """Log density of y when eta is known; masked entries add nothing. Asked by posteriors that sample."""
         ...
 
 
@@ -124,6 +147,17 @@ class Model(Module):
         """Natural parameter (O,) and Jacobian (O, D) at theta."""
         return self.predictor.linearise(theta, x, aux)
 
+    def value(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree = None) -> Predicted:
+        """Natural parameter (O,) at theta; what is not differentiable will do."""
+        if hasattr(self.predictor, "value"):
+            return self.predictor.value(theta, x, aux)
+        at = self.predictor.linearise(theta, x, aux)
+        return Predicted(at.eta, at.scalar)
+
+    def values(self, members: Float[Array, "S D"], x: Array | None, aux: PyTree = None) -> Predicted:
+        """Natural parameters (S, O) at each of S points."""
+        return jax.vmap(lambda theta: self.value(theta, x, aux))(members)
+
     def outputs(self, theta: Array, x: Array | None) -> int:
         """How many natural parameters the model has for this x, known from shapes alone."""
-        return eqx.filter_eval_shape(self.linearise, theta, x).eta.size
+        return eqx.filter_eval_shape(self.value, theta, x).eta.size

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax.layout import Layout
 from filtax.models.gaussian import resolve
-from filtax.models.model import Linearised, Model
+from filtax.models.model import Linearised, Model, Predicted
 from filtax.module import Module
 
 __all__ = ["Function", "nonlinear"]
@@ -36,19 +36,23 @@ class Function(Module):
 
     def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
         """One forward pass and one backward pass for each output."""
-
-        def value(theta: Array) -> Array:
-            out = jnp.asarray(self.h(self.layout.restore(theta) if self.layout else theta, x))
-            return out.astype(theta.dtype)
-
-        eta, pull = jax.vjp(value, theta)
-        if eta.ndim > 1:
-            raise ValueError(f"nonlinear: h returned an array of shape {eta.shape}; it must return a scalar or (O,).")
+        eta, pull = jax.vjp(lambda theta: self._call(theta, x), theta)
         if eta.ndim == 0:
             return Linearised(eta[None], pull(jnp.ones_like(eta))[0][None, :], scalar=True)
         if eta.size == 1:
             return Linearised(eta, pull(jnp.ones_like(eta))[0][None, :])
         return Linearised(eta, jax.vmap(lambda row: pull(row)[0])(jnp.eye(eta.size, dtype=eta.dtype)))
+
+    def value(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Predicted:
+        """One forward pass; h need not be differentiable."""
+        eta = self._call(theta, x)
+        return Predicted(eta.reshape(-1), scalar=eta.ndim == 0)
+
+    def _call(self, theta: Array, x: Array) -> Array:
+        eta = jnp.asarray(self.h(self.layout.restore(theta) if self.layout else theta, x)).astype(theta.dtype)
+        if eta.ndim > 1:
+            raise ValueError(f"nonlinear: h returned an array of shape {eta.shape}; it must return a scalar or (O,).")
+        return eta
 
 
 def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood: Any = None) -> Model:

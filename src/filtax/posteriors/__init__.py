@@ -1,7 +1,9 @@
 """(A.1) Posteriors: how a belief absorbs a datum."""
 
 from filtax.posteriors.conjugate import Conjugate
+from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
+from filtax.posteriors.particle import Particle
 from filtax.posteriors.unknown_noise import UnknownNoise
 
-__all__ = ["Conjugate", "Extended", "UnknownNoise"]
+__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "ensemble_kalman"]

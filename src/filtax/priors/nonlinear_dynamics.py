@@ -33,18 +33,21 @@ class NonlinearDynamics(Module):
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """Move the mean by f, the covariance by its Jacobian at the old mean."""
+        """Move the mean by f, the covariance by its Jacobian at the old mean; of a cloud, each member by f."""
         if dt is not None:
             raise ValueError(
                 "step(dt=...): nonlinear_dynamics knows one time step only; write dt into f as a parameter."
             )
+        root = None if self.root is None else jnp.asarray(self.root)
+        if hasattr(belief, "push"):  # members move by f itself
+            return belief.push(self.f, root)
         moved = self.f(belief.mean)
         if moved.shape != belief.mean.shape:
             raise ValueError(
                 f"nonlinear_dynamics: f returned shape {moved.shape} for parameters of shape {belief.mean.shape}."
             )
         F = jax.jacfwd(self.f)(belief.mean)
-        return belief.drift(F, moved - F @ belief.mean, None if self.root is None else jnp.asarray(self.root))
+        return belief.drift(F, moved - F @ belief.mean, root)
 
 
 def nonlinear_dynamics(f: Callable[[Array], Array], Q: Any = None) -> NonlinearDynamics:

@@ -1,0 +1,86 @@
+"""Which parts go together: impossible combinations are refused when a method is built, before anything runs."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import PyTree
+
+from filtax.spelling import spell_auxiliary
+
+__all__ = ["check_parts", "check_support"]
+
+PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
+RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
+
+
+def check_parts(method: Any) -> None:
+    """Refuse parts that cannot work together."""
+    for role, verb in PARTS.items():
+        part = getattr(method, role)
+        if not hasattr(part, verb):
+            raise ValueError(
+                f"Bone({role}=...) got {part!r:.40}, which has no `{verb}`; a method needs all five parts, see "
+                "filtax.method for ready ones."
+            )
+    model, posterior = method.model, method.posterior
+    if not hasattr(method.prior.drift, "needs"):
+        raise ValueError(
+            f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.drift!r:.40}."
+        )
+    if getattr(posterior, "needs_covariance", False) and not hasattr(model.likelihood, "covariance"):
+        raise ValueError(
+            f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
+            f"{type(model.likelihood).__name__}; give the model noise=1.0."
+        )
+    for verb in getattr(posterior, "asks", ()):
+        if not hasattr(getattr(model.likelihood, "inner", model.likelihood), verb):
+            raise ValueError(
+                f"{posterior.name}: {type(model.likelihood).__name__} has no `{verb}`, which members are weighed by; "
+                "add it as the likelihoods of filtax.models have it, or use LG."
+            )
+    for part in (method.prior.drift, method.prior):
+        for operation in getattr(part, "needs", ()):
+            for family in posterior.families:
+                if not hasattr(family, operation):
+                    raise ValueError(
+                        f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way "
+                        f"(no `{operation}`); use Static, OU or PR."
+                    )
+    _check_transition(method)
+
+
+def _check_transition(method: Any) -> None:
+    """Refuse a prior that does not suit the auxiliary variable."""
+    auxiliary, prior = method.auxiliary, method.prior
+    newborns = hasattr(auxiliary, "keep")
+    if getattr(prior, "greedy", False) and newborns and auxiliary.keep != 1:
+        raise ValueError(
+            f"{spell_auxiliary(auxiliary)}-{prior.name}: {prior.name} decides between going on and starting anew, so "
+            f"there is one hypothesis; use {auxiliary.name}[1]-{prior.name}."
+        )
+    if getattr(prior, "name", "") == "OUPR" and not newborns:
+        raise ValueError(f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01).")
+    if getattr(prior, "of_parent", False) and not hasattr(auxiliary, "merge"):
+        raise ValueError(
+            f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
+        )
+    if newborns and not hasattr(prior, "name"):
+        raise ValueError(
+            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
+            f"and give the drift between changes as prior=."
+        )
+
+
+def check_support(method: Any, belief: PyTree) -> None:
+    """Refuse a prior whose numbers do not fit the number of parameters."""
+    D = belief.mean.size
+    drift = method.prior.drift
+    for name, rank in RANKS.items():
+        value = getattr(drift, name, None)
+        shape = () if value is None else np.shape(value)
+        if len(shape) > rank or shape not in ((), (1,), (D,), (D, D)):
+            shown, fits = "Q" if name == "root" else name, f"({D},)" if rank == 1 else f"({D},) or ({D}, {D})"
+            raise ValueError(
+                f"{drift.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters; "
+                f"give a number or {fits}."
+            )

@@ -1,0 +1,165 @@
+r"""(A.1) Particle filters: weigh by the likelihood, and resample when few particles carry the weight.
+
+PF, the bootstrap filter: the prior has moved the particles, $w_s$ is multiplied by $p(y \mid \theta_s)$, and below an
+effective size of `threshold` S they are drawn again, systematically. With `shrink` = a what is drawn again moves by
+the kernel of Liu and West (2001), $a\theta + (1-a)\mu + N(0, (1-a^2)\Sigma)$: static parameters need that, or all
+particles become copies of one. APF, their auxiliary filter: particles are first drawn again by
+$w_s\,p(y \mid a\theta_s + (1-a)\mu)$, then moved, then weighted by the ratio of likelihoods.
+
+The evidence is the weighted mean likelihood (unbiased for PF without `shrink`), which is the density of the forecast, a
+mixture over particles. A datum impossible under every particle keeps the belief.
+
+Axes: S particles, D parameters, O outputs. Cost: S likelihoods (APF three times), and O(SD² + D³) with `shrink`.
+Thesis: def:ssm; the filters after Gordon (1993), Pitt and Shephard (1999), Liu and West (2001).
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.nn import logsumexp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax import checks
+from filtax.beliefs import Particles
+from filtax.beliefs.cloud import draw_again, noise_like
+from filtax.distributions import Mixture
+from filtax.models import Model, Predicted
+from filtax.module import Module
+from filtax.posteriors.trusting import plain_likelihood
+from filtax.protocols import Update
+
+__all__ = ["Particle"]
+
+
+class Particle(Module):
+    """The bootstrap filter; with `auxiliary`, that of Liu and West.
+
+    >>> Particle(size=500, shrink=0.98).name
+    'PF'
+    """
+
+    size: Any = eqx.field(static=True, default=1000)
+    threshold: Any = 0.5
+    shrink: Any = None
+    auxiliary: bool = eqx.field(static=True, default=False)
+    families = (Particles,)
+    asks = ("given", "log_likelihood")
+    draws = True
+
+    @property
+    def name(self) -> str:
+        """APF if it looks ahead, else PF."""
+        return "APF" if self.auxiliary else "PF"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that are part of the name, with their defaults."""
+        return {"size": None, "shrink": 0.98} if self.auxiliary else {"size": None, "threshold": 0.5, "shrink": None}
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1:
+            raise ValueError(f"{self.name}(size={self.size!r}) must be a whole number of at least 1.")
+        checks.share(f"{self.name}(threshold=...)", self.threshold, hint="It is a share of the number of particles.")
+        if self.shrink is not None:
+            checks.share(f"{self.name}(shrink=...)", self.shrink, hint="1 moves nothing; 0.98 is usual.")
+        elif self.auxiliary:
+            raise ValueError("APF(shrink=...) is what it looks ahead with; give a share such as 0.98.")
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Particles:
+        """Draw the initial particles."""
+        return Particles.start(mean, cov, self.size, key)
+
+    def forecast(self, belief: Particles, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Mixture over the particles; with `plugin`, at their mean alone."""
+        given = plain_likelihood(model.likelihood).given
+        if plugin:
+            at = model.value(belief.mean, x, aux)
+            return given(at.eta, x, at.scalar)
+        return _mixture(model, x, model.values(belief.members, x, aux), belief.log_weight)
+
+    def update(
+        self,
+        belief: Particles,
+        model: Model,
+        x: Array | None,
+        y: Array,
+        mask: Bool[Array, " W"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Weigh, and draw again where needed; the key is the belief's own."""
+        belief, key = belief.take_key()
+        at = model.values(belief.members, x, aux)
+        trust = _trust(belief, model, x, y, mask, at)
+        score = lambda eta: _log_likelihood(model, x, y, mask, trust, eta)  # noqa: E731
+        plain = _log_likelihood(model, x, y, mask, None, at.eta)
+        log_evidence = _total(belief.log_weight + plain, mask)
+        tempered = plain if trust is None else score(at.eta)
+        log_score = _total(belief.log_weight + tempered, mask)
+        if self.auxiliary:
+            new = self._look_ahead(key, belief, lambda members: score(model.values(members, x, aux).eta))
+        else:
+            new = self._weigh(key, belief, tempered)
+        ok = jnp.isfinite(log_score) & jnp.all(jnp.isfinite(new.members)) & ~jnp.any(jnp.isnan(new.log_weight))
+        taken = ok if mask is None else ok & jnp.any(mask)
+        kept = jax.tree.map(lambda now, then: jnp.where(taken, now, then), new, belief)
+        log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
+        log_score = jnp.where(ok, log_score, -jnp.inf)
+        shown = jnp.ones_like(log_score) if trust is None else trust
+        forecast = _mixture(model, x, at, belief.log_weight)
+        return Update(kept, forecast, log_evidence, log_score, shown, jnp.zeros_like(log_score), ok)
+
+    def _weigh(self, key: Key[Array, ""], belief: Particles, log_likelihood: Float[Array, " S"]) -> Particles:
+        """Bootstrap: new weights, and new particles where the old ones are worth too few."""
+        belief = _weighted(belief, belief.log_weight + log_likelihood)
+        of_choice, of_noise = jax.random.split(key)
+        again = belief.resample(of_choice)
+        if self.shrink is not None:
+            centres, root = belief.shrunk(jnp.asarray(self.shrink, belief.members.dtype))
+            chosen = draw_again(of_choice, belief.log_weight, self.size)
+            again = again.replace(centres[chosen] + noise_like(of_noise, centres, root))
+        few = belief.effective < jnp.asarray(self.threshold, belief.members.dtype) * self.size
+        return jax.tree.map(lambda now, then: jnp.where(few, now, then), again, belief)
+
+    def _look_ahead(self, key: Key[Array, ""], belief: Particles, log_likelihood: Any) -> Particles:
+        """Auxiliary: draw by the likelihood of the centres, move, and weigh by what that got wrong."""
+        of_choice, of_noise = jax.random.split(key)
+        centres, root = belief.shrunk(jnp.asarray(self.shrink, belief.members.dtype))
+        first = log_likelihood(centres)
+        chosen = draw_again(of_choice, belief.log_weight + first, self.size)
+        moved = belief.replace(centres[chosen] + noise_like(of_noise, centres, root))
+        return _weighted(moved, log_likelihood(moved.members) - first[chosen])
+
+
+def _weighted(belief: Particles, log_weight: Float[Array, " S"]) -> Particles:
+    return Particles(belief.members, log_weight - logsumexp(log_weight), belief.key)
+
+
+def _mixture(model: Model, x: Array | None, at: Predicted, log_weight: Array) -> Mixture:
+    given = plain_likelihood(model.likelihood).given
+    return Mixture(jax.vmap(lambda eta: given(eta, x, at.scalar))(at.eta), log_weight)
+
+
+def _total(log_joint: Array, mask: Array | None) -> Array:
+    """Log of the weighted mean likelihood; exactly 0 when nothing was seen."""
+    total = logsumexp(log_joint)
+    return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
+
+
+def _trust(belief: Particles, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted) -> Array | None:
+    """Trust of a robust model in y, judged once, by the mean prediction."""
+    mean = jnp.sum(jnp.exp(belief.log_weight)[:, None] * at.eta, axis=0)
+    return model.likelihood.whiten(mean, x, y, mask).trust
+
+
+def _log_likelihood(
+    model: Model, x: Array | None, y: Array, mask: Array | None, trust: Array | None, eta: Float[Array, "S O"]
+) -> Float[Array, " S"]:
+    """Log-likelihood of y at each eta; a robust model counts it as trust² of one, and none at all without trust."""
+    each = jax.vmap(lambda eta: plain_likelihood(model.likelihood).log_likelihood(eta, x, y, mask))(eta)
+    if trust is None:
+        return each
+    share = trust * trust
+    return jnp.where(share > 0.0, share * jnp.where(share > 0.0, each, 0.0), 0.0)
