@@ -20,10 +20,15 @@ class Row(NamedTuple):
     init: dict
     X: np.ndarray | None
     Y: np.ndarray
+    key: int | None = None  # seed, of a method that samples
 
     def start(self, dtype="float64"):
         method = self.build(self.setting)
-        return method, method.init(**jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init))
+        return method, self.begin(method, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init))
+
+    def begin(self, method, init=None):
+        key = None if self.key is None else jax.random.key(self.key)
+        return method.init(**(self.init if init is None else init), key=key)
 
 
 def named(name, model):
@@ -103,6 +108,21 @@ ROWS = {
     "unknown-noise": Row(named("NIG+C-Static", linear), 1.0, flat, X, y),
     "unknown-noise-OU": Row(
         drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X[:, :2], pair
+    ),
+    "logistic-variational": Row(drifting("RVGA+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
+    "poisson-explicit": Row(
+        drifting("BONG(form=precision)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts
+    ),
+    "network-sampled": Row(
+        drifting("RVGA(iterations=2, samples=10)+C-ACI", models.nonlinear(network, noise=0.1), walk),
+        1e-3,
+        {"params": net},
+        X,
+        pair,
+        key=1,
+    ),
+    "softmax-natural": Row(
+        drifting("BLR(iterations=2)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes
     ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),

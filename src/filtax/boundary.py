@@ -17,6 +17,7 @@ __all__ = [
     "arrays",
     "check_ahead",
     "check_extras",
+    "check_key",
     "check_parts",
     "check_rows",
     "check_start",
@@ -85,6 +86,13 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
             raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}.")
     if dt is not None:
         checks.positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
+
+
+def check_key(method: Any, key: Any) -> None:
+    """Refuse to start without a key what draws samples."""
+    if key is None and getattr(method.posterior, "needs_key", False):
+        name = method.posterior.name
+        raise ValueError(f"init: {name} draws samples and has no key; give init(..., key=jax.random.key(0)).")
 
 
 def check_parts(method: Any) -> None:

@@ -4,6 +4,7 @@ LG+C-Static                     recursive Bayesian regression, or the extended f
 LG+C-ACI(q=0.01)                the same for parameters that walk at random
 LG(form=covariance)+C-LSSM      the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)             unknown noise variance, slow forgetting
+RVGA(iterations=4)+C-Static     variational Gaussian filter for labels and counts
 """
 
 import inspect
@@ -15,7 +16,7 @@ from filtax import checks
 from filtax.auxiliary import Constant
 from filtax.bone import Bone
 from filtax.models import Direct, Model
-from filtax.posteriors import Extended, UnknownNoise
+from filtax.posteriors import Extended, UnknownNoise, Variational
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.priors import Continue, additive_inflation, ornstein_uhlenbeck, shrink_perturb, static
 from filtax.weighting import Exact
@@ -27,7 +28,17 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
     "Cj": lambda: None,  # chosen by the likelihood
+    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto": Variational(
+        "implicit", iterations, 1.0, samples, expectation, form
+    ),
+    "BONG": lambda samples=None, expectation="quadrature", form="auto": Variational(
+        "explicit", 1, 1.0, samples, expectation, form
+    ),
+    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
+        "natural", iterations, step, samples, expectation, form
+    ),
 }
+POSTERIORS["VB"] = POSTERIORS["RVGA"]
 AUXILIARIES: dict[str, Callable[..., Any]] = {"C": Constant}
 PRIORS: dict[str, Callable[..., Any]] = {
     "Static": static,

@@ -3,5 +3,6 @@
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.extended import Extended
 from filtax.posteriors.unknown_noise import UnknownNoise
+from filtax.posteriors.variational import Variational
 
-__all__ = ["Conjugate", "Extended", "UnknownNoise"]
+__all__ = ["Conjugate", "Extended", "UnknownNoise", "Variational"]
