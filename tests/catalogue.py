@@ -110,8 +110,11 @@ ROWS = {
         drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X[:, :2], pair
     ),
     "logistic-variational": Row(drifting("RVGA+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
+    "logistic-diagonal": Row(
+        drifting("LG(form=diagonal)+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label
+    ),
     "poisson-explicit": Row(
-        drifting("BONG(form=precision)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts
+        drifting("BONG(form=diagonal)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts
     ),
     "network-sampled": Row(
         drifting("RVGA(iterations=2, samples=10)+C-ACI", models.nonlinear(network, noise=0.1), walk),

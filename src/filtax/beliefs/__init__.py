@@ -1,13 +1,14 @@
 """q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
 
 All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
-with one meaning; they differ in rounding and cost.
+with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations.
 """
 
 from filtax.beliefs.collapse import Collapsed, collapse
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
+from filtax.beliefs.diagonal import Diagonal
 from filtax.beliefs.divergence import kl
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.precision import Precision
@@ -18,6 +19,7 @@ __all__ = [
     "Collapsed",
     "Conditioned",
     "Covariance",
+    "Diagonal",
     "Gamma",
     "NormalInverseGamma",
     "Precision",
