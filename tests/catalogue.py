@@ -113,8 +113,8 @@ ROWS = {
     "logistic-diagonal": Row(
         drifting("LG(form=diagonal)+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label
     ),
-    "poisson-explicit": Row(
-        drifting("BONG(form=diagonal)+C-OU", linear_of(models.poisson()), relax), 0.9, flat, X, counts
+    "logistic-explicit": Row(
+        drifting("BONG(form=diagonal)+C-OU", linear_of(models.bernoulli()), relax), 0.9, flat, X, label
     ),
     "network-sampled": Row(
         drifting("RVGA(iterations=2, samples=10)+C-ACI", models.nonlinear(network, noise=0.1), walk),

@@ -11,7 +11,14 @@ from filtax.state import INFO
 
 # All properties of a method run on one worker, where its compilations are shared. Rows whose parts all stand in others
 # wait for the night.
-NIGHTLY = ("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x", "poisson-explicit", "softmax-natural")
+NIGHTLY = (
+    "tracker-covariance",
+    "two-outputs",
+    "unknown-noise-OU",
+    "noise-of-x",
+    "logistic-explicit",
+    "softmax-natural",
+)
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
     for name in ROWS

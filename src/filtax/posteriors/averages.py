@@ -10,6 +10,7 @@ Axes: D parameters, O outputs, S samples, N stacked rows. Memory: O(S O D), neve
 Thesis: eq:rvga-mu-sigma-update, eq:sample-expectation (errata E6).
 """
 
+import math
 from functools import lru_cache
 
 import jax
@@ -154,11 +155,11 @@ def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Ar
     >>> round((B[0, 0] * r[0]).item(), 4)
     4.0
     """
-    K = rows.shape[1]
+    N, K = rows.shape
     size = _safe_root(jnp.sum(rows * rows, axis=0))
     unit = rows / jnp.where(size > 0.0, size, 1.0)[None, :]
-    eye = jnp.eye(K, dtype=rows.dtype)
-    L = cholesky(matmul(unit.T, unit) + (K * jnp.finfo(rows.dtype).eps) * eye)
+    shift = (K + 4.0 * math.sqrt(N)) * float(jnp.finfo(rows.dtype).eps)  # a sum of N products is no more exact
+    L = cholesky(matmul(unit.T, unit) + shift * jnp.eye(K, dtype=rows.dtype))
     return L.T * size[None, :], solve_lower(L, matmul(unit.T, r[:, None])[:, 0])
 
 
