@@ -70,7 +70,7 @@ class Bone(Module):
         Returns:
             The state before any datum (t = 0).
         """
-        boundary.check_key(self, key)
+        boundary.require_key(self, key)
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
         initial = self.posterior.start(mean, cov, self.prior.drift.moves)
         boundary.check_support(self, initial)

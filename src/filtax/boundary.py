@@ -17,13 +17,13 @@ __all__ = [
     "arrays",
     "check_ahead",
     "check_extras",
-    "check_key",
     "check_parts",
     "check_rows",
     "check_start",
     "check_state",
     "check_support",
     "datum",
+    "require_key",
     "spell",
     "warn_of_strain",
 ]
@@ -88,7 +88,7 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
         checks.positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
 
 
-def check_key(method: Any, key: Any) -> None:
+def require_key(method: Any, key: Any) -> None:
     """Refuse to start without a key what draws samples."""
     if key is None and getattr(method.posterior, "needs_key", False):
         name = method.posterior.name
