@@ -93,6 +93,19 @@ def test_wrong_settings_are_refused_with_a_sentence(settings, message):
         fx.method(settings + "+C-Static", model=models.linear(noise=1.0))
 
 
+def test_a_step_length_is_a_leaf():
+    """Several lengths at once: a sweep is a vmap, also where it may be wrong."""
+    model = models.linear(noise=1.0)
+
+    def end(step):
+        method = fx.method("BLR+C-Static", model=model, posterior=Variational("natural", 1, step))
+        return method.belief(method.step(method.init(mean=np.zeros(1), cov=1.0), np.ones(1), 4.0)[0]).mean[0]
+
+    lengths = np.array([0.25, 1.0])
+    np.testing.assert_allclose(jax.vmap(end)(lengths), 4.0 * lengths / (1.0 + lengths), rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(end)(0.25), 4.0 / 1.25**2, rtol=1e-10)
+
+
 def test_rules_refuse_what_they_do_not_take():
     for wrong in ({"rule": "explicit"}, {"step": 0.5}, {"rule": "best"}):
         with pytest.raises(ValueError, match=r"step|one of"):
