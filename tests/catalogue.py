@@ -201,6 +201,24 @@ ROWS = {
     "particles-labels": Row(
         drifting("PF(size=60)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 8
     ),
+    "logistic-variational": Row(drifting("RVGA+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
+    "logistic-diagonal": Row(
+        drifting("LG(form=diagonal)+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label
+    ),
+    "logistic-explicit": Row(
+        drifting("BONG(form=diagonal)+C-OU", linear_of(models.bernoulli()), relax), 0.9, flat, X, label
+    ),
+    "network-sampled": Row(
+        drifting("RVGA(iterations=2, samples=10)+C-ACI", models.nonlinear(network, noise=0.1), walk),
+        1e-3,
+        {"params": net},
+        X,
+        pair,
+        seed=1,
+    ),
+    "softmax-natural": Row(
+        drifting("BLR(iterations=2)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes
+    ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),
 }

@@ -4,7 +4,6 @@ import jax.numpy as jnp
 import pytest
 
 import filtax as fx
-from filtax import grammar as methods
 from filtax.auxiliary import Constant
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Direct

@@ -121,19 +121,20 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
 
 
 def check_key(method: Any, key: Any) -> tuple[Array, ...]:
-    """Refuse a missing key where members are drawn; return what `start` needs of it.
+    """Refuse a missing key where something is drawn; return what `start` needs of it: nothing if the state keeps it.
 
     >>> import filtax as fx
     >>> check_key(fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), None)
     ()
     """
-    if not getattr(method.posterior, "draws", False):
+    draws = getattr(method.posterior, "draws", False)
+    if not draws and not getattr(method.posterior, "needs_key", False) and key is None:
         return ()
     if key is None:
         raise ValueError(f"init: {method.posterior.name} draws at random; give key=jax.random.key(0).")
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         raise ValueError(f"init(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
-    return (key,)
+    return (key,) if draws else ()
 
 
 def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:

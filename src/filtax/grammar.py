@@ -4,6 +4,7 @@ LG+C-Static                         recursive Bayesian regression, or the extend
 LG+C-ACI(q=0.01)                    the same for parameters that walk at random
 LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
+RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
@@ -21,7 +22,7 @@ from filtax import auxiliary as aux
 from filtax import checks, priors
 from filtax.bone import Bone
 from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
-from filtax.posteriors import EnsembleKalman, Extended, Particle, UnknownNoise
+from filtax.posteriors import EnsembleKalman, Extended, Particle, UnknownNoise, Variational
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.weighting import Exact, bounded
 
@@ -38,6 +39,15 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "LG": lambda form="auto", iterations=1: Extended(form, iterations),
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
+    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto": Variational(
+        "implicit", iterations, 1.0, samples, expectation, form
+    ),
+    "BONG": lambda samples=None, expectation="quadrature", form="auto": Variational(
+        "explicit", 1, 1.0, samples, expectation, form
+    ),
+    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
+        "natural", iterations, step, samples, expectation, form
+    ),
     "EnKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation),
     "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
     "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
@@ -64,6 +74,7 @@ PRIORS: dict[str, Callable[..., Any]] = {
     "OUPR": priors.ou_reset,
     "MCI": priors.covariance_inflation,
 }
+POSTERIORS["VB"] = POSTERIORS["RVGA"]
 ALIASES = {"SPR": "OUPR"}
 ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
 

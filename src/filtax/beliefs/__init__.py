@@ -1,13 +1,14 @@
 """q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
 
 All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
-with one meaning; they differ in rounding and cost.
+with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations.
 """
 
 from filtax.beliefs.collapse import Collapsed, collapse
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.covariance import Covariance
+from filtax.beliefs.diagonal import Diagonal
 from filtax.beliefs.divergence import kl
 from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.moment_match import moment_match
@@ -21,6 +22,7 @@ __all__ = [
     "Collapsed",
     "Conditioned",
     "Covariance",
+    "Diagonal",
     "Ensemble",
     "Gamma",
     "NormalInverseGamma",

@@ -79,9 +79,9 @@ class Beta(Module):
         return Beta(_blend(self.ones, initial.ones, keep), _blend(self.zeros, initial.zeros, keep))
 
     @staticmethod
-    def moment_match(batch: "Beta", weight: Float[Array, " C"]) -> "Beta":
+    def moment_match(batch: "Beta", log_weight: Float[Array, " C"]) -> "Beta":
         """Mean and variance of a mixture of C beliefs, output by output."""
-        return Beta.start(*_two_moments(batch, weight))
+        return Beta.start(*_two_moments(batch, jnp.exp(log_weight)))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw probabilities."""
@@ -143,9 +143,9 @@ class Gamma(Module):
         return Gamma(_blend(self.count, initial.count, keep), _blend(self.exposure, initial.exposure, keep))
 
     @staticmethod
-    def moment_match(batch: "Gamma", weight: Float[Array, " C"]) -> "Gamma":
+    def moment_match(batch: "Gamma", log_weight: Float[Array, " C"]) -> "Gamma":
         """Mean and variance of a mixture of C beliefs, output by output."""
-        return Gamma.start(*_two_moments(batch, weight))
+        return Gamma.start(*_two_moments(batch, jnp.exp(log_weight)))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw rates."""

@@ -129,8 +129,9 @@ class Covariance(Module):
         return self._keep_if_sound(self.mean, factor * self.cov)
 
     @staticmethod
-    def moment_match(batch: "Covariance", weight: Float[Array, " C"]) -> "Covariance":
+    def moment_match(batch: "Covariance", log_weight: Float[Array, " C"]) -> "Covariance":
         """Mean and covariance of a mixture of C beliefs, in centred form."""
+        weight = jnp.exp(log_weight)
         mean = matmul(weight[None, :], batch.mean)[0]
         gap = safe_sqrt(weight)[:, None] * (batch.mean - mean[None])
         return Covariance(mean, jnp.sum(weight[:, None, None] * batch.cov, axis=0) + matmul(gap.T, gap))

@@ -104,6 +104,10 @@ class Ensemble(Module):
         return Ensemble(self.members, rest, self.judged), key
 
     def inflate(self, factor: Array | float) -> "Ensemble":
+        """Multiply the covariance by a factor; the mean stays."""
+        return self.stretch(jnp.sqrt(factor))
+
+    def stretch(self, factor: Array | float) -> "Ensemble":
         """Multiply the deviations from the mean."""
         return self.replace(self.mean[None, :] + factor * self.deviations)
 

@@ -23,4 +23,4 @@ def moment_match(batch: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
     [[2.0]]
     """
     log_weight = jnp.where(jnp.any(log_weight > -jnp.inf), log_weight, 0.0)
-    return type(batch).moment_match(batch, jax.nn.softmax(log_weight))
+    return type(batch).moment_match(batch, jax.nn.log_softmax(log_weight))

@@ -77,9 +77,9 @@ class Precision(Module):
         return self._through(self._covariance.inflate(factor))
 
     @staticmethod
-    def moment_match(batch: "Precision", weight: Float[Array, " C"]) -> "Precision":
+    def moment_match(batch: "Precision", log_weight: Float[Array, " C"]) -> "Precision":
         """Mean and covariance of a mixture of C beliefs."""
-        matched = Covariance.moment_match(jax.vmap(lambda belief: belief._covariance)(batch), weight)
+        matched = Covariance.moment_match(jax.vmap(lambda belief: belief._covariance)(batch), log_weight)
         return Precision(matched.mean, _inverse(matched.cov))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:

@@ -101,8 +101,9 @@ class SquareRoot(Module):
         return self._keep_if_sound(self.mean, jnp.sqrt(factor) * self.root)
 
     @staticmethod
-    def moment_match(batch: "SquareRoot", weight: Float[Array, " C"]) -> "SquareRoot":
+    def moment_match(batch: "SquareRoot", log_weight: Float[Array, " C"]) -> "SquareRoot":
         """Mean and covariance of a mixture of C beliefs, without forming a covariance."""
+        weight = jnp.exp(log_weight)
         mean = matmul(weight[None, :], batch.mean)[0]
         share = safe_sqrt(weight)
         inside = (share[:, None, None] * batch.root).transpose(1, 0, 2).reshape(mean.size, -1)

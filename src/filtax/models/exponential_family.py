@@ -188,7 +188,7 @@ def poisson() -> PoissonLikelihood:
     """Counts; eta is the log rate.
 
     The filter takes one Newton step for each count, which overshoots when the first forecasts are far too low: start
-    near the log of a typical count (`init(mean=...)`), or with a small `cov`.
+    near the log of a typical count (`init(mean=...)`), or with a small `cov`, or use `RVGA`, which does not overshoot.
 
     Returns:
         A likelihood: `linear(likelihood=poisson())` is Poisson regression.

@@ -5,5 +5,6 @@ from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
 from filtax.posteriors.particle import Particle
 from filtax.posteriors.unknown_noise import UnknownNoise
+from filtax.posteriors.variational import Variational
 
-__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "ensemble_kalman"]
+__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "Variational", "ensemble_kalman"]

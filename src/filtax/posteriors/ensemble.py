@@ -73,7 +73,7 @@ class EnsembleKalman(Module):
         if plugin:
             at = model.value(belief.mean, x, aux)
             return model.likelihood.predictive(at.eta, jnp.zeros((at.eta.size,) * 2, at.eta.dtype), x, at.scalar)
-        return _predictive(model, x, model.values(belief.inflate(self.inflation).members, x, aux))
+        return _predictive(model, x, model.values(belief.stretch(self.inflation).members, x, aux))
 
     def update(
         self,
@@ -87,7 +87,7 @@ class EnsembleKalman(Module):
     ) -> Update:
         """Move the members; the key is the belief's own. A datum that is not taken leaves them bit for bit."""
         belief, key = belief.take_key()
-        wide = belief.inflate(self.inflation)
+        wide = belief.stretch(self.inflation)
         at = model.values(wide.members, x, aux)
         forecast = _predictive(model, x, at)
         look = look_at(model, x, y, mask, at)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs import Conditioned, Covariance, Precision, SquareRoot
+from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
 from filtax.linalg import log_normal, matmul, trace
 from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
@@ -22,15 +23,16 @@ from filtax.protocols import Update
 
 __all__ = ["FORMS", "Extended", "absorb", "check_form", "gaussian_belief"]
 
-FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision}
+FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision, "diagonal": Diagonal}
 LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
 
 
 class Extended(Module):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
-    `form` is "root", "covariance" or "precision"; "auto" takes the square root, except for more than 32 drifting
-    parameters, where a reduction at each step would cost D³ and the guarded covariance is used.
+    `form` is "root", "covariance", "precision" or "diagonal", which drops correlations; "auto" takes the square root,
+    except for more than 32 drifting parameters, where a reduction at each step would cost D³ and the guarded
+    covariance is used.
 
     >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), drifts=True)).__name__
     'SquareRoot'
@@ -91,13 +93,19 @@ class Extended(Module):
 
 
 def check_form(form: str, cov: Array) -> None:
-    """Refuse a prior without variance in some direction where its inverse is held.
+    """Refuse a prior that a form cannot hold: no variance where its inverse is kept, correlations where none are.
 
     >>> check_form("root", jnp.zeros(2))
     """
     if form == "precision":
         hint = "A precision cannot hold what is certain: use form=root or form=covariance."
         checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
+    numbers = checks.concrete(cov) if form == "diagonal" and cov.ndim == 2 else None
+    if numbers is not None and (numbers != np.diag(np.diagonal(numbers))).any():
+        raise ValueError(
+            "init(cov=...) of form=diagonal has correlations, which it cannot hold; give (D,) variances, or use "
+            "form=root or form=covariance."
+        )
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:

@@ -1,0 +1,109 @@
+r"""Gaussian belief without correlations: a mean and a variance for each parameter, O(D) memory.
+
+Conditioning finds the mean as the full filter would from this prior, by one O x O solve, and keeps the diagonal of
+the posterior precision: of all independent Gaussians the nearest to the posterior in $\mathrm{KL}(q \,\|\, p)$. Its
+variances are never above the true ones, so it grows overconfident where features are correlated.
+
+Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for a drift.
+Thesis: prop:kf-update-step-precision, its diagonal; sec:variational-bayes.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from filtax.beliefs.conditioned import Conditioned
+from filtax.factor import factor
+from filtax.linalg import matmul, trace
+from filtax.module import Module
+
+__all__ = ["Diagonal"]
+
+
+class Diagonal(Module):
+    """N(mean, diag(var)).
+
+    >>> Diagonal.start(jnp.zeros(2), jnp.array([[4.0, 0.0], [0.0, 1.0]])).var.tolist()
+    [4.0, 1.0]
+    """
+
+    mean: Float[Array, " D"]
+    var: Float[Array, " D"]
+
+    @classmethod
+    def start(cls, mean: Array, cov: Array) -> "Diagonal":
+        """Build from a mean and variances (D,); of a matrix (D, D) the diagonal is taken."""
+        return cls(mean, jnp.diagonal(cov) if cov.ndim == 2 else cov)
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """The covariance, formed on request."""
+        return jnp.diag(self.var)
+
+    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J Σ Jᵀ that the belief gives to J theta."""
+        return matmul(J * self.var[None, :], J.T)
+
+    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I), then drop the correlations.
+
+        With $G = BJ$ and $I + G\Sigma G^\top = LL^\top$: $\mu' = \mu + \Sigma G^\top L^{-\top}L^{-1}r$ and
+        $1/\sigma'^2_d = 1/\sigma_d^2 + \sum_o G_{od}^2$. B = 0 and r = 0 leave the belief as it is.
+        """
+        G = matmul(B, J)
+        spread = matmul(G * self.var[None, :], G.T)
+        finite = jnp.isfinite(trace(spread))
+        spread, G = jnp.where(finite, spread, 0.0), jnp.where(finite, G, 0.0)
+        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread)
+        sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1
+        G = jnp.where(sound, G, 0.0)
+        z = L.solve(r)
+        moved = self.mean + matmul(L.solve(G * self.var[None, :]).T, z[:, None])[:, 0]
+        mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
+        var = self.var / (1.0 + self.var * jnp.sum(G * G, axis=0))  # finite also where the belief is certain
+        return Conditioned(Diagonal(mean, var), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
+
+    def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
+        """Add independent noise of variance q to every parameter."""
+        return self._keep_if_sound(self.mean, self.var + q)
+
+    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Diagonal":
+        """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
+        for name, matrix in (("F", F), ("Q", noise)):
+            if matrix is not None and matrix.ndim == 2:
+                raise ValueError(
+                    f"a diagonal belief holds no correlations, but {name} is a matrix; give (D,) numbers, or use "
+                    "form=root or form=covariance."
+                )
+        mean, var = self.mean, self.var
+        if F is not None:
+            mean, var = F * mean, F * F * var
+        mean = mean if b is None else mean + b
+        return self._keep_if_sound(mean, var if noise is None else var + noise * noise)
+
+    def mix(self, initial: "Diagonal", keep: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
+        r"""Move towards `initial`, keeping the share k: mean $k\mu + (1-k)\mu_0$, $k^2\sigma^2 + (1-k^2)\sigma_0^2$."""
+        rest = (1.0 - keep) * (1.0 + keep)
+        mean = keep * self.mean + (1.0 - keep) * initial.mean
+        return self._keep_if_sound(mean, keep * keep * self.var + rest * initial.var)
+
+    def inflate(self, factor: Float[Array, ""]) -> "Diagonal":
+        """Multiply the variances by a factor; the mean stays."""
+        return self._keep_if_sound(self.mean, factor * self.var)
+
+    @staticmethod
+    def moment_match(batch: "Diagonal", log_weight: Float[Array, " C"]) -> "Diagonal":
+        """Means and variances of a mixture of C beliefs."""
+        weight = jnp.exp(log_weight)[:, None]
+        mean = jnp.sum(weight * batch.mean, axis=0)
+        return Diagonal(mean, jnp.sum(weight * (batch.var + (batch.mean - mean[None]) ** 2), axis=0))
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        """Draw parameters."""
+        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
+        lead = (1,) * len(shape) + (-1,)
+        return self.mean.reshape(lead) + jnp.sqrt(self.var).reshape(lead) * noise
+
+    def _keep_if_sound(self, mean: Array, var: Array) -> "Diagonal":
+        """A drift that overflows is not taken."""
+        return Diagonal(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(jnp.isfinite(var), var, self.var))

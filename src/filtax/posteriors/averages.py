@@ -1,0 +1,191 @@
+r"""(A.1) Averages of score and curvature over a Gaussian belief, as unit-noise data that any Gaussian form can absorb.
+
+A likelihood says at each natural parameter what y tells, as a whitener B and a residual r: curvature $B^\top B$, score
+$B^\top r$. Such pairs at many points, each scaled by the root of its weight and stacked, are again such a pair, whose
+curvature and score are the weighted averages. So nothing is ever subtracted, the averaged curvature is positive
+semidefinite by construction, and no likelihood needs a derivative of its own. For a network the curvature is that of
+Gauss and Newton, $J^\top B^\top B J$: the part with the second derivative of h is left out.
+
+Axes: D parameters, O outputs, S samples, N stacked rows. Memory: O(S O D), never S D².
+Thesis: eq:rvga-mu-sigma-update, eq:sample-expectation (errata E6).
+"""
+
+import math
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax.distributions.shape import normal_points
+from filtax.linalg import cholesky, matmul, psd_root, solve_lower
+from filtax.models import Linearised, Model
+from filtax.module import Module
+
+__all__ = ["Site", "blend", "compress", "over_mean", "over_outputs", "over_samples"]
+
+PAIRS = 64  # mirrored points for several outputs
+REACH, STEP = 12.0, 0.15  # of the rule for one output, in standard deviations
+
+
+class Site(Module):
+    """What a datum says of theta, as r = B J (theta - mean) + e with e ~ N(0, I), in N rows.
+
+    >>> Site(jnp.ones((1, 3)), jnp.eye(1), jnp.zeros(1)).rows.shape
+    (1, 3)
+    """
+
+    jacobian: Float[Array, "N D"]
+    whitener: Float[Array, "N N"]
+    residual: Float[Array, " N"]
+
+    @property
+    def rows(self) -> Float[Array, "N D"]:
+        """The whitened Jacobian B J."""
+        return matmul(self.whitener, self.jacobian)
+
+    def seen_from(self, move: Float[Array, " D"]) -> "Site":
+        """The same site, written about a mean from which the present one lies `move` away."""
+        there = matmul(self.whitener, matmul(self.jacobian, move[:, None]))[:, 0]
+        return Site(self.jacobian, self.whitener, self.residual + there)
+
+    def unless(self, bad: Bool[Array, ""]) -> "Site":
+        """The same site, or one that says nothing."""
+        B, r = jnp.where(bad, 0.0, self.whitener), jnp.where(bad, 0.0, self.residual)
+        return Site(jnp.where(bad, 0.0, self.jacobian), B, r)
+
+
+def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Site:
+    """No average: score and curvature at the mean, as the extended filter takes them.
+
+    >>> from filtax.models import linear
+    >>> model = linear(noise=0.25)
+    >>> at = model.linearise(jnp.zeros(2), jnp.ones(2))
+    >>> over_mean(model, at, jnp.ones(2), jnp.ones(1), None).residual.tolist()
+    [2.0]
+    """
+    seen = model.likelihood.whiten(at.eta, x, y, mask)
+    return Site(at.jacobian, seen.whitener, seen.residual)
+
+
+def over_outputs(
+    model: Model, at: Linearised, spread: Float[Array, "O O"], x: Array | None, y: Array, mask: Array | None
+) -> Site:
+    r"""Average over eta ~ N(h, J Σ Jᵀ) by a fixed rule: all of it for a linear h, else h linearised at the mean.
+
+    One output takes a trapezium rule, which for a smooth function under a normal weight converges as fast as that of
+    Gauss and Hermite, and keeps its nodes close together where the belief is wide. Several outputs take mirrored
+    points whose mean and covariance are exact.
+
+    >>> from filtax.models import bernoulli, linear
+    >>> model = linear(likelihood=bernoulli())
+    >>> at = model.linearise(jnp.zeros(1), jnp.ones(1))
+    >>> over_outputs(model, at, jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1), None).whitener.round(4).tolist()
+    [[0.5]]
+    """
+    O = at.eta.size
+    points, weights = (jnp.asarray(part, at.eta.dtype) for part in _rule(O))
+    eta = at.eta[None, :] + matmul(points, _root(spread).T)
+    seen = jax.vmap(lambda one: model.likelihood.whiten(one, x, y, mask))(eta)
+    half = jnp.sqrt(weights)
+    rows = (half[:, None, None] * seen.whitener).reshape(-1, O)
+    B, r = compress(rows, (half[:, None] * seen.residual).reshape(-1))
+    return Site(at.jacobian, B, r)
+
+
+def over_samples(
+    belief: PyTree,
+    width: Float[Array, ""],
+    model: Model,
+    x: Array | None,
+    y: Array,
+    mask: Bool[Array, " W"] | None,
+    aux: PyTree,
+    key: Key[Array, ""],
+    samples: int,
+) -> Site:
+    """Average over S samples of theta in mirrored pairs, whose mean is that of the belief to rounding.
+
+    `width` is a factor on the variance of the belief.
+
+    >>> from filtax.beliefs import SquareRoot
+    >>> from filtax.models import linear
+    >>> belief = SquareRoot.start(jnp.zeros(3), jnp.ones(3))
+    >>> plain, x, y, key = jnp.ones(()), jnp.ones(3), jnp.ones(1), jax.random.key(0)
+    >>> over_samples(belief, plain, linear(noise=1.0), x, y, None, None, key, 2).jacobian.shape
+    (2, 3)
+    """
+    mean = belief.mean[None, :]
+    gap = jnp.sqrt(width) * (belief.sample(key, (samples // 2,)) - mean)
+    theta = jnp.concatenate([mean + gap, mean - gap])
+
+    def one(theta: Array) -> tuple[Array, Array]:
+        at = model.linearise(theta, x, aux)
+        seen = model.likelihood.whiten(at.eta, x, y, mask)
+        return matmul(seen.whitener, at.jacobian), seen.residual
+
+    rows, residual = jax.vmap(one)(theta)
+    scale = samples**-0.5
+    return _whole(scale * rows.reshape(-1, theta.shape[1]), scale * residual.reshape(-1))
+
+
+def blend(old: Site | None, new: Site, step: Float[Array, ""]) -> Site:
+    """Keep the share 1 - step of the old curvature and score, and take the share `step` of the new.
+
+    >>> site = Site(jnp.ones((1, 3)), jnp.eye(1), jnp.ones(1))
+    >>> blend(site, site, jnp.asarray(0.5)).rows.shape
+    (2, 3)
+    """
+    taken = jnp.sqrt(step)
+    if old is None:
+        return Site(new.jacobian, taken * new.whitener, taken * new.residual)
+    kept = _safe_root(1.0 - step)
+    rows = jnp.concatenate([kept * old.rows, taken * new.rows])
+    return _whole(rows, jnp.concatenate([kept * old.residual, taken * new.residual]))
+
+
+def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Array, "K K"], Float[Array, " K"]]:
+    """Return K rows with the same curvature and score as N of them.
+
+    Columns are scaled first, and a shift of the size of the rounding error keeps a singular curvature in reach; a
+    column of zeros stays so.
+
+    >>> B, r = compress(jnp.ones((4, 1)), jnp.ones(4))
+    >>> round((B[0, 0] * r[0]).item(), 4)
+    4.0
+    """
+    N, K = rows.shape
+    size = _safe_root(jnp.sum(rows * rows, axis=0))
+    unit = rows / jnp.where(size > 0.0, size, 1.0)[None, :]
+    shift = (K + 4.0 * math.sqrt(N)) * float(jnp.finfo(rows.dtype).eps)  # a sum of N products is no more exact
+    L = cholesky(matmul(unit.T, unit) + shift * jnp.eye(K, dtype=rows.dtype))
+    return L.T * size[None, :], solve_lower(L, matmul(unit.T, r[:, None])[:, 0])
+
+
+def _whole(rows: Array, r: Array) -> Site:
+    """A site of at most as many rows as there are parameters."""
+    if rows.shape[0] > rows.shape[1]:
+        rows, r = compress(rows, r)
+    return Site(rows, jnp.eye(r.size, dtype=r.dtype), r)
+
+
+@lru_cache
+def _rule(outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (K, O) and weights (K,) for an average over N(0, I)."""
+    if outputs > 1:
+        points = normal_points(outputs, PAIRS)
+        return points, np.full(len(points), 1.0 / len(points))
+    nodes = np.arange(-REACH, REACH + 0.5 * STEP, STEP)
+    weights = np.exp(-0.5 * nodes * nodes)
+    return nodes[:, None], weights / weights.sum()
+
+
+def _root(spread: Array) -> Array:
+    return _safe_root(spread) if spread.size == 1 else psd_root(spread)
+
+
+def _safe_root(value: Array) -> Array:
+    """Square root with a finite gradient at zero."""
+    some = value > 0.0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, value, 1.0)), 0.0)

@@ -1,0 +1,190 @@
+r"""(A.1) Variational Gaussian filters: the Gaussian nearest to prior times likelihood, in any Gaussian form.
+
+They minimise $\mathrm{KL}(q \,\|\, p(y \mid \theta)\,\pi(\theta))$ over $q = N(\mu', \Sigma')$, where
+$$\Sigma'^{-1} = \Sigma^{-1} - E_q[\nabla^2\ell], \qquad \mu' = \mu + \Sigma\,E_q[\nabla\ell]$$
+hold with $\ell$ the log likelihood and q on both sides. Each inner iteration starts again from the prior
+$(\mu, \Sigma)$, so that a datum counts once, and conditions it on the averaged score and curvature of the last q. That
+is a Newton step preconditioned by $\Sigma'$: exact at once for a linear-Gaussian model, where the printed iteration of
+the mean diverges as soon as $\rho(\Sigma H^\top R^{-1} H) > 1$.
+
+One loop, three rules:
+
+RVGA    the fixed point itself; a step that overshoots is shortened (implicit)
+BONG    one natural-gradient step from the prior, of length 1 (explicit)
+BLR     natural-gradient steps of a given length
+
+Cost: `iterations` conditionings. Thesis: sec:rvga, eq:rvga-target-gauss, algo:rvga-update (errata E6).
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax import checks
+from filtax.models import Linearised, Model
+from filtax.module import Module
+from filtax.posteriors.averages import Site, blend, over_mean, over_outputs, over_samples
+from filtax.posteriors.damping import begin, shorten, widen
+from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
+from filtax.protocols import Update
+
+__all__ = ["Variational"]
+
+RULES = {"implicit": "RVGA", "explicit": "BONG", "natural": "BLR"}
+EXPECTATIONS = ("quadrature", "linearised")
+
+
+class Variational(Module):
+    """The recursive variational Gaussian approximation and its relatives.
+
+    Attributes:
+        rule: "implicit" (RVGA), "explicit" (BONG) or "natural" (BLR).
+        iterations: Inner iterations; the explicit rule has one.
+        step: Length of a natural-gradient step in (0, 1], of the natural rule.
+        samples: Average over this many samples of theta, an even number; needs `init(key=...)`. By a fixed rule over
+            the outputs if left out.
+        expectation: That rule: "quadrature", or "linearised" for the mean alone.
+        form: Of the belief, as for `Extended`; "auto" takes the square root where samples are drawn.
+
+    >>> Variational(samples=10).start(jnp.zeros(40), jnp.ones(40), drifts=True).root.shape
+    (40, 40)
+    """
+
+    rule: str = eqx.field(static=True, default="implicit")
+    iterations: Any = eqx.field(static=True, default=4)
+    step: Any = 1.0
+    samples: Any = eqx.field(static=True, default=None)
+    expectation: str = eqx.field(static=True, default="quadrature")
+    form: str = eqx.field(static=True, default="auto")
+    families = tuple(FORMS.values())
+
+    @property
+    def name(self) -> str:
+        """RVGA, BONG or BLR."""
+        return RULES[self.rule]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that a name spells out, with the defaults of its rule."""
+        rule = {"implicit": {"iterations": 4}, "explicit": {}, "natural": {"iterations": 10, "step": 0.5}}[self.rule]
+        return {**rule, "samples": None, "expectation": "quadrature", "form": "auto"}
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether it draws samples."""
+        return self.samples is not None
+
+    def __check_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ValueError(f"Variational(rule={self.rule!r}) must be one of {', '.join(RULES)}.")
+        name = self.name
+        if type(self.iterations) is not int or self.iterations < 1:
+            raise ValueError(f"{name}(iterations={self.iterations!r}) must be a whole number of at least 1.")
+        if self.rule == "explicit" and self.iterations != 1:
+            raise ValueError(f"BONG(iterations={self.iterations}): it takes one step; use BLR or RVGA to iterate.")
+        step = checks.concrete(self.step)
+        if step is not None and not ((step > 0.0) & (step <= 1.0)).all():
+            raise ValueError(f"{name}(step={self.step!r}) must lie above 0 and at most at 1: it is a share of the way.")
+        if self.rule != "natural" and (step is None or (step != 1.0).any()):
+            raise ValueError(f"{name}(step={self.step!r}): it chooses its own steps; use BLR for a fixed one.")
+        if self.samples is not None and (type(self.samples) is not int or self.samples < 2 or self.samples % 2):
+            raise ValueError(f"{name}(samples={self.samples!r}) must be even and at least 2: they are drawn in pairs.")
+        if self.expectation not in EXPECTATIONS or (self.samples and self.expectation == "linearised"):
+            hint = "Samples take its place: leave one of them out." if self.samples else ""
+            raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}. {hint}")
+        if self.form not in ("auto", *FORMS):
+            raise ValueError(f"{name}(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse what the chosen form cannot hold."""
+        check_form(self.form, cov)
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+        """Initial belief. To sample from a covariance it would be factored at each iteration; a root need not be."""
+        form = "root" if self.form == "auto" and self.samples else self.form
+        return gaussian_belief(form, mean, cov, drifts)
+
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Predictive of y, as the extended filter makes it: how a datum is absorbed changes no forecast."""
+        return Extended().forecast(belief, model, x, aux, plugin)
+
+    def update(
+        self,
+        belief: PyTree,
+        model: Model,
+        x: Array | None,
+        y: Array,
+        mask: Bool[Array, " W"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Condition on y; forecast and evidence are those of the belief before it."""
+        first = Extended().update(belief, model, x, y, mask, aux, key)
+        datum = _Datum(model, x, y, mask, aux, key, first.ok)
+        solve = self._implicit if self.rule == "implicit" else self._explicit
+        new, ok = solve(belief, datum)
+        ok = first.ok & ok
+        return Update(new, first.forecast, first.log_evidence, first.log_score, first.trust, first.strain, ok)
+
+    def _implicit(self, prior: PyTree, datum: "_Datum") -> tuple[PyTree, Array]:
+        """Iterate to the fixed point, each step no longer than is safe."""
+
+        def inner(carry: tuple, _: None) -> tuple[tuple, None]:
+            q, pace, ok = carry
+            site, sound = self._average(prior, q, pace.width, datum)
+            done = prior.condition(site.jacobian, site.whitener, site.residual)
+            there = datum.linearise(done.belief)
+            spread = done.belief.spread(there.jacobian)
+            ahead = self._rule(there, spread, datum)
+            q, pace = shorten(widen(pace, spread), prior, q, done.belief, site, ahead)
+            return (q, pace, ok & sound & done.ok), None
+
+        pace = begin(prior.mean, prior.spread(datum.linearise(prior).jacobian))
+        carry = (prior, pace, jnp.ones((), bool))
+        (q, _, ok), _ = jax.lax.scan(inner, carry, length=self.iterations)
+        return q, ok
+
+    def _explicit(self, prior: PyTree, datum: "_Datum") -> tuple[PyTree, Array]:
+        """Natural-gradient steps of a given length: the site of each is blended into the last."""
+        q, site, ok, plain = prior, None, jnp.ones((), bool), jnp.ones((), prior.mean.dtype)
+        for _ in range(self.iterations):
+            new, sound = self._average(prior, q, plain, datum)
+            site = new if self.rule == "explicit" else blend(site, new, jnp.asarray(self.step))
+            done = prior.condition(site.jacobian, site.whitener, site.residual)
+            q, ok = done.belief, ok & sound & done.ok
+        return q, ok
+
+    def _average(self, prior: PyTree, q: PyTree, width: Array, datum: "_Datum") -> tuple[Site, Array]:
+        """Score and curvature under q, about the mean of the prior; nothing, where they are not finite."""
+        if self.samples is None:
+            at = datum.linearise(q)
+            site = self._rule(at, width * q.spread(at.jacobian), datum)
+        else:
+            d = datum
+            site = over_samples(q, width, d.model, d.x, d.y, d.mask, d.aux, d.key, self.samples)
+        finite = jnp.all(jnp.isfinite(site.whitener)) & jnp.isfinite(jnp.sum(site.residual * site.residual))
+        site = site if datum.mask is None else site.unless(~(finite & datum.ok))
+        return site.seen_from(q.mean - prior.mean), finite
+
+    def _rule(self, at: Linearised, spread: Array, datum: "_Datum") -> Site:
+        if self.expectation == "linearised":
+            return over_mean(datum.model, at, datum.x, datum.y, datum.mask)
+        return over_outputs(datum.model, at, spread, datum.x, datum.y, datum.mask)
+
+
+class _Datum(NamedTuple):
+    """What stays the same over the inner iterations. The key is that of the tick: each moves the same samples."""
+
+    model: Model
+    x: Array | None
+    y: Array
+    mask: Array | None
+    aux: PyTree
+    key: Any
+    ok: Array
+
+    def linearise(self, q: PyTree) -> Linearised:
+        return self.model.linearise(q.mean, self.x, self.aux)

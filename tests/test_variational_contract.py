@@ -1,0 +1,118 @@
+"""(A.1) Variational Gaussian filters within the contract: forecasts, memory, keys, names, refusals."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax import bone
+from filtax.posteriors import Variational
+
+pytestmark = pytest.mark.x64
+models = fx.models
+PRIOR = np.array([[2.0, 0.6], [0.6, 1.0]])
+X2 = np.array([1.0, -0.5])
+rng = np.random.default_rng(1)
+X = rng.normal(size=(12, 2))
+Y = (rng.random(12) < 0.5).astype(float)
+
+
+def test_forecast_is_that_of_the_extended_filter():
+    """How a datum is absorbed changes no forecast made before it."""
+    lg, rvga = (fx.method(n + "+C-Static", model=models.linear(likelihood=models.bernoulli())) for n in ("LG", "RVGA"))
+    state = lg.init(mean=np.array([1.0, 0.0]), cov=PRIOR)
+    assert float(lg.predict(state, X2).log_prob(1.0)) == float(rvga.predict(state, X2).log_prob(1.0))
+    np.testing.assert_allclose(
+        rvga.step(state, X2, 1.0)[1].log_evidence, lg.predict(state, X2).log_prob(1.0), rtol=1e-12
+    )
+
+
+def test_samples_cost_memory_for_vectors_not_matrices():
+    """S = 1000, D = 81: nothing of S x D x D, in the program or in what it was compiled to."""
+    net = models.mlp((2, 5, 5, 5, 1))
+    assert net.size == 81
+    model = models.nonlinear(net.apply, likelihood=models.bernoulli())
+    method = fx.method("RVGA(iterations=2, samples=1000)+C-Static", model=model)
+    state = method.init(params=net.init(jax.random.key(0), "float32"), cov=0.1, key=jax.random.key(1))
+    x, y = np.ones(2, np.float32), np.float32(1.0)
+    text = bone._step.lower(method, state, x, y, None, None, None).compile().as_text()
+    sizes = {tuple(map(int, dims.split(","))) for dims in re.findall(r"f32\[([\d,]+)\]", text)}
+    assert max(int(np.prod(size)) for size in sizes) <= 1000 * 90
+    assert (1000, 81) in sizes
+    state, info = method.step(state, x, y)
+    assert bool(info.ok)
+
+
+def test_chunks_draw_the_same_samples():
+    """Noise belongs to the tick: one scan and two agree to the last bit, another key does not."""
+    method = fx.method("RVGA(samples=10)+C-Static", model=models.linear(likelihood=models.bernoulli()))
+    state = method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(3))
+    whole, _ = method.scan(state, X, Y)
+    half, _ = method.scan(method.scan(state, X[:6], Y[:6])[0], X[6:], Y[6:])
+    np.testing.assert_array_equal(whole.bank.belief.mean, half.bank.belief.mean)
+    other, _ = method.scan(method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(4)), X, Y)
+    assert np.max(np.abs(whole.bank.belief.mean - other.bank.belief.mean)) > 1e-6
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RVGA+C-Static",
+        "RVGA(iterations=2, samples=100)+C-ACI(q=0.01)",
+        "BONG(form=covariance)+C-Static",
+        "BLR(iterations=3, step=0.25)+C-Static",
+        "BONG(expectation=linearised)+C-Static",
+    ],
+)
+def test_names_are_printed_back(name):
+    method = fx.method(name, model=models.linear(noise=1.0))
+    assert method.name == name
+    assert fx.method(method.name.replace("RVGA", "VB"), model=models.linear(noise=1.0)).name == name
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("RVGA(iterations=2.5)", "whole number"),
+        ("RVGA(iterations=0)", "at least 1"),
+        ("RVGA(samples=0)", "at least 2"),
+        ("RVGA(samples=3)", "even"),
+        ("BLR(step=0)", "above 0"),
+        ("BLR(step=1.5)", "at most at 1"),
+        ("RVGA(step=0.5)", "not a setting"),
+        ("BONG(iterations=2)", "not a setting"),
+        ("RVGA(expectation=exact)", "quadrature, linearised"),
+        ("RVGA(expectation=linearised, samples=4)", "leave one"),
+        ("RVGA(form=cube)", "must be one of"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_sentence(settings, message):
+    with pytest.raises(ValueError, match=message):
+        fx.method(settings + "+C-Static", model=models.linear(noise=1.0))
+
+
+def test_a_step_length_is_a_leaf():
+    """Several lengths at once: a sweep is a vmap, also where it may be wrong."""
+    model = models.linear(noise=1.0)
+
+    def end(step):
+        method = fx.method("BLR+C-Static", model=model, posterior=Variational("natural", 1, step))
+        return method.belief(method.step(method.init(mean=np.zeros(1), cov=1.0), np.ones(1), 4.0)[0]).mean[0]
+
+    lengths = np.array([0.25, 1.0])
+    np.testing.assert_allclose(jax.vmap(end)(lengths), 4.0 * lengths / (1.0 + lengths), rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(end)(0.25), 4.0 / 1.25**2, rtol=1e-10)
+
+
+def test_rules_refuse_what_they_do_not_take():
+    for wrong in ({"rule": "explicit"}, {"step": 0.5}, {"rule": "best"}):
+        with pytest.raises(ValueError, match=r"step|one of"):
+            Variational(**wrong)
+
+
+def test_sampling_without_a_key_is_refused():
+    method = fx.method("RVGA(samples=4)+C-Static", model=models.linear(noise=1.0))
+    with pytest.raises(ValueError, match=r"draws samples.*key=jax.random.key"):
+        method.init(mean=np.zeros(2), cov=1.0)
