@@ -16,7 +16,10 @@ NIGHTLY = (
     *("run-lengths-labels", "run-lengths-coin", "change-times"),
     *("wolf-huber-precision", "wolf-counts", "wolf-network"),
     *("enkf-labels", "etkf-network", "particles-labels", "particles-counts"),
-    *("logistic-explicit", "softmax-natural"),
+    *("logistic-explicit", "softmax-natural", "network-sampled", "logistic-diagonal"),
+    *("change-widens", "unknown-hazard", "switching", "most-probable-share"),
+    *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
+    *("etkf-tracker", "particles-auxiliary"),
 )
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])

@@ -114,5 +114,5 @@ def test_rules_refuse_what_they_do_not_take():
 
 def test_sampling_without_a_key_is_refused():
     method = fx.method("RVGA(samples=4)+C-Static", model=models.linear(noise=1.0))
-    with pytest.raises(ValueError, match=r"draws samples.*key=jax.random.key"):
+    with pytest.raises(ValueError, match=r"draws at random; give key=jax.random.key"):
         method.init(mean=np.zeros(2), cov=1.0)

@@ -132,10 +132,10 @@ class Compiled:
         return self._pack(leaves)
 
     def _pack(self, leaves: list[Array]) -> Array:
-        """All numbers in one vector; a whole number travels as two floats."""
+        """All numbers in one vector; a counter travels as two floats."""
         parts = []
         for leaf in map(jnp.ravel, leaves):
-            halves = (leaf // SPLIT, leaf % SPLIT) if jnp.issubdtype(leaf.dtype, jnp.integer) else (leaf,)
+            halves = (leaf // SPLIT, leaf % SPLIT) if _is_counter(leaf.dtype) else (leaf,)
             parts += [half.astype(self._row.dtype) for half in halves]
         return jnp.concatenate(parts)
 
@@ -144,7 +144,7 @@ class Compiled:
         for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
             part = packed[start : start + _numbers(shape, dtype)]
             start += part.size
-            if jnp.issubdtype(dtype, jnp.integer):
+            if _is_counter(dtype):
                 high, low = jnp.split(part.astype(dtype), 2)
                 part = high * SPLIT + low
             leaves.append(part.reshape(shape).astype(dtype))
@@ -157,7 +157,12 @@ class Compiled:
 
 
 def _numbers(shape: tuple[int, ...], dtype: Any) -> int:
-    return math.prod(shape) * (2 if jnp.issubdtype(dtype, jnp.integer) else 1)
+    return math.prod(shape) * (2 if _is_counter(dtype) else 1)
+
+
+def _is_counter(dtype: Any) -> bool:
+    """Whether a whole number may be larger than float32 holds exactly; the bytes of a random key are not."""
+    return jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
 
 
 def _fill(part: np.ndarray, given: Any, name: str) -> None:

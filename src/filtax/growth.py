@@ -5,6 +5,7 @@ calls, and a long `scan` compiles once for each doubling. Under `jit` or `vmap` 
 the bank then keeps its size, and a full one gives up its least probable hypotheses.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> 
     if ticks is None or length == 0:
         carry, infos = scan(state, *rows)
         return state.after(*carry), infos
+    _check_room(method, method.auxiliary.room(ticks + length - 1))  # before anything is learned, not halfway through
     pieces, done = [], 0
     while done < length:
         state = _grown(method, state, method.auxiliary.room(ticks + done))
@@ -69,15 +71,20 @@ def _grown(method: Any, state: State, wanted: int) -> State:
     slots = state.bank.log_weight.shape[-1]
     if wanted <= slots:
         return state
-    if wanted > MOST:
-        name = method.auxiliary.name
-        raise ValueError(
-            f"{name}[inf] would need {wanted} hypotheses for this datum, more than {MOST}; give {name}[K] to keep the "
-            "K most probable ones."
-        )
+    _check_room(method, wanted)
     while slots < wanted:
         slots *= 2
     new = fresh_bank(method, state.initial, slots)
     new = Bank(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
     bank = jax.tree.map(lambda old, fresh: fresh.at[: old.shape[0]].set(old), state.bank, new)
     return state.after(bank, state.t, state.began, state.refused, state.strain)
+
+
+def _check_room(method: Any, wanted: int) -> None:
+    if wanted > MOST:
+        name = method.auxiliary.name
+        shown = wanted if wanted < 10**9 else f"about 10^{math.log10(wanted):.0f}"
+        raise ValueError(
+            f"{name}[inf] would need {shown} hypotheses for this stream, more than {MOST}; give {name}[K] to keep the K "
+            "most probable ones."
+        )
