@@ -21,6 +21,7 @@ NIGHTLY = (
     *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
     *("etkf-tracker", "particles-auxiliary"),
 )
+SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night
 ids = [
     pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.nightly] if name in NIGHTLY else [])])
     for name in ROWS
@@ -126,7 +127,13 @@ def test_complete_path_gives_the_same_answer(name, runs):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("name", ids)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.xdist_group(name), *([] if name in SLOPES else [pytest.mark.nightly])])
+        for name in ROWS
+    ],
+)
 def test_vmap_is_a_loop_and_grad_a_difference(name):
     """A sweep over a hyper-parameter and over streams at once equals the runs one by one."""
     row = ROWS[name]

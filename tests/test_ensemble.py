@@ -42,7 +42,7 @@ def kalman(members, H, y, R):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("kind", ["EnKF", "ETKF"])
+@pytest.mark.parametrize("kind", ["EnKF", pytest.param("ETKF", marks=pytest.mark.nightly)])
 def test_error_falls_as_the_root_of_the_ensemble(kind):
     """Claim 8: against the exact filter, on a linear system with process noise, over many seeds."""
     exact = fx.method("LG+C-LSSM", model=fx.models.linear(noise=0.5), prior=dynamics())
@@ -143,7 +143,7 @@ def test_outliers_are_no_collapse():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("kind", ["EnKF", "ETKF"])
+@pytest.mark.parametrize("kind", [pytest.param("EnKF", marks=pytest.mark.nightly), "ETKF"])
 def test_ranks_of_the_truth_are_uniform(kind):
     """Simulation-based calibration: the truth is one more member."""
     method = fx.method(f"{kind}(size=99)+C-ACI(q=0.3)", model=fx.models.linear(noise=0.5))

@@ -85,6 +85,6 @@ def _check_room(method: Any, wanted: int) -> None:
         name = method.auxiliary.name
         shown = wanted if wanted < 10**9 else f"about 10^{math.log10(wanted):.0f}"
         raise ValueError(
-            f"{name}[inf] would need {shown} hypotheses for this stream, more than {MOST}; give {name}[K] to keep the K "
-            "most probable ones."
+            f"{name}[inf] would need {shown} hypotheses for this stream, more than {MOST}; give {name}[K] to keep the "
+            "K most probable ones."
         )
