@@ -18,7 +18,17 @@ from jaxtyping import Array, Float, Int
 from filtax import checks
 from filtax.module import Module
 
-__all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths", "geometric", "hazard", "negative_binomial", "poisson"]
+__all__ = [
+    "Flat",
+    "FromFunction",
+    "FromLengths",
+    "from_lengths",
+    "geometric",
+    "hazard",
+    "log_odds",
+    "negative_binomial",
+    "poisson",
+]
 
 LONGEST = 4096  # lengths beyond which the hazard of a law is taken as constant
 
@@ -67,6 +77,16 @@ class FromFunction(Module):
         """Hazard of each hypothesis, clipped to [0, 1]."""
         _no_gaps(dt)
         return jnp.clip(jnp.asarray(self.function(runlength.astype(jnp.result_type(float)))), 0.0, 1.0)
+
+
+def log_odds(law: Any, runlength: Int[Array, " C"], dt: Array | None, dtype: Any) -> tuple[Array, Array]:
+    """Log probabilities of a change and of none; of a constant hazard they are computed once, not for each hypothesis.
+
+    >>> [part.shape for part in log_odds(Flat(0.5), jnp.arange(3), None, "float32")]
+    [(3,), (3,)]
+    """
+    h = (law(runlength[:1], dt)[0] if isinstance(law, Flat) else law(runlength, dt)).astype(dtype)
+    return jnp.broadcast_to(jnp.log(h), runlength.shape), jnp.broadcast_to(jnp.log1p(-h), runlength.shape)
 
 
 def hazard(given: Any) -> Any:

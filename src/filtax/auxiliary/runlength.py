@@ -18,7 +18,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
-from filtax.auxiliary.hazards import hazard
+from filtax.auxiliary.hazards import hazard, log_odds
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
@@ -84,12 +84,13 @@ class RunLength(Module):
     def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
         """Let each run go on, and put the newborns into the slots of the least weight."""
         old = bank.log_weight
-        h = self.hazard(bank.aux.runlength, dt).astype(old.dtype)
-        log_reset = old + jnp.log(h)
+        log_change, log_stay = log_odds(self.hazard, bank.aux.runlength, dt, old.dtype)
+        log_reset = old + log_change
         born, log_prior, expert = self._newborns(bank, old)
-        weight = jnp.where(born, logsumexp(log_reset) + log_prior, old + jnp.log1p(-h))
+        weight = jnp.where(born, logsumexp(log_reset) + log_prior, old + log_stay)
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable run
-            weight = weight - logsumexp(weight)
+            lost = jnp.sum(jnp.where(born, jnp.exp(old + log_stay), 0.0))
+            weight = weight - jnp.log1p(-lost)
         aux = Run(jnp.where(born, 0, bank.aux.runlength + 1), expert)
         return Proposed(Bank(bank.belief, aux, weight), born, log_reset)
 
