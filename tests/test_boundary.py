@@ -145,3 +145,15 @@ def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     with pytest.warns(fx.ConditioningWarning, match=r"a datum was 8e\+05 times more precise.*float32"):
         boundary.warn_of_strain(strained(8.5e5))
     jax.jit(lambda: boundary.warn_of_strain(strained(jnp.asarray(1e9))))()
+
+
+def test_a_state_of_another_kind_of_method_is_refused():
+    linear = fx.models.linear(noise=1.0)
+    plain = fx.method("LG+C-Static", model=linear)
+    state = plain.init(mean=jnp.zeros(2), cov=1.0)
+    learned = fx.method("NIG+C-Static", model=linear)
+    with pytest.raises(ValueError, match="holds a SquareRoot belief but NIG.*works on NormalInverseGamma"):
+        learned.step(state, jnp.ones(2), 1.0)
+    many = fx.method("RL[3]-PR(hazard=0.1)", model=linear)
+    with pytest.raises(ValueError, match="the state has 1 hypotheses but .* keeps 4"):
+        many.predict(state, jnp.ones(2))

@@ -94,7 +94,7 @@ class Bone(Module):
         Returns:
             The new state, and what the datum showed.
         """
-        boundary.check_state("step", state)
+        boundary.check_state("step", state, self)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
         state = roomy(self, state)
         carry, info = _step(self, state, x, y, mask, dt, changed)
@@ -129,7 +129,7 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        boundary.check_state("scan", state)
+        boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
@@ -150,7 +150,7 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
-        boundary.check_state("predict", state)
+        boundary.check_state("predict", state, self)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
         return _predict(self, state, x, dt, plugin=plugin)
@@ -166,7 +166,7 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
-        boundary.check_state("forecast", state)
+        boundary.check_state("forecast", state, self)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
         return _forecast(self, state, X_future, dt)

@@ -69,11 +69,26 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     return row
 
 
-def check_state(verb: str, state: Any) -> None:
-    """Refuse what is no state; a pair that was not unpacked is the likely slip."""
+def check_state(verb: str, state: Any, method: Any = None) -> None:
+    """Refuse what is no state, such as a pair that was not unpacked, or one that another kind of method made."""
     if not isinstance(state, State):
         hint = "unpack it: state, info = ..." if isinstance(state, tuple) else "begin with state = method.init(...)"
         raise ValueError(f"{verb}: the state is a {type(state).__name__}; {hint}.")
+    if method is None:
+        return
+    families = getattr(method.posterior, "families", ())
+    if families and not isinstance(state.initial, families):
+        wanted = " or ".join(family.__name__ for family in families)
+        raise ValueError(
+            f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; begin "
+            "with state = method.init(...) of this method."
+        )
+    slots, wanted = state.bank.log_weight.shape[-1], method.auxiliary.slots
+    if slots != wanted and method.auxiliary.room(0) is None:
+        raise ValueError(
+            f"{verb}: the state has {slots} hypotheses but {method.name} keeps {wanted}; begin with state = "
+            "method.init(...) of this method."
+        )
 
 
 def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:

@@ -51,7 +51,7 @@ def finite(call: str, value: Any) -> None:
     """
     numbers = _numbers(call, value)
     if numbers is not None and not np.all(np.isfinite(numbers)):
-        raise ValueError(f"{call} must be finite, got {_show(numbers)}.")
+        raise ValueError(f"{call} must be finite, got {_show(numbers)}; replace NaN and infinity first.")
 
 
 def positive(call: str, value: Any, *, zero: bool = False, hint: str = "") -> None:
@@ -104,7 +104,10 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
     unit = np.where(unit > 0.0, unit, 1.0)
     scaled = numbers / unit[:, None] / unit  # what is tiny in one unit may be large in another
     if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-5 * np.abs(scaled).max()):
-        raise ValueError(f"{call} must be symmetric; entries differ by up to {np.abs(numbers - numbers.T).max():.3g}.")
+        raise ValueError(
+            f"{call} must be symmetric; entries differ by up to {np.abs(numbers - numbers.T).max():.3g}. If that is "
+            "rounding, give 0.5 * (A + A.T)."
+        )
     lowest = np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]
     eps = float(np.finfo("float64" if np.asarray(value).dtype == np.float64 else "float32").eps)
     # what may be singular may be so by rounding; what must not be needs more than rounding can make up

@@ -44,10 +44,10 @@ def test_shrink_perturb(shrink, q, form):
 
 
 def test_shrink_perturb_over_time_gaps():
-    """The factor is a power of the gap, the variance a multiple; nothing happens in no time."""
+    """The factor is a power of the gap, the variance what as many ticks add; nothing happens in no time."""
     drift = shrink_perturb(0.8, 0.3)
     same(move(drift, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
-    same(move(drift, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * 2.5))
+    same(move(drift, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))
     same(move(drift, dt=0.0), drifted(MEAN, COV))
 
 
@@ -74,3 +74,12 @@ def test_they_say_what_they_are():
 def test_refusals(make, match):
     with pytest.raises(ValueError, match=match):
         make()
+
+
+def test_two_gaps_are_one_of_their_sum():
+    belief = Covariance.start(jnp.array([1.0, -2.0]), jnp.array([2.0, 0.5]))
+    for shrink in (0.5, 0.99, 1.0):
+        drift = shrink_perturb(shrink, 0.3)
+        gap = lambda b, dt: drift(b, b, None, jnp.asarray(dt))  # noqa: B023
+        np.testing.assert_allclose(gap(gap(belief, 1.0), 2.5).cov, gap(belief, 3.5).cov, rtol=1e-6)
+        np.testing.assert_allclose(gap(belief, 1.0).cov, drift(belief, belief, None, None).cov, rtol=1e-6)

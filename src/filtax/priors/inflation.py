@@ -1,7 +1,7 @@
 """(M.3) Drifts that act on each parameter alone: none (Static), added variance (ACI), shrink and perturb (SP).
 
 Thesis: sec. on the conditional prior of chapter 3; ACI is a random walk. Time gaps: variance grows with dt,
-shrinkage as shrink^dt.
+shrinkage as shrink^dt, and two gaps are the same as one of their sum.
 """
 
 from typing import Any
@@ -69,8 +69,15 @@ class ShrinkPerturb(Module):
         """Theta -> shrink theta + e, e ~ N(0, q)."""
         shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
         if dt is not None:
-            shrink, q = shrink**dt, q * dt
+            shrink, q = shrink**dt, q * _ticks_worth(shrink, dt)
         return belief.drift(shrink, None, jnp.sqrt(q))
+
+
+def _ticks_worth(shrink: Array, dt: Array) -> Array:
+    r"""Noise of dt ticks in units of one, $(1 - s^{2dt})/(1 - s^2)$: so two ticks in one are one after the other."""
+    still = shrink >= 1.0
+    safe = jnp.where(still, 0.5, shrink)
+    return jnp.where(still, dt, (1.0 - safe ** (2.0 * dt)) / (1.0 - safe**2))
 
 
 def static() -> Static:

@@ -47,6 +47,13 @@ class LinearDynamics(Module):
         F = self.F if self.F_of is None else jnp.asarray(self.F_of(gap)).astype(dtype)
         root = self.root if self.Q_of is None else noise_root(jnp.asarray(self.Q_of(gap)).astype(dtype))
         F, b, root = (None if value is None else jnp.asarray(value) for value in (F, self.b, root))
+        D = belief.mean.size
+        for name, value in (("F", F), ("Q", root)):
+            if value is not None and value.shape not in ((), (1,), (D,), (D, D)):
+                raise ValueError(
+                    f"linear_dynamics({name}=...) returned shape {value.shape} but there are D = {D} parameters; return a "
+                    f"number, ({D},) or ({D}, {D})."
+                )
         return belief.drift(F, b, root)
 
 
@@ -70,7 +77,8 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
         checks.finite("linear_dynamics(F=...)", F)
         if np.ndim(F) > 2 or (np.ndim(F) == 2 and np.shape(F)[0] != np.shape(F)[1]):
             raise ValueError(
-                f"linear_dynamics(F=...) must be a factor, a vector or a square matrix, got shape {np.shape(F)}."
+                f"linear_dynamics(F=...) must be a factor, a vector or a square matrix, got shape {np.shape(F)}; "
+                "give (D, D)."
             )
         F = jnp.asarray(F) * 1.0
     if b is not None:
