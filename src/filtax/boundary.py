@@ -80,8 +80,8 @@ def check_state(verb: str, state: Any, method: Any = None) -> None:
     if families and not isinstance(state.initial, families):
         wanted = " or ".join(family.__name__ for family in families)
         raise ValueError(
-            f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; begin "
-            "with state = method.init(...) of this method."
+            f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; "
+            "begin with state = method.init(...) of this method."
         )
     slots, wanted = state.bank.log_weight.shape[-1], method.auxiliary.slots
     if slots != wanted and method.auxiliary.room(0) is None:
