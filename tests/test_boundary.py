@@ -152,8 +152,8 @@ def test_a_state_of_another_kind_of_method_is_refused():
     plain = fx.method("LG+C-Static", model=linear)
     state = plain.init(mean=jnp.zeros(2), cov=1.0)
     learned = fx.method("NIG+C-Static", model=linear)
-    with pytest.raises(ValueError, match="holds a SquareRoot belief but NIG.*works on NormalInverseGamma"):
+    with pytest.raises(ValueError, match=r"holds a SquareRoot belief but NIG.*works on NormalInverseGamma"):
         learned.step(state, jnp.ones(2), 1.0)
     many = fx.method("RL[3]-PR(hazard=0.1)", model=linear)
-    with pytest.raises(ValueError, match="the state has 1 hypotheses but .* keeps 4"):
+    with pytest.raises(ValueError, match=r"the state has 1 hypotheses but .* keeps 4"):
         many.predict(state, jnp.ones(2))
