@@ -51,8 +51,8 @@ class LinearDynamics(Module):
         for name, value in (("F", F), ("Q", root)):
             if value is not None and value.shape not in ((), (1,), (D,), (D, D)):
                 raise ValueError(
-                    f"linear_dynamics({name}=...) returned shape {value.shape} but there are D = {D} parameters; return "
-                    f"a number, ({D},) or ({D}, {D})."
+                    f"linear_dynamics({name}=...) returned shape {value.shape} but there are D = {D} parameters; "
+                    f"return a number, ({D},) or ({D}, {D})."
                 )
         return belief.drift(F, b, root)
 
