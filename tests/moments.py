@@ -48,6 +48,11 @@ def same(belief, want, rtol=1e-10):
     np.testing.assert_allclose(belief.var, np.diag(want.cov), rtol=rtol, atol=rtol * np.abs(want.cov).max())
 
 
+def problem(D, O=1, seed=0):
+    """Mean, covariance, Jacobian, whitener and residual, from nowhere in particular."""
+    return normal(seed, D), spd(seed + 1, D), normal(seed + 2, O, D), normal(seed + 3, O, O), normal(seed + 4, O)
+
+
 def sampled(draws, mean, cov, errors=5.0):
     """Draws (N, D) have the moments of N(mean, cov), within so many standard errors."""
     N, sd = len(draws), np.sqrt(np.diag(cov))

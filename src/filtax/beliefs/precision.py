@@ -53,7 +53,7 @@ class Precision(Module):
         G = matmul(B, J)
         wanted = self.precision + matmul(G.T, G)
         moved = self.mean + _solve(wanted, matmul(G.T, r[:, None])[:, 0])
-        sound = jnp.all(jnp.isfinite(moved))
+        sound = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(wanted))
         taken = sound & jnp.any(G != 0.0)
         new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
         V = solve_lower(cholesky(self.precision), G.T)
