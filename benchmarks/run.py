@@ -1,6 +1,6 @@
 """Run the benchmarks: ours, the peers and the bounds side by side, with their ratios.
 
-    python benchmarks/run.py [tracking] [ekf_mlp] [events] [startup] [--quick] [--json out/bench.json]
+    python benchmarks/run.py [CASE ...] [--quick] [--json out/bench.json]
 
 Missed bars are printed, not raised: times on a shared machine move by half. The exit status is 1 when a case failed.
 """
@@ -23,12 +23,16 @@ CASES = {
     "tracking": ("plain", "tuned"),
     "ekf_mlp": ("plain",),
     "events": ("plain", "tuned"),
+    "robust": ("plain", "tuned"),
+    "changes": ("plain", "tuned"),
     "startup": ("plain",),
 }
 TITLES = {
     "tracking": "2-D tracking, 500 trials x 1000 steps, whole run",
     "ekf_mlp": "extended Kalman filter on a network with one output, one step",
     "events": "one event at a time from Python, result read back, one event",
+    "robust": "2-D tracking with outliers in mind, 500 trials x 1000 steps, whole run",
+    "changes": "run lengths",
     "startup": "new process",
 }
 
