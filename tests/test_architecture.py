@@ -27,7 +27,7 @@ LAYERS = [
     {"growth"},
     {"bone"},
     {"methods"},
-    {"compiled", "evaluate", "influence", "smoothing", "streams"},
+    {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams"},
     {"report"},
     {"demo"},
     {"cli"},
