@@ -68,6 +68,7 @@ def neighbourhood(series):
         ("median", "marginals", (0.72, 0.65)),
         ("median", "best", (0.72, 0.65)),
         ("least", "marginals", (0.72, 0.65)),
+        ("least", "online", (0.68, 0.60)),
     ],
 )
 def test_the_32_real_series_meet_the_bars(neighbourhood, row, task, bar):

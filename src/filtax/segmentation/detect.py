@@ -23,6 +23,7 @@ from filtax.segmentation.watch import Watched, watch
 __all__ = ["Alarms", "causal_scale", "detect"]
 
 FIRST_LOOK, GROWTH = 48, 1.25  # readings after which a cycle is first looked for, and by which factor the looks part
+OUT_OF_STEP = 0.05  # cycles by which an old period may be off after all that has come
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ def detect(
         threshold: Probability of a new regime at which to give an alarm; `calibrate` finds one for a rate of false
             alarms.
         least: Readings (blocks of them, in a cycle) that a new regime must hold before it is told of.
-        warmup: Readings to wait for.
+        warmup: Readings to wait for; no alarm is given before they are there.
         period: Length of the cycle in steps; None if there is none; "auto" to look for one in what has come.
 
     Returns:
@@ -78,6 +79,8 @@ def detect(
     [80]
     """
     y = series_of("detect", y)
+    if len(y) < warmup:
+        return Alarms([], [], None)
     z, centre, variance = causal_scale(y, warmup)
     since, times, starts = 0, [], []
     looks = [(0, None if isinstance(period, str) else period), *_looks(y, period)]
@@ -87,7 +90,7 @@ def detect(
         seen = _watch_blocks((z, centre, variance), settings, cycle, (begin, end), since, threshold, least)
         for at in np.flatnonzero(seen.alarm):
             since = int(seen.start[at]) * block
-            times.append(max((int(at) + 1) * block - 1, min(warmup, len(y)) - 1))
+            times.append(max((int(at) + 1) * block - 1, warmup - 1))
             starts.append(since)
     return Alarms(times, starts, looks[-1][1])
 
@@ -156,12 +159,11 @@ def causal_scale(y: np.ndarray, warmup: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _looks(y: np.ndarray, period: Any) -> list[tuple[int, float]]:
-    """When a cycle of another block length showed, in y up to there."""
-    found, block, length = [], 1, float(FIRST_LOOK)
+    """When a cycle showed in y up to there, or another one, or one that has fallen out of step with the last."""
+    found, length = [], float(FIRST_LOOK)
     while isinstance(period, str) and length < len(y):
         seen = find_period(y[: int(length)])
-        if seen is not None and (not found or block_of(seen) != block):
+        if seen is not None and (not found or abs(length / seen - length / found[-1][1]) > OUT_OF_STEP):
             found.append((int(length), seen))
-            block = block_of(seen)
         length *= GROWTH
     return found

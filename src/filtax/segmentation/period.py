@@ -52,11 +52,13 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
     total = np.sum(e * e)
     if not total > 1e-12 * count:
         return None
-    shares = [_explained(t, e, f, orders) / total for f in frequencies]
-    best = int(np.argmax(shares))
-    gain = -count * np.log1p(-min(shares[best], 1.0 - 1e-12))
-    pays = shares[best] >= level and gain > (2 * orders + 1) * np.log(count)
-    return float(1.0 / frequencies[best]) if pays else None
+    share, frequency = max((_explained(t, e, f, orders) / total, f) for f in frequencies)
+    finer = frequency + np.linspace(-1.0, 1.0, 21) / (3.0 * len(seen))  # in step over the whole series
+    finer = finer[(finer * len(seen) >= cycles) & (finer * shortest <= 1.0)]
+    share, frequency = max([(share, frequency), *((_explained(t, e, f, orders) / total, f) for f in finer)])
+    gain = -count * np.log1p(-min(share, 1.0 - 1e-12))
+    pays = share >= level and gain > (2 * orders + 1) * np.log(count)
+    return float(1.0 / frequency) if pays else None
 
 
 def block_of(period: float | None, orders: int = ORDERS) -> int:
