@@ -18,6 +18,12 @@ def test_a_cycle_is_found_in_noise_and_trend(period):
     assert find_period(np.column_stack([y, 1e3 * y])) == pytest.approx(period, rel=0.02)
 
 
+def test_the_period_stays_in_step_over_the_whole_series():
+    """An error of a hundredth would be a third of a cycle out after 300 readings."""
+    y = np.cos(2 * np.pi * t / 12.1) + 0.3 * rng.normal(size=300)
+    assert abs(300 / find_period(y) - 300 / 12.1) < 0.03
+
+
 def test_noise_walks_steps_and_trends_have_none():
     """At most one in twenty of series with a memory passes for a cycle."""
     noise = rng.normal(size=(40, 150))

@@ -3,7 +3,8 @@ r"""Does a series repeat itself? A cycle that explains much of what a line leave
 For each frequency f the residuals around a line are regressed on $\cos 2\pi k f t, \sin 2\pi k f t$, k = 1..orders. A
 period is told if the best share of variance explained, R², is at least `level`, if the gain pays for its numbers,
 $-N \log(1 - R^2) > (2\,\text{orders} + 1) \log N$, and if the series holds at least `cycles` of them. Trends, steps and
-random walks have their variance at few cycles a series and do not pass.
+random walks have their variance at few cycles a series and do not pass. Of a period and its half the half is told,
+unless the other pays for the harmonic of its own.
 
 Readings within a cycle are not independent tries: a cycle of `orders` harmonics holds 2 (orders + 1) numbers at most,
 its level included. So a longer one is read in blocks, so many to a cycle; otherwise each turn of a smooth cycle would
@@ -52,12 +53,15 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
     total = np.sum(e * e)
     if not total > 1e-12 * count:
         return None
-    share, frequency = max((_explained(t, e, f, orders) / total, f) for f in frequencies)
-    finer = frequency + np.linspace(-1.0, 1.0, 21) / (3.0 * len(seen))  # in step over the whole series
-    finer = finer[(finer * len(seen) >= cycles) & (finer * shortest <= 1.0)]
-    share, frequency = max([(share, frequency), *((_explained(t, e, f, orders) / total, f) for f in finer)])
-    gain = -count * np.log1p(-min(share, 1.0 - 1e-12))
-    pays = share >= level and gain > (2 * orders + 1) * np.log(count)
+    share_of = lambda f: min(_explained(t, e, f, orders) / total, 1.0 - 1e-12)  # noqa: E731
+    step = np.linspace(-1.0, 1.0, 21) / (3.0 * len(seen))  # fine enough to stay in step over the whole series
+    frequency = max(frequencies, key=share_of)
+    frequency = max(np.clip(frequency + step, cycles / len(seen), 1.0 / shortest), key=share_of)
+    gain = lambda f: -count * np.log1p(-share_of(f))  # noqa: E731
+    if 2.0 * frequency * shortest <= 1.0:  # twice a period explains no less: it must pay for its own harmonic
+        half = max(np.minimum(2.0 * frequency + step, 1.0 / shortest), key=share_of)
+        frequency = half if gain(half) > gain(frequency) - 2.0 * np.log(count) else frequency
+    pays = share_of(frequency) >= level and gain(frequency) > (2 * orders + 1) * np.log(count)
     return float(1.0 / frequency) if pays else None
 
 
