@@ -125,6 +125,13 @@ ROWS = {
     "unknown-noise-OU": Row(
         drifting("NIG(shape=2, rate=1)+C-OU", linear(np.asarray(R)), relax), 0.9, wide, X[:, :2], pair
     ),
+    "line-per-run": Row(
+        watching("NIG+RL[3]-PR(hazard=0.1)", models.since_change(1.0, unit=5.0), runs(3)),
+        0.1,
+        {"mean": np.zeros(5), "cov": 1.0},
+        X,
+        y,
+    ),
     "run-lengths": Row(watching("RL[3]-PR(hazard=0.1)", linear(0.25), runs(3)), 0.1, flat, X, y),
     "run-lengths-labels": Row(
         watching("RL[2]-MMPR(hazard=0.1)", linear_of(models.bernoulli()), runs(2)), 0.1, flat, X, label

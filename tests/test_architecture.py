@@ -29,7 +29,7 @@ LAYERS = [
     {"bone"},
     {"grammar"},
     {"methods"},
-    {"compiled", "evaluate", "influence", "smoothing", "streams"},
+    {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams"},
     {"report"},
     {"demo"},
     {"cli"},

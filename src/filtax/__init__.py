@@ -14,7 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from filtax import auxiliary, beliefs, distributions, evaluate, methods, models, priors, streams, weighting
+    from filtax import (
+        auxiliary,
+        beliefs,
+        distributions,
+        evaluate,
+        methods,
+        models,
+        priors,
+        segmentation,
+        streams,
+        weighting,
+    )
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
@@ -42,6 +53,7 @@ __all__ = [
     "models",
     "posterior_influence",
     "priors",
+    "segmentation",
     "streams",
     "tune_xla",
     "weighting",

@@ -17,7 +17,7 @@ from filtax.protocols import Bank
 from filtax.state import State
 from filtax.tick import fresh_bank
 
-__all__ = ["in_growing_banks", "roomy"]
+__all__ = ["grown", "in_growing_banks", "roomy"]
 
 MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
 
@@ -32,7 +32,7 @@ def roomy(method: Any, state: State) -> State:
     8
     """
     ticks = _ticks(method, state)
-    return state if ticks is None else _grown(method, state, method.auxiliary.room(ticks))
+    return state if ticks is None else grown(method, state, method.auxiliary.room(ticks))
 
 
 def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> tuple[State, Any]:
@@ -44,7 +44,7 @@ def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> 
     _check_room(method, method.auxiliary.room(ticks + length - 1))  # before anything is learned, not halfway through
     pieces, done = [], 0
     while done < length:
-        state = _grown(method, state, method.auxiliary.room(ticks + done))
+        state = grown(method, state, method.auxiliary.room(ticks + done))
         slots, fit = state.bank.log_weight.shape[-1], 1
         while done + fit < length and method.auxiliary.room(ticks + done + fit) <= slots:
             fit += 1
@@ -67,7 +67,14 @@ def _ticks(method: Any, state: State) -> int | None:
     return None if t is None else int(t.max())
 
 
-def _grown(method: Any, state: State, wanted: int) -> State:
+def grown(method: Any, state: State, wanted: int) -> State:
+    """The state with room for at least `wanted` hypotheses.
+
+    >>> import filtax as fx
+    >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
+    >>> grown(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).bank.log_weight.size
+    8
+    """
     slots = state.bank.log_weight.shape[-1]
     if wanted <= slots:
         return state

@@ -145,3 +145,11 @@ def test_mixture_of_one_law_with_itself_is_that_law(law):
     mixed = Mixture(twice, jnp.log(jnp.array([[0.25, 0.75]] * H, "float32")))
     for got, want in zip(look(mixed, y), look(dist, y), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_a_part_without_weight_does_not_count_even_if_its_variance_is_infinite():
+    zero, one = jnp.zeros((2, 1), "float32"), jnp.ones((2, 1, 1), "float32")
+    parts = StudentT(zero, one, jnp.array([2.0, 4.0], "float32"), True)
+    mixed = Mixture(parts, jnp.array([-jnp.inf, 0.0], "float32"))
+    assert float(mixed.var) == 2.0
+    assert float(mixed.mean) == 0.0

@@ -1,7 +1,8 @@
 """How good a method is, judged as it will be used: predict, then learn, beside baselines that anybody could have.
 
 `prequential` runs a method through a stream and reports; `compare` puts several reports into one table. The metrics
-(`rmse`, `log_score`, `coverage(0.9)`, ...) and views (`rolling`, `by_calendar`, ...) serve any forecasts.
+(`rmse`, `log_score`, `coverage(0.9)`, ...) and views (`rolling`, `by_calendar`, ...) serve any forecasts; `f1` and
+`covering` score change points against several annotators.
 """
 
 from filtax.evaluate.baselines import Baseline, last_value, naive_plus_change, running_mean, seasonal_naive
@@ -25,6 +26,7 @@ from filtax.evaluate.metrics import (
 )
 from filtax.evaluate.prequential import prequential
 from filtax.evaluate.report import Report, Run
+from filtax.evaluate.segmentation import covering, detection_delays, f1
 from filtax.evaluate.views import ewma, expanding, rolling
 
 __all__ = [
@@ -39,9 +41,12 @@ __all__ = [
     "by_calendar",
     "compare",
     "coverage",
+    "covering",
     "crps",
+    "detection_delays",
     "ewma",
     "expanding",
+    "f1",
     "last_class",
     "last_value",
     "log_score",

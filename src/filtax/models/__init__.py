@@ -17,6 +17,7 @@ from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
 from filtax.models.robust import robust
+from filtax.models.since_change import since_change
 from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "nonlinear",
     "poisson",
     "robust",
+    "since_change",
     "tempered",
     "threshold",
 ]

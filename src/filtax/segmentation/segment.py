@@ -1,0 +1,96 @@
+"""Cut a whole series into segments, looking back from its end.
+
+The series is brought to mean 0 and variance 1, a cycle is looked for, and the default method runs over it once. A
+series with a cycle is read in blocks, and the changes found are the first readings of blocks.
+
+Axes: T data, O outputs. Cost: T K updates of a belief over 6 O parameters.
+Thesis: experiment:segmentation.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from filtax.segmentation.period import block_means, block_of, find_period
+from filtax.segmentation.plan import RETROSPECTIVE, Settings, build, readings
+from filtax.segmentation.segments import best_segmentation, change_marginals, changes_from_marginals
+from filtax.segmentation.watch import Watched, watch
+
+__all__ = ["Segmentation", "segment", "series_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """The segments of a series.
+
+    Attributes:
+        changes: First reading of each segment after the first, where a change is more probable than not.
+        best: The same of the most probable segmentation as a whole.
+        probability: That a segment begins with each reading, (T,); within a block, at its first.
+        period: Length of the cycle in steps, None if there is none.
+        block: Readings that were taken together, 1 without a long cycle.
+        seen: The run-length posterior over the blocks, for `filtax.report.draw_segments`.
+
+    >>> segment(np.r_[np.zeros(30), np.ones(30)] + 0.01 * np.sin(np.arange(60) ** 2)).changes
+    [30]
+    """
+
+    changes: list[int]
+    best: list[int]
+    probability: np.ndarray
+    period: float | None
+    block: int
+    seen: Watched
+
+
+def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto", margin: int = 5) -> Segmentation:
+    """Find where a series changed.
+
+    Args:
+        y: Readings (T,), or (T, O) of several series that change together; NaN where missing.
+        settings: What a segment looks like before any of it was seen.
+        period: Length of the cycle in steps; None if there is none; "auto" to look for one.
+        margin: Steps on each side over which the probability of one change may be spread.
+
+    Returns:
+        The changes, and the posterior they come from.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.r_[rng.normal(size=80), rng.normal(4.0, 1.0, size=60)]
+    >>> segment(y).changes
+    [80]
+    """
+    y = series_of("segment", y)
+    period = find_period(y) if isinstance(period, str) else period
+    block = block_of(period)
+    spread = np.nanstd(y, axis=0)
+    z = block_means((y - np.nanmean(y, axis=0)) / np.where(spread > 0.0, spread, 1.0), block)
+    method, state = build(settings, y.shape[1], block)
+    X, Y = readings(z, block, period)
+    _, seen = watch(method, state, X, Y if y.shape[1] > 1 else Y[:, 0], posterior=True)
+    seen = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(z)], seen)
+    marginals = change_marginals(seen)
+    probability = np.zeros(len(y))
+    probability[: len(z) * block : block] = marginals
+    found = changes_from_marginals(marginals, -(-margin // block))
+    return Segmentation(
+        [block * t for t in found], [block * t for t in best_segmentation(seen)], probability, period, block, seen
+    )
+
+
+def series_of(call: str, y: Any) -> np.ndarray:
+    """The readings as (T, O), refused if there is nothing to look at.
+
+    >>> series_of("segment", [1.0, 2.0]).shape
+    (2, 1)
+    """
+    y = np.asarray(y, np.float64)
+    y = y.reshape(len(y), -1) if y.ndim in (1, 2) else y
+    if y.ndim != 2 or len(y) < 2 or not np.isfinite(y).any(axis=0).all():
+        raise ValueError(
+            f"{call}: y has shape {np.shape(y)}; give at least two readings, (T,) or (T, O), with a finite one in each "
+            "column."
+        )
+    return y

@@ -1,0 +1,109 @@
+"""Marginals and the best segmentation against the enumeration of all of them, each segment by a batch regression."""
+
+from collections import defaultdict
+from functools import cache
+from itertools import product
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import filtax as fx
+from filtax.auxiliary import run_length
+from filtax.segmentation import best_segmentation, change_marginals, changes_from_marginals, watch
+
+pytestmark = pytest.mark.x64
+T, UNIT, COV, SHAPE, RATE = 9, 4.0, 5.0, 1.5, 0.3
+rng = np.random.default_rng(4)
+Y = np.where(np.arange(T) < 5, 0.5 * np.arange(T), 3.0 - np.arange(T) * 0.2) + 0.2 * rng.normal(size=T)
+GAPS = np.where(np.arange(T) == 6, np.nan, Y)
+PAIRS = np.column_stack([Y, -Y + 0.1 * rng.normal(size=T)])
+HAZARDS = {"flat": 0.15, "by run": lambda r: 1.0 / (r + 3.0), "one": 1.0, "zero": 0.0}
+
+
+def segment_evidence(y, first):
+    """Student-t density of a segment whose first datum has run length `first`; all outputs share the noise."""
+    y = y.reshape(len(y), -1)
+    X = np.column_stack([np.ones(len(y)), (first + np.arange(len(y))) / UNIT])
+    X = np.kron(X, np.eye(y.shape[1]))
+    y = y.ravel()
+    seen = np.isfinite(y)
+    if not seen.any():
+        return 0.0
+    X, y = X[seen], y[seen]
+    scale = RATE / SHAPE * (np.eye(len(y)) + COV * X @ X.T)
+    return scipy.stats.multivariate_t(np.zeros(len(y)), scale, df=2 * SHAPE).logpdf(y)
+
+
+def enumerate_changes(y, hazard):
+    """Joint log probability of each set of changes after the first datum."""
+    hazard = hazard if callable(hazard) else (lambda r, h=hazard: h)
+    joint = defaultdict(lambda: -np.inf)
+    evidence = cache(lambda begin, end, first: segment_evidence(y[begin:end], first))
+    for path in product((False, True), repeat=len(y)):
+        run, total, begin, first = 0, 0.0, 0, 1
+        with np.errstate(divide="ignore"):
+            for t, change in enumerate(path):
+                total += np.log(hazard(run) if change else 1.0 - hazard(run))
+                if change:
+                    total += evidence(begin, t, first) if t else 0.0
+                    begin, first, run = t, 0, 0
+                else:
+                    run += 1
+        total += evidence(begin, len(y), first)
+        changes = tuple(t for t, change in enumerate(path) if change and t > 0)
+        joint[changes] = np.logaddexp(joint[changes], total)
+    return joint
+
+
+def seen(y, hazard, keep=None):
+    rl = fx.method(
+        f"NIG(shape={SHAPE},rate={RATE})+RL[inf]-PR(hazard=0.5)",
+        model=fx.models.since_change(1.0, unit=UNIT),
+        auxiliary=run_length(hazard, keep=keep, capacity=4),
+    )
+    outputs = 1 if y.ndim == 1 else y.shape[1]
+    return watch(rl, rl.init(mean=jnp.zeros(2 * outputs), cov=COV), None, y, posterior=True)[1]
+
+
+@pytest.mark.parametrize("y", [Y, GAPS, PAIRS], ids=["whole", "gap", "pairs"])
+@pytest.mark.parametrize("law", HAZARDS)
+def test_equals_the_enumeration_of_all_segmentations(y, law):
+    got = seen(y, HAZARDS[law])
+    joint = enumerate_changes(y, HAZARDS[law])
+    scores = np.array(list(joint.values()))
+    total = np.logaddexp.reduce(scores)
+    np.testing.assert_allclose(got.log_evidence.sum(), total, rtol=1e-10)
+    want = np.zeros(T)
+    for changes, score in joint.items():
+        want[list(changes)] += np.exp(score - total)
+    np.testing.assert_allclose(change_marginals(got), want, atol=1e-10)
+    assert tuple(best_segmentation(got)) == max(joint, key=joint.get)
+
+
+def test_keeping_all_that_may_be_is_exact_and_few_finds_the_same():
+    exact, same, few = seen(Y, 0.15), seen(Y, 0.15, keep=T + 1), seen(Y, 0.15, keep=4)
+    np.testing.assert_allclose(change_marginals(same), change_marginals(exact), atol=1e-12)
+    assert best_segmentation(same) == best_segmentation(few) == best_segmentation(exact)
+    assert change_marginals(few).argmax() == change_marginals(exact).argmax()
+
+
+def test_probability_spread_over_neighbours_is_one_change():
+    spread = np.zeros(40)
+    spread[10:14] = [0.2, 0.3, 0.2, 0.2]
+    spread[30] = 0.45
+    assert changes_from_marginals(spread) == [11]
+    assert changes_from_marginals(spread, level=0.4) == [11, 30]
+    assert changes_from_marginals(np.zeros(0)) == []
+    close = np.zeros(40)
+    close[[10, 13, 20]] = [1.0, 0.9, 1.0]  # each is a change of its own
+    assert changes_from_marginals(close) == [10, 13, 20]
+
+
+def test_a_posterior_that_was_not_kept_is_asked_for():
+    rl = fx.method("NIG+RL[4]-PR(hazard=0.1)", model=fx.models.since_change(1.0))
+    bare = watch(rl, rl.init(mean=jnp.zeros(2), cov=1.0), None, Y)[1]
+    for ask in (change_marginals, best_segmentation):
+        with pytest.raises(ValueError, match=r"give posterior=True to watch"):
+            ask(bare)
