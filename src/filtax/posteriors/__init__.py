@@ -1,5 +1,6 @@
 """(A.1) Posteriors: how a belief absorbs a datum."""
 
+from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
@@ -7,4 +8,13 @@ from filtax.posteriors.particle import Particle
 from filtax.posteriors.unknown_noise import UnknownNoise
 from filtax.posteriors.variational import Variational
 
-__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "Variational", "ensemble_kalman"]
+__all__ = [
+    "BernoulliOutliers",
+    "Conjugate",
+    "EnsembleKalman",
+    "Extended",
+    "Particle",
+    "UnknownNoise",
+    "Variational",
+    "ensemble_kalman",
+]
