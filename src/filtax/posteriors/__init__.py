@@ -4,7 +4,9 @@ from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
+from filtax.posteriors.inverse_wishart_noise import InverseWishartNoise
 from filtax.posteriors.particle import Particle
+from filtax.posteriors.student_noise import StudentNoise
 from filtax.posteriors.unknown_noise import UnknownNoise
 from filtax.posteriors.variational import Variational
 
@@ -13,7 +15,9 @@ __all__ = [
     "Conjugate",
     "EnsembleKalman",
     "Extended",
+    "InverseWishartNoise",
     "Particle",
+    "StudentNoise",
     "UnknownNoise",
     "Variational",
     "ensemble_kalman",

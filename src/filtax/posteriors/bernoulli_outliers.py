@@ -25,8 +25,7 @@ from jax.scipy.special import digamma
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.linalg import safe_sqrt, trace
-from filtax.models import Model, Whitened
+from filtax.models import Model
 from filtax.module import Module
 from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
 from filtax.posteriors.reweighing import Datum, look
@@ -97,23 +96,18 @@ class BernoulliOutliers(Module):
         """Condition on y as far as it is good; `trust` is the probability of that."""
         datum = look(belief, model, x, y, mask, aux)
         w = self._weight(datum)
-        root, eye = safe_sqrt(w), jnp.eye(datum.residual.size, dtype=w.dtype)
-        log_root = 0.5 * datum.count * jnp.log(jnp.where(w > 0.0, w, 1.0))
-        site = Whitened(root * eye, root * datum.residual, log_root, w)
-        return datum.absorb(model, x, y, mask, aux, site, jnp.asarray(self.a / (self.a + self.b), w.dtype))
+        share = jnp.asarray(self.a / (self.a + self.b), w.dtype)
+        return datum.absorb(model, x, y, mask, aux, datum.scaled(w), share)
 
     def _weight(self, datum: Datum) -> Float[Array, ""]:
-        r = datum.residual
-        a, b = jnp.asarray(self.a, r.dtype), jnp.asarray(self.b, r.dtype)
-        eye = jnp.eye(r.size, dtype=r.dtype)
+        dtype = datum.residual.dtype
+        a, b = jnp.asarray(self.a, dtype), jnp.asarray(self.b, dtype)
 
         def revise(w: Array, _: None) -> tuple[Array, None]:
-            root = safe_sqrt(w)
-            shift, spread = datum.fit(root * eye, root * r)
-            square = jnp.sum(jnp.square(r - shift)) + trace(spread)
+            square = datum.square(datum.scaled(w))
             near = jnp.isfinite(square)
             odds = digamma(a + w) - digamma(b + 1.0 - w) - 0.5 * jnp.where(near, square, 0.0)
             return jnp.where(near, jax.nn.sigmoid(odds), 0.0), None
 
-        w, _ = jax.lax.scan(revise, jnp.ones((), r.dtype), length=self.iterations)
-        return jnp.where(w < jnp.asarray(self.tolerance, r.dtype), 0.0, w)
+        w, _ = jax.lax.scan(revise, jnp.ones((), dtype), length=self.iterations)
+        return jnp.where(w < jnp.asarray(self.tolerance, dtype), 0.0, w)
