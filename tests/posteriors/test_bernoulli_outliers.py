@@ -95,6 +95,18 @@ def test_an_outlier_has_a_bounded_influence_and_is_dropped(form):
 
 
 @pytest.mark.x64
+def test_a_datum_below_the_tolerance_is_dropped():
+    """The belief stays bit for bit; above the tolerance the same weight counts."""
+    y = good + 5.0 * np.array([0.8, -0.6])
+    z = wang(y, 2.0, 0.5, 4)[2]
+    assert 1e-4 < z < 1e-3
+    for tolerance, left in ((1e-3, 0.0), (1e-4, z)):
+        belief, info = step(f"OB(a=2, b=0.5, tolerance={tolerance})+C-Static", y)
+        np.testing.assert_allclose(info.trust, left, rtol=1e-9)
+        assert (np.array(belief.mean) == m).all() == (left == 0.0)
+
+
+@pytest.mark.x64
 def test_a_missing_output_is_an_output_that_is_not_there():
     y = np.array([good[0] + 2.0, np.nan])
     belief, info = step("OB+C-Static", y)

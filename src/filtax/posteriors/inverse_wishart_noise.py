@@ -6,9 +6,11 @@ With $q(\theta)\,q(R_t)$ and $\Lambda = E[R_t^{-1}]^{-1}$, one iteration takes
 $$\Lambda \leftarrow \frac{sR + E_q[(y - h(\theta))(y - h(\theta))^\top]}{s + 1}, \qquad
 q(\theta) \propto \pi_t(\theta)\,N(y; h(\theta), \Lambda),$$
 with the outer product, which for several outputs discounts the direction of the error and no other, and with the
-uncertainty $HPH^\top$ of theta. The first is taken at the mean of the prior: from $\Lambda = R$ the influence of an
-outlier with several outputs would still grow after any number of iterations. The prior is proper for s > O - 1; the
-equations hold for every s > 0. A missing output is one that is not there.
+uncertainty $HPH^\top$ of theta. The first residual e is that of the plain update, $\Lambda = R$, along that of the
+forecast, $e \leftarrow e_0\,(e_0^\top R^{-1}e)/(e_0^\top R^{-1}e_0)$: in its own direction the pull of an outlier with
+several outputs would grow with its size, whatever the number of iterations; from the forecast a vague belief would
+learn little. The prior is proper for s > O - 1; the equations hold for every s > 0. A missing output is one that is not
+there.
 
 In whitened units $\Lambda = A + aee^\top$ with $A = (sI + V)/(s + 1) = LL^\top$, $a = 1/(s + 1)$; with
 $u = \sqrt a L^{-1}e$ and $k^2 = 1 + |u|^2$ a root of its inverse is $C = (I - (1 - 1/k)\hat u\hat u^\top)L^{-1}$, and
@@ -17,7 +19,7 @@ $Ce = \hat u\,|u|/(k\sqrt a)$: a residual of any size stays bounded, where a Cho
 Forecast and evidence are those of the plain model with noise R. Hypotheses are weighed by
 $N(y; \hat y, HPH^\top + \Lambda)$.
 
-Cost: `iterations` conditionings. Thesis: sec:experiments-robustness, tab:complexity-linear-model.
+Cost: `iterations` + 1 conditionings. Thesis: sec:experiments-robustness, tab:complexity-linear-model.
 """
 
 from typing import Any
@@ -92,36 +94,44 @@ class InverseWishartNoise(Module):
     ) -> Update:
         r"""Condition on y with its own noise; `trust` is the mean of $E[R_t^{-1}]R$ over what was observed."""
         datum = look(belief, model, x, y, mask, aux)
-        r = datum.residual
+        one = jnp.ones((), datum.residual.dtype)
 
         def revise(site: Site, _: None) -> tuple[Site, None]:
-            return self._site(datum, *datum.fit(site)), None
+            shift, spread = datum.fit(site)
+            return self._site(datum, datum.residual - shift, one, shift, spread), None
 
-        first = self._site(datum, jnp.zeros_like(r), jnp.zeros((r.size, r.size), r.dtype))
-        site, _ = jax.lax.scan(revise, first, length=self.iterations - 1)
+        site, _ = jax.lax.scan(revise, self._first(datum), length=self.iterations - 1)
         return datum.absorb(model, x, y, mask, aux, site)
 
-    def _site(self, datum: Datum, shift: Float[Array, " O"], spread: Float[Array, "O O"]) -> Site:
-        """C, C r, log |C| and trust, once the expected residual is r - shift with covariance `spread`."""
-        s, seen = jnp.asarray(self.degrees, shift.dtype), datum.observed
-        eye = jnp.eye(shift.size, dtype=shift.dtype)
-        L = cholesky(jnp.where(seen[:, None] & seen[None, :], (s * eye + spread) / (s + 1.0), eye))
-        unit, length = _polar(datum.residual - shift, L)
+    def _first(self, datum: Datum) -> Site:
+        r = datum.residual
+        shift, spread = datum.fit(datum.scaled(jnp.ones((), r.dtype)))
+        unit, length = _polar(r)
+        left = jnp.where(length > 0.0, 1.0 - jnp.sum(unit * (shift / jnp.where(length > 0.0, length, 1.0))), 1.0)
+        left = jnp.maximum(left, jnp.finfo(r.dtype).eps)
+        return self._site(datum, left * r, 1.0 / left, jnp.zeros_like(r), spread)
+
+    def _site(self, datum: Datum, e: Array, along: Array, rest: Array, spread: Float[Array, "O O"]) -> Site:
+        """The noise, once the expected residual is e with covariance `spread`, for r = along e + rest."""
+        s, seen = jnp.asarray(self.degrees, e.dtype), datum.observed
+        both, eye = seen[:, None] & seen[None, :], jnp.eye(e.size, dtype=e.dtype)
+        L = cholesky(jnp.where(both, (s * eye + spread) / (s + 1.0), eye))
+        direction, size = _polar(e)
+        unit, length = _polar(solve_lower(L, direction))
         root = jnp.sqrt(s + 1.0)
-        u = length / root
+        u = size / root * length
         far = u > 1.0 / jnp.finfo(u.dtype).eps  # beyond it 1 + u² is u², which need not be a number
         k = jnp.where(far, u, jnp.sqrt(1.0 + jnp.square(jnp.where(far, 1.0, u))))
         half = solve_lower(L, eye)
         C = half - (1.0 - 1.0 / k) * unit[:, None] * matmul(unit[None, :], half)
-        residual = root * (u / k) * unit + matmul(C, shift[:, None])[:, 0]
-        size = jnp.sum(jnp.where(seen[:, None] & seen[None, :], jnp.square(C), 0.0))
-        return Site(C, residual, -0.5 * log_det(L) - jnp.log(k), size / jnp.maximum(datum.count, 1.0))
+        residual = along * root * (u / k) * unit + matmul(C, rest[:, None])[:, 0]
+        precision = jnp.sum(jnp.where(both, jnp.square(C), 0.0)) / jnp.maximum(datum.count, 1.0)
+        return Site(C, residual, -0.5 * log_det(L) - jnp.log(k), precision)
 
 
-def _polar(e: Float[Array, " O"], L: Float[Array, "O O"]) -> tuple[Float[Array, " O"], Float[Array, ""]]:
-    """Direction and length of L⁻¹ e, for an e whose square is too large for a number."""
+def _polar(e: Float[Array, " O"]) -> tuple[Float[Array, " O"], Float[Array, ""]]:
+    """Direction and length of an e whose square may be too large for a number."""
     scale = jax.lax.stop_gradient(jnp.max(jnp.abs(e)))
     scale = jnp.where(scale > 0.0, scale, 1.0)
-    v = solve_lower(L, e / scale)
-    size = safe_sqrt(jnp.sum(v * v))
-    return v / jnp.where(size > 0.0, size, 1.0), scale * size
+    size = safe_sqrt(jnp.sum(jnp.square(e / scale)))
+    return e / scale / jnp.where(size > 0.0, size, 1.0), scale * size

@@ -6,15 +6,15 @@ $$y \mid \theta, \tau \sim N(h(\theta), R/\tau), \qquad \tau \sim \mathrm{Gam}(\
 With $q(\theta)\,q(\tau)$ and the weight $w = E[\tau]$, one iteration takes, for O outputs,
 $$w \leftarrow \frac{\nu + O}{\nu + E_q[(y - h(\theta))^\top R^{-1}(y - h(\theta))]}, \qquad
 q(\theta) \propto \pi_t(\theta)\,N(y; h(\theta), R/w),$$
-where the expectation holds the uncertainty $HPH^\top$ of theta; the first is taken at the mean of the prior. The
-Student-t filter of Roth, Özkan and Gustafsson (2013) is another: it keeps a t-shaped belief, whose degrees of freedom
-grow with each datum unless they are reset by hand, so that no fixed point defines it. A datum that fits better than
-most has a weight above 1, up to (nu + O) / nu.
+from w = 1, where the expectation holds the uncertainty $HPH^\top$ of theta. The Student-t filter of Roth, Özkan and
+Gustafsson (2013) is another: it keeps a t-shaped belief, whose degrees of freedom grow with each datum unless they are
+reset by hand, so that no fixed point defines it. A datum that fits better than most has a weight above 1, up to
+(nu + O) / nu.
 
 Forecast and evidence are those of the plain model with noise R. Hypotheses are weighed by
 $N(y; \hat y, HPH^\top + R/w)$.
 
-Cost: `iterations` conditionings. Thesis: eq:noisy-2d-ssm-outlier-covariance.
+Cost: `iterations` + 1 conditionings. Thesis: eq:noisy-2d-ssm-outlier-covariance.
 """
 
 from typing import Any
@@ -93,11 +93,9 @@ class StudentNoise(Module):
     def _weight(self, datum: Datum) -> Float[Array, ""]:
         nu = jnp.asarray(self.degrees, datum.residual.dtype)
 
-        def weigh(square: Array) -> Array:
-            near = jnp.isfinite(square)
-            return jnp.where(near, (nu + datum.count) / (nu + jnp.where(near, square, 0.0)), 0.0)
-
         def revise(w: Array, _: None) -> tuple[Array, None]:
-            return weigh(datum.square(datum.scaled(w))), None
+            square = datum.square(datum.scaled(w))
+            near = jnp.isfinite(square)
+            return jnp.where(near, (nu + datum.count) / (nu + jnp.where(near, square, 0.0)), 0.0), None
 
-        return jax.lax.scan(revise, weigh(jnp.sum(jnp.square(datum.residual))), length=self.iterations - 1)[0]
+        return jax.lax.scan(revise, jnp.ones((), nu.dtype), length=self.iterations)[0]
