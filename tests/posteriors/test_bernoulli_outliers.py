@@ -81,12 +81,14 @@ def test_without_outliers_in_the_prior_it_is_the_kalman_filter():
 def test_an_outlier_has_a_bounded_influence_and_is_dropped(form):
     ob, kf = (fx.method(f"{name}(form={form})+C-Static", model=linear(noise=R)) for name in ("OB", "LG"))
     state = ob.init(mean=m, cov=P)
-    far = good + np.logspace(-2, 300, 200)[:, None] * np.array([0.6, -0.8])
+    far = good + np.concatenate([np.linspace(0.1, 60.0, 300), np.logspace(2, 300, 150)])[:, None] * np.array(
+        [0.6, -0.8]
+    )
     influence = fx.posterior_influence(ob, state, H, good, far)
     most = float(influence.max())
     assert np.isfinite(most)
-    assert most < 100.0 < 1e6 < float(fx.posterior_influence(kf, state, H, good, far[50:60]).max())
-    assert float(influence[-1]) == float(influence[100])
+    assert most < 150.0 < 1e6 < float(fx.posterior_influence(kf, state, H, good, far[310:320]).max())
+    assert float(influence[-1]) == float(influence[-100])
     after, info = ob.step(state, H, far[-1])
     assert float(info.trust) == 0.0
     assert bool(info.ok)
@@ -150,7 +152,7 @@ def test_a_network_is_linearised_at_the_prior_mean():
 
 
 def test_a_nan_of_the_model_is_refused_even_though_it_is_far():
-    method = fx.method("OB+C-Static", model=fx.models.nonlinear(lambda theta, x: jnp.log(x) * theta, noise=1.0))
+    method = fx.method("OB+C-Static", model=fx.models.nonlinear(lambda theta, x: jnp.log(x) + theta, noise=1.0))
     state = method.init(mean=np.zeros(1, "float32"), cov=1.0)
     after, info = method.step(state, np.float32(-1.0), np.float32(1.0))
     assert not bool(info.ok)
@@ -172,6 +174,12 @@ def test_a_nan_of_the_model_is_refused_even_though_it_is_far():
 def test_what_makes_no_sense_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
         fx.method(f"{name}+C-Static", model=linear(noise=1.0))
+
+
+def test_a_missing_datum_is_not_distrusted():
+    method = fx.method("OB(b=2)+C-Static", model=linear(noise=1.0))
+    _, info = method.step(method.init(mean=np.zeros(1, "float32"), cov=1.0), np.ones(1, "float32"), np.nan)
+    assert float(info.trust) == 1.0
 
 
 def test_labels_have_no_noise_to_weigh():
