@@ -184,6 +184,22 @@ ROWS = {
         X,
         pair,
     ),
+    "outlier-bernoulli": Row(named("OB(b=0.5)+C-ACI(q=0.01)", linear), 0.25, flat, X, wrong),
+    "outlier-bernoulli-network": Row(
+        drifting("OB(form=covariance)+C-OU", models.nonlinear(network, noise=0.1), relax),
+        0.95,
+        {"params": net},
+        X,
+        pair,
+    ),
+    "outlier-bernoulli-runs": Row(watching("OB+RL[2]-PR(hazard=0.1)", linear(0.25), runs(2)), 0.1, flat, X, wrong),
+    "inverse-wishart": Row(
+        named("IW+C-SP(shrink=0.9, q=0.1)", lambda v: linear(v * jnp.asarray(R))), 1.0, wide, X[:, :2], pair
+    ),
+    "inverse-wishart-tracker": Row(
+        drifting("IW(form=covariance)+C-LSSM", models.linear(noise=R), dynamics), 0.1, wide, H, pair
+    ),
+    "student": Row(named("ST(form=precision)+C-ACI(q=0.01)", linear), 0.25, flat, X, wrong),
     "loss": Row(drifting("LG+C-ACI", linear_of(models.loss(log_cosh)), walk), 0.1, flat, X, wrong),
     "enkf": Row(drifting("EnKF(size=20, inflation=1.01)+C-ACI", linear(0.25), walk), 0.01, flat, X, y, 1),
     "etkf-tracker": Row(

@@ -19,7 +19,8 @@ NIGHTLY = (
     *("logistic-explicit", "softmax-natural", "network-sampled", "logistic-diagonal"),
     *("change-widens", "unknown-hazard", "switching", "most-probable-share"),
     *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
-    *("etkf-tracker", "particles-auxiliary"),
+    *("etkf-tracker", "particles-auxiliary", "network-iterated", "network-labels", "precision-OU", "count"),
+    *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
 )
 SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night
 ids = [
@@ -238,5 +239,5 @@ def test_kept_belief_is_the_belief(name, runs):
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
     leaves, structure = jax.tree.flatten(end)
     same(jax.tree.unflatten(structure, leaves), end)
-    posteriors = ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF", "PF", "APF", "RVGA", "BONG", "BLR")
+    posteriors = ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF", "PF", "APF", "RVGA", "BONG", "BLR", "OB", "IW", "ST")
     assert method.name.split("+")[0].split("(")[0] in posteriors or method.name.startswith("WoLF-")

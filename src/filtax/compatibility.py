@@ -32,6 +32,11 @@ def check_parts(method: Any) -> None:
             f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
             f"{type(model.likelihood).__name__}; give the model noise=1.0."
         )
+    if getattr(posterior, "judges", False) and hasattr(model.likelihood, "trust"):
+        raise ValueError(
+            f"{posterior.name}: it weighs each datum itself, and so does {model.likelihood.trust.name}; give the plain "
+            "model, or use LG."
+        )
     for verb in getattr(posterior, "asks", ()):
         if not hasattr(getattr(model.likelihood, "inner", model.likelihood), verb):
             raise ValueError(

@@ -5,6 +5,8 @@ LG+C-ACI(q=0.01)                    the same for parameters that walk at random
 LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
 RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
+OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the thesis
+IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
@@ -22,7 +24,16 @@ from filtax import auxiliary as aux
 from filtax import checks, priors
 from filtax.bone import Bone
 from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
-from filtax.posteriors import EnsembleKalman, Extended, Particle, UnknownNoise, Variational
+from filtax.posteriors import (
+    BernoulliOutliers,
+    EnsembleKalman,
+    Extended,
+    InverseWishartNoise,
+    Particle,
+    StudentNoise,
+    UnknownNoise,
+    Variational,
+)
 from filtax.posteriors.conjugate import conjugate_to
 from filtax.weighting import Exact, bounded
 
@@ -48,6 +59,9 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
         "natural", iterations, step, samples, expectation, form
     ),
+    "OB": BernoulliOutliers,
+    "IW": InverseWishartNoise,
+    "ST": StudentNoise,
     "EnKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation),
     "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
     "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),

@@ -1,10 +1,24 @@
 """(A.1) Posteriors: how a belief absorbs a datum."""
 
+from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
+from filtax.posteriors.inverse_wishart_noise import InverseWishartNoise
 from filtax.posteriors.particle import Particle
+from filtax.posteriors.student_noise import StudentNoise
 from filtax.posteriors.unknown_noise import UnknownNoise
 from filtax.posteriors.variational import Variational
 
-__all__ = ["Conjugate", "EnsembleKalman", "Extended", "Particle", "UnknownNoise", "Variational", "ensemble_kalman"]
+__all__ = [
+    "BernoulliOutliers",
+    "Conjugate",
+    "EnsembleKalman",
+    "Extended",
+    "InverseWishartNoise",
+    "Particle",
+    "StudentNoise",
+    "UnknownNoise",
+    "Variational",
+    "ensemble_kalman",
+]

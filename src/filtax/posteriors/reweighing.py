@@ -1,0 +1,137 @@
+r"""(A.1) What posteriors share that revise the noise of a datum while they learn from it.
+
+They alternate between q(theta), the prior conditioned on the datum with the noise as it is believed by now, and the
+belief about that noise, which asks q(theta) for the expected square of the whitened residual,
+$$E_q[\epsilon\epsilon^\top] = (r - s)(r - s)^\top + BJ\Sigma'J^\top B^\top, \qquad s = BJ(\mu' - \mu).$$
+h is linearised once, at the mean of the prior. The revised noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never
+formed: C B takes the place of the whitener B, so that C = 0 leaves the belief bit for bit as it was.
+
+Axes: D parameters, O outputs; what is missing has rows of zeros.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from filtax.linalg import log_normal, matmul, safe_sqrt, trace
+from filtax.models import Model, Whitened
+from filtax.module import Module
+from filtax.posteriors.extended import Extended, absorb
+from filtax.protocols import Update
+
+__all__ = ["Datum", "Site", "look"]
+
+
+class Site(Module):
+    """What has been settled about the noise of a datum: C, C r, log |C| over what was observed, and the trust."""
+
+    scale: Float[Array, "O O"]
+    residual: Float[Array, " O"]
+    log_scale: Float[Array, ""]
+    trust: Float[Array, ""]
+
+
+class Datum(Module):
+    """A datum beside the belief before it: whitened with the plain noise, finite, and flagged where it was not."""
+
+    prior: PyTree
+    rows: Float[Array, "O D"]
+    whitener: Float[Array, "O O"]
+    residual: Float[Array, " O"]
+    log_scale: Float[Array, ""]
+    observed: Bool[Array, " O"]
+    far: Bool[Array, ""]
+    lost: Bool[Array, ""]
+
+    @property
+    def count(self) -> Float[Array, ""]:
+        """How many outputs were observed."""
+        return jnp.sum(self.observed.astype(self.residual.dtype))
+
+    def fit(self, site: Site) -> tuple[Float[Array, " O"], Float[Array, "O O"]]:
+        """Condition on a site; how far that moves the whitened forecast, and its covariance afterwards."""
+        q = self.prior.condition(self.rows, site.scale, site.residual).belief
+        return matmul(self.rows, (q.mean - self.prior.mean)[:, None])[:, 0], q.spread(self.rows)
+
+    def scaled(self, w: Float[Array, ""]) -> Site:
+        """The site of a datum whose precision is multiplied by w."""
+        root = safe_sqrt(w)
+        log_root = 0.5 * self.count * jnp.log(jnp.where(w > 0.0, w, 1.0))
+        return Site(root * jnp.eye(self.residual.size, dtype=w.dtype), root * self.residual, log_root, w)
+
+    def square(self, site: Site) -> Float[Array, ""]:
+        """Expected square of the whitened residual, once the belief has been conditioned on `site`."""
+        shift, spread = self.fit(site)
+        return jnp.sum(jnp.square(self.residual - shift)) + trace(spread)
+
+    def absorb(
+        self,
+        model: Model,
+        x: Array | None,
+        y: Array,
+        mask: Array | None,
+        aux: PyTree,
+        site: Site,
+        share: Float[Array, ""] | None = None,
+    ) -> Update:
+        """Condition on the datum as `site` weighs it.
+
+        What is too far for a number says nothing; what is no number is refused. `share` is the probability of a good
+        datum, where outliers have a density of their own.
+        """
+        taken = ~self.far & (site.trust > 0.0)
+        B = jnp.where(taken, matmul(site.scale, self.whitener), 0.0)
+        r = jnp.where(self.lost, jnp.nan, jnp.where(taken, site.residual, 0.0))
+        least = self.count * jnp.log(jnp.finfo(r.dtype).tiny)
+        log_scale = jnp.where(taken, self.log_scale + site.log_scale, least)
+        trust = jnp.where(self.count > 0, jnp.where(taken, site.trust, 0.0), 1.0)
+        seen = Whitened(B, r, log_scale, trust)
+        flat = self.log_scale - 0.5 * math.log(2.0 * math.pi) * self.count
+        at = model.linearise(self.prior.mean, x, aux)
+        forecast = Extended().forecast(self.prior, model, x, aux)
+        model = Model(model.predictor, _Reweighed(seen, log_scale, flat, self.count, share))
+        return absorb(self.prior, model, x, y, mask, at, forecast, log_normal)
+
+
+class _Reweighed(Module):
+    """The likelihood of one datum whose weight has been settled."""
+
+    seen: Whitened
+    log_scale: Float[Array, ""]
+    flat: Float[Array, ""]
+    count: Float[Array, ""]
+    share: Float[Array, ""] | None
+
+    def whiten(self, *_: Array | None) -> Whitened:
+        return self.seen
+
+    def log_score(self, _seen: Whitened, done: PyTree, plain: Array, *_: Array | None) -> Array:
+        """What hypotheses are weighed by, so that an outlier does not look like a change."""
+        if self.share is None:
+            score = log_normal(done.innovation, done.log_det, self.count) + self.log_scale
+        else:
+            score = jnp.logaddexp(jnp.log(self.share) + plain, jnp.log1p(-self.share) + self.flat)
+        return jnp.where(self.count > 0, score, 0.0)
+
+
+def look(belief: PyTree, model: Model, x: Array | None, y: Array, mask: Bool[Array, " O"] | None, aux: PyTree) -> Datum:
+    """Whiten a datum with the plain noise.
+
+    >>> from filtax.beliefs import SquareRoot
+    >>> from filtax.models import linear
+    >>> belief = SquareRoot.start(jnp.zeros(1), jnp.ones(1))
+    >>> datum = look(belief, linear(noise=0.25), jnp.ones(1), jnp.ones(1), None, None)
+    >>> shift, spread = datum.fit(datum.scaled(jnp.ones(())))
+    >>> round(shift.item(), 3), round(spread.item(), 3)
+    (1.6, 0.8)
+    """
+    at = model.linearise(belief.mean, x, aux)
+    seen = model.likelihood.whiten(at.eta, x, y, mask)
+    B, r = seen.whitener, seen.residual
+    rows = matmul(B, at.jacobian)
+    lost = jnp.any(jnp.isnan(r)) | ~jnp.all(jnp.isfinite(B)) | ~jnp.all(jnp.isfinite(rows))
+    far = jnp.any(jnp.isinf(r))
+    rows, B, r = jnp.where(lost, 0.0, rows), jnp.where(lost, 0.0, B), jnp.where(lost | far, 0.0, r)
+    observed = jnp.ones(r.shape, bool) if mask is None else mask
+    return Datum(belief, rows, B, r, jnp.asarray(seen.log_scale), observed, far, lost)
