@@ -4,6 +4,7 @@ FILTAX_X64=0 switches 64-bit numbers off and leaves out what needs them: tests m
 parameter is a 64-bit type.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -35,6 +36,25 @@ settings.register_profile(
 )
 settings.register_profile("nightly", parent=settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile("everyday")
+
+
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 20_000, 10  # Linux allows a process some 65,000 memory maps
+
+
+def _memory_maps():
+    return MAPS.read_bytes().count(b"\n") if MAPS.exists() else 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Forget compiled programs before they use up the memory maps of the process: XLA would end it without a word."""
+    item.config.stash[_DONE] = done = item.config.stash.get(_DONE, 0) + 1
+    if done % EVERY == 0 and _memory_maps() > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
+_DONE = pytest.StashKey[int]()
 
 
 def _needs_x64(item):

@@ -40,7 +40,7 @@ def assert_same_bits(got, want):
     jax.tree.map(np.testing.assert_array_equal, got, want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("form", ["root", "covariance"])
 @pytest.mark.parametrize("problem", [tracking, network])
 def test_chunks_give_the_same_bits_and_single_steps_the_same_numbers(problem, form, dtype):

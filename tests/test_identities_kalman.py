@@ -28,7 +28,7 @@ def check_against_the_joint(system, got):
 
 
 @every_form
-@pytest.mark.parametrize(("D", "O"), [*SHAPES, LARGE])
+@pytest.mark.parametrize(("D", "O"), [*SHAPES, pytest.param(*LARGE, marks=pytest.mark.nightly)])
 @data
 def test_filter_is_conditioning_of_the_stacked_gaussian(form, D, O, data):
     """9, 10: F, b, Q, H, R change with time and elements are missing; the evidences add up to the joint density."""
@@ -49,7 +49,7 @@ def regress(kf, state, X, y):
 
 
 @every_form
-@pytest.mark.parametrize("D", [1, 2, 5, 20])
+@pytest.mark.parametrize("D", [1, 5, *(pytest.param(D, marks=pytest.mark.nightly) for D in (2, 20))])
 @data
 def test_static_filter_is_ridge_regression(form, D, data):
     """1, 2: mean (XᵀX + λI)⁻¹Xᵀy and covariance β²(XᵀX + λI)⁻¹, with λ = β²/α²."""

@@ -26,7 +26,18 @@ EXTRA = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+DAY = ("kalman_1960", "adams_mackay_2007", "wilson_2010", "li_2021", "titsias_2023", "duran_martin_2025")
+
+
+def test_the_catalogue_says_who_and_for_what():
+    for name, row in PUBLISHED.items():
+        assert all(row[1:])
+        assert row.build.__doc__.split("(")[1][:4].isdigit() or name == "duran_martin_2025"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in DAY else [pytest.mark.nightly]) for name in PUBLISHED]
+)
 def test_published(name):
     coin = name == "mellor_shapiro_2013"
     model = fx.models.bernoulli() if coin else fx.models.linear(noise=0.2)
@@ -44,4 +55,3 @@ def test_published(name):
     assert bone.auxiliary.name == row.auxiliary.split("/")[0]
     prior = bone.prior if hasattr(bone.prior, "name") else bone.prior.drift
     assert prior.name in (row.prior, "ACI")  # the experts of liu_2023 may drift in any way
-    assert row.build.__doc__.split("(")[1][:4].isdigit() or name == "duran_martin_2025"

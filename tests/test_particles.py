@@ -179,7 +179,9 @@ def test_impossible_data_keep_the_belief(name):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("name", ["PF(size=99)+C-ACI(q=0.3)", "APF(size=99)+C-Static"])
+@pytest.mark.parametrize(
+    "name", ["PF(size=99)+C-ACI(q=0.3)", pytest.param("APF(size=99)+C-Static", marks=pytest.mark.nightly)]
+)
 def test_ranks_of_the_truth_are_uniform(name):
     """Simulation-based calibration, with a member drawn for each weight."""
     method, q = fx.method(name, model=linear), 0.3 if "ACI" in name else 0.0

@@ -187,7 +187,7 @@ def grid_posterior(X, Y, v):
     return p @ theta, np.sqrt(p @ (theta - p @ theta) ** 2)
 
 
-@pytest.mark.parametrize("seed", [3, 4, 5])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (4, 5))])
 def test_a_stream_of_labels(seed):
     """60 labels: the exact recursion of projections, nearer to the true posterior than the extended filter is."""
     X, Y = logistic_stream(seed, 60)
