@@ -20,6 +20,7 @@ NIGHTLY = (
     *("change-widens", "unknown-hazard", "switching", "most-probable-share"),
     *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
     *("etkf-tracker", "particles-auxiliary", "network-iterated", "network-labels", "precision-OU", "count"),
+    *("softmax", "poisson", "unknown-noise", "covariance-ACI"),
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
 )
 SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night
