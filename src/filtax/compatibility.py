@@ -69,6 +69,19 @@ def _check_transition(method: Any) -> None:
         raise ValueError(
             f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
         )
+    if newborns and getattr(method.weighting, "revives", False):
+        raise ValueError(
+            f"{type(method.weighting).__name__} with {spell_auxiliary(auxiliary)}: it gives weight to every slot, also "
+            "to those that hold no hypothesis; use it with ME."
+        )
+    wanted = getattr(prior.drift, "experts", None)
+    inside = getattr(auxiliary, "inner", None) or auxiliary
+    given = inside.slots if inside.name == "ME" else 0
+    if wanted is not None and wanted != given:
+        raise ValueError(
+            f"by_expert holds {wanted} drifts but {spell_auxiliary(auxiliary)} has {given or 'no'} experts; give "
+            f"auxiliary=filtax.auxiliary.experts({wanted})."
+        )
     if newborns and not hasattr(prior, "name"):
         raise ValueError(
             f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "

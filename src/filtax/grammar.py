@@ -70,7 +70,9 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
 }
 AUXILIARIES: dict[str, Callable[..., Any]] = {
     "C": aux.Constant,
-    "RL": lambda hazard, keep=None, capacity=64: aux.run_length(hazard, keep=keep, capacity=capacity),
+    "RL": lambda hazard, keep=None, capacity=64, experts=None: aux.run_length(
+        hazard, keep=keep, capacity=capacity, experts=experts
+    ),
     "RLCC": aux.run_length_count,
     "CPT": lambda hazard, keep=None, memory=16: aux.change_times(hazard, keep=keep, memory=memory),
     "CPL": lambda hazard, keep=None, memory=16: aux.change_locations(hazard, keep=keep, memory=memory),
@@ -95,7 +97,9 @@ ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
 _TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
-_AUXILIARY = rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}"
+_AUXILIARY = (
+    rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}(?:/ME\[(?P<experts>\d+)\])?"
+)
 _NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIARY}-{_PART.format('prior')}\*?")
 
 
@@ -163,6 +167,8 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
     of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
+        if parts["experts"] is not None:
+            of_auxiliary["experts"] = aux.experts(int(parts["experts"]))
         auxiliary = _build("auxiliary", AUXILIARIES, parts["auxiliary"], of_auxiliary)
     if prior is not None and hasattr(prior, "drift"):
         return auxiliary, prior
@@ -238,8 +244,12 @@ def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: di
             raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
     missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
     if missing:
-        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...) or give {role}=.")
+        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...){_or_give(role)}.")
     return known[name](**given)
+
+
+def _or_give(role: str) -> str:
+    return "" if role == "trust" else f" or give {role}="
 
 
 def _number(text: str) -> Any:

@@ -82,6 +82,13 @@ def test_switching_experts_by_hand(merge):
             lambda: fx.priors.by_expert([fx.priors.additive_inflation(0.1), fx.priors.static()]),
             "must be of one kind",
         ),
+        (lambda: fx.priors.by_expert([]), "the list of drifts is empty"),
+        (lambda: fx.method("C-ACI", model=model, prior=drifts), r"holds 3 drifts but C has no experts"),
+        (lambda: fx.method("ME[2]-ACI", model=model, prior=drifts), r"holds 3 drifts but ME\[2\] has 2 experts"),
+        (
+            lambda: fx.method("RL[2]-PR(hazard=0.1)", model=model, weighting=fx.weighting.fixed_share(0.1)),
+            "those that hold no hypothesis; use it with ME",
+        ),
     ],
 )
 def test_refusals(call, message):

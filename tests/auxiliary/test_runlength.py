@@ -124,6 +124,7 @@ def test_experts_inside_a_run():
         prior=fx.priors.reset(fx.priors.by_expert(pair)),
     )
     assert both.name == "LG+RL[inf]/ME[2]-PR(hazard=0.2)"
+    assert fx.method(both.name, model=model).name == both.name
     _, infos = both.scan(both.init(**START), X[:6], Y[:6])
     # exactly: the evidence of a segment is the prior mixture of those of its experts
     segment = {}

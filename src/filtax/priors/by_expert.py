@@ -36,6 +36,12 @@ class ByExpert(Module):
         return self.stacked.needs
 
     @property
+    def experts(self) -> int | None:
+        """How many drifts there are; None for drifts without any setting, which are all alike."""
+        leaves = jax.tree.leaves(self.stacked)
+        return leaves[0].shape[0] if leaves else None
+
+    @property
     def moves(self) -> bool:
         """Whether the parameters move."""
         return self.stacked.moves
@@ -53,6 +59,8 @@ def by_expert(drifts: list) -> ByExpert:
     >>> by_expert([ornstein_uhlenbeck(0.9), ornstein_uhlenbeck(0.99)]).stacked.rate.tolist()
     [0.9..., 0.99...]
     """
+    if not drifts:
+        raise ValueError("by_expert: the list of drifts is empty; give one drift for each expert.")
     kinds = {jax.tree.structure(drift) for drift in drifts}
     shapes = {tuple(jnp.shape(leaf) for leaf in jax.tree.leaves(drift)) for drift in drifts}
     if len(kinds) != 1 or len(shapes) != 1:

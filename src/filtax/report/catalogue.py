@@ -70,7 +70,7 @@ def _default(setting: str) -> str:
 
 def _written(name: str, build: Callable[..., Any]) -> str:
     parameters = inspect.signature(build).parameters
-    hidden = ("keep", "drift", "name")  # written in brackets, given as prior=, or of no use in a name
+    hidden = ("keep", "drift", "name", "experts")  # written in brackets, given as prior=, or of no use in a name
     shown = [
         f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
     ]

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from filtax import boundary
 from filtax.segmentation.period import block_means, block_of, find_period
 from filtax.segmentation.plan import RETROSPECTIVE, Settings, build, readings
 from filtax.segmentation.segments import best_segmentation, change_marginals, changes_from_marginals
@@ -86,6 +87,7 @@ def series_of(call: str, y: Any) -> np.ndarray:
     >>> series_of("segment", [1.0, 2.0]).shape
     (2, 1)
     """
+    (y,) = boundary.arrays(y=y)
     y = np.asarray(y, np.float64)
     y = y.reshape(len(y), -1) if y.ndim in (1, 2) else y
     if y.ndim != 2 or len(y) < 2 or not np.isfinite(y).any(axis=0).all():

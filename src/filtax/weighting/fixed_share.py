@@ -26,6 +26,7 @@ class FixedShare(Module):
     """
 
     share: Any
+    revives = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalise and spread."""
