@@ -26,15 +26,13 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
 from filtax.models import Model
-from filtax.module import Module
-from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
-from filtax.posteriors.reweighing import Datum, look
+from filtax.posteriors.reweighing import Datum, Reweighing, look
 from filtax.protocols import Update
 
 __all__ = ["BernoulliOutliers"]
 
 
-class BernoulliOutliers(Module):
+class BernoulliOutliers(Reweighing):
     """The Kalman filter that rejects outliers (KF-B); extended where h is not linear (EKF-B).
 
     Attributes:
@@ -58,30 +56,13 @@ class BernoulliOutliers(Module):
     form: str = eqx.field(static=True, default="auto")
     name = "OB"
     shown = {"a": 0.9, "b": 0.1, "iterations": 4, "tolerance": 1e-6, "form": "auto"}  # noqa: RUF012
-    families = tuple(FORMS.values())
-    needs_covariance = True
-    judges = True
 
     def __check_init__(self) -> None:
         hint = "a and b are worth that many good and bad data seen before."
         checks.positive("OB(a=...)", self.a, hint=hint)
         checks.positive("OB(b=...)", self.b, hint=hint)
-        checks.whole("OB(iterations=...)", self.iterations, least=1)
         checks.share("OB(tolerance=...)", self.tolerance, hint="It is the weight below which a datum is dropped.")
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"OB(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
-
-    def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse what the chosen form cannot hold."""
-        check_form(self.form, cov)
-
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
-        """Initial belief in the chosen form."""
-        return gaussian_belief(self.form, mean, cov, drifts)
-
-    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive of y as the extended filter makes it: of a good datum."""
-        return Extended().forecast(belief, model, x, aux, plugin)
+        self.check_settings(self.iterations)
 
     def update(
         self,

@@ -32,15 +32,13 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.linalg import cholesky, log_det, matmul, safe_sqrt, solve_lower
 from filtax.models import Model
-from filtax.module import Module
-from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
-from filtax.posteriors.reweighing import Datum, Site, look
+from filtax.posteriors.reweighing import Datum, Reweighing, Site, look
 from filtax.protocols import Update
 
 __all__ = ["InverseWishartNoise"]
 
 
-class InverseWishartNoise(Module):
+class InverseWishartNoise(Reweighing):
     """The Kalman filter that lets each datum have more noise (KF-IW); extended where h is not linear (EKF-IW).
 
     Attributes:
@@ -60,27 +58,10 @@ class InverseWishartNoise(Module):
     form: str = eqx.field(static=True, default="auto")
     name = "IW"
     shown = {"degrees": 4.0, "iterations": 4, "form": "auto"}  # noqa: RUF012
-    families = tuple(FORMS.values())
-    needs_covariance = True
-    judges = True
 
     def __check_init__(self) -> None:
         checks.positive("IW(degrees=...)", self.degrees, hint="Few degrees of freedom mean heavy tails; try 4.")
-        checks.whole("IW(iterations=...)", self.iterations, least=1)
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"IW(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
-
-    def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse what the chosen form cannot hold."""
-        check_form(self.form, cov)
-
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
-        """Initial belief in the chosen form."""
-        return gaussian_belief(self.form, mean, cov, drifts)
-
-    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive of y as the extended filter makes it."""
-        return Extended().forecast(belief, model, x, aux, plugin)
+        self.check_settings(self.iterations)
 
     def update(
         self,

@@ -10,17 +10,52 @@ Axes: D parameters, O outputs; what is missing has rows of zeros.
 """
 
 import math
+from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from filtax import checks
 from filtax.linalg import log_normal, matmul, safe_sqrt, trace
 from filtax.models import Model, Whitened
 from filtax.module import Module
-from filtax.posteriors.extended import Extended, absorb
+from filtax.posteriors.extended import FORMS, Extended, absorb, check_form, gaussian_belief
 from filtax.protocols import Update
 
-__all__ = ["Datum", "Site", "look"]
+__all__ = ["Datum", "Reweighing", "Site", "look"]
+
+
+class Reweighing(Module):
+    """What such posteriors are besides their law of the noise: beliefs and forecasts are those of `Extended`.
+
+    >>> Reweighing.needs_covariance
+    True
+    """
+
+    form: eqx.AbstractVar[str]
+    name: eqx.AbstractClassVar[str]
+    families = tuple(FORMS.values())
+    needs_covariance = True
+    judges = True
+
+    def check_settings(self, iterations: Any) -> None:
+        """Refuse a number of iterations, or a form, that there is not."""
+        checks.whole(f"{self.name}(iterations=...)", iterations, least=1)
+        if self.form not in ("auto", *FORMS):
+            raise ValueError(f"{self.name}(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse what the chosen form cannot hold."""
+        check_form(self.form, cov)
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+        """Initial belief in the chosen form."""
+        return gaussian_belief(self.form, mean, cov, drifts)
+
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Predictive of y as the extended filter makes it: of a datum with the noise given."""
+        return Extended().forecast(belief, model, x, aux, plugin)
 
 
 class Site(Module):
