@@ -36,7 +36,7 @@ docs: .venv/docs.done  ## build the site into site/; any warning is an error
 	@cat out/docs.log && ! grep -qiE '^griffe:|warning' out/docs.log
 
 nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets
-	@$(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
+	@FILTAX_OPTIMISED=1 $(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
 
 constraints: .venv/dev.done  ## resolve constraints.txt anew
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv

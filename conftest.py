@@ -1,7 +1,8 @@
 """How every test runs, the examples in docstrings included: strict promotion, checked shapes, fixed seeds.
 
 FILTAX_X64=0 switches 64-bit numbers off and leaves out what needs them: tests marked `x64`, and cases of a test whose
-parameter is a 64-bit type.
+parameter is a 64-bit type. Everyday tests compile in haste, as most of their time goes into compiling; with
+FILTAX_OPTIMISED=1 (`make nightly`) and with 64-bit numbers off, they run what XLA makes of it for users.
 """
 
 import gc
@@ -16,7 +17,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 X64 = os.environ.get("FILTAX_X64", "1") != "0"
+OPTIMISED = not X64 or os.environ.get("FILTAX_OPTIMISED", "0") != "0"
 WIDE = ("float64", np.float64, jax.numpy.float64, np.dtype("float64"))
+
+if not OPTIMISED:  # before anything is compiled: XLA reads this once
+    flags = ["--xla_backend_optimization_level=0"]
+    if jax.__version_info__ < (0, 11):  # later ones know no other emitters
+        flags.append("--xla_cpu_use_fusion_emitters=false")
+    os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *flags))
 
 jax.config.update("jax_enable_x64", X64)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -31,7 +31,8 @@ LAYERS = [
     {"methods"},
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams"},
     {"report"},
-    {"demo"},
+    {"demo", "experiments"},
+    {"commands"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -43,7 +43,8 @@ def by_calendar(
 
 def _times(time: Any) -> np.ndarray:
     try:
-        time = np.asarray(time, "datetime64")
+        # a unit is named for what is not an array yet: numpy would guess none for a missing time
+        time = np.asarray(time, "datetime64" if isinstance(time, np.ndarray) else "datetime64[us]")
     except (TypeError, ValueError) as error:
         raise ValueError(
             "by_calendar: time must be numpy.datetime64 or dates that convert to it; convert it first."

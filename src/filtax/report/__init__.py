@@ -3,6 +3,7 @@
 from filtax.report.catalogue import catalogue, describe, published
 from filtax.report.figure import Track, draw_stream
 from filtax.report.influence import draw_influence
+from filtax.report.panels import look, panels
 from filtax.report.progress import progress
 from filtax.report.segments import draw_segments, run_length_image
 
@@ -13,6 +14,8 @@ __all__ = [
     "draw_influence",
     "draw_segments",
     "draw_stream",
+    "look",
+    "panels",
     "progress",
     "published",
     "run_length_image",

@@ -1,0 +1,62 @@
+"""`filtax reproduce`: run experiments of the thesis, and write what they found."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from filtax.commands.talk import print_table, start_jax, talk
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="Experiments by name; `all`; or `list` to see them.")],
+    full: Annotated[bool, typer.Option("--full/--quick", help="The thesis's size, or minutes in all.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other data.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 1,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for results and figures.")] = Path("out/reproduce"),
+) -> None:
+    """Run experiments of the thesis: figures, tables, and a verdict on each claim.
+
+    What was found before with the same setting is used again, so an interrupted run goes on where it stopped.
+    Writes report.html, and for each experiment a folder with result.json and its figures.
+    """
+    from filtax import experiments
+
+    known = experiments.names()
+    if names == ["list"]:
+        titles = [(name, experiments.find(name).title, _numbers(name)) for name in known]
+        print_table([("name", "experiment", "claims"), *titles])
+        return
+    chosen = list(known) if names == ["all"] else names
+    try:
+        for name in chosen:
+            experiments.find(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'NAMES'") from None
+
+    start_jax()
+    from filtax.experiments.page import write_report
+    from filtax.report import progress
+
+    out.mkdir(parents=True, exist_ok=True)
+    done = dict.fromkeys(chosen, 0)
+    with progress(chosen, 100, unit="%") as advance:
+
+        def told(name: str, share: float) -> None:
+            steps = round(100 * share) - done[name]
+            done[name] += steps
+            advance(name, steps)
+
+        size = "full" if full else "quick"
+        findings = experiments.reproduce(chosen, size, seed, out, told, jobs)
+    claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
+    print_table([("experiment", "claim", "verdict", ""), *claims])
+    talk(f"Report: {write_report(findings, out / 'report.html')}")
+
+
+def _numbers(name: str) -> str:
+    from filtax.experiments import find
+
+    return ", ".join(str(claim.number) for claim in find(name).claims)

@@ -1,0 +1,56 @@
+"""What the commands share: words to standard error, tables to standard output, and how JAX is started."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["print_table", "print_wrapped", "start_jax", "talk"]
+
+
+def talk(message: str) -> None:
+    """Say something to the person, not to the program that reads the output."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def print_table(rows: Sequence[tuple[Any, ...]]) -> None:
+    """Print rows in columns.
+
+    >>> print_table([("name", "n"), ("ridge", "1")])
+    name   n
+    ridge  1
+    """
+    words = [tuple(str(cell) for cell in row) for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*words, strict=True)]
+    for row in words:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def start_jax() -> None:
+    """Compute in 64 bits, and keep compiled programs for the next time; where they cannot be kept, go without."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        folder = (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "jax"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # not allowed, or nobody's home
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def print_wrapped(text: str) -> None:
+    """Print, and in a terminal break sentences that are longer than its lines."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for line in text.splitlines():
+        fits = not width or len(line) <= width
+        print(line if fits else textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))

@@ -1,0 +1,121 @@
+"""What an experiment is: a typed setting in two sizes, a run that returns numbers, figures of them, and claims.
+
+An experiment is a value. Its module defines one, called `EXPERIMENT`; nothing else is asked of it.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from filtax.experiments.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Claim", "Experiment", "Result", "Table"]
+
+SIZES = ("quick", "full")
+Advance = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words and numbers under a heading; `published` names the columns that are not ours.
+
+    Example:
+        >>> from filtax.experiments import Table
+        >>> Table("RMSE", ("method", "published", "ours"), [("KF", 1.7, 1.6)], published=("published",)).rows[0][0]
+        'KF'
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    published: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run found.
+
+    Attributes:
+        numbers: Words and numbers by name, as JSON holds them: what the claims and the tables are made of.
+        arrays: Arrays by name: what the figures are drawn from.
+        tables: What the report shows.
+        notes: Sentences: choices that were left open, what was corrected, what to beware of.
+
+    Example:
+        >>> from filtax.experiments import Result
+        >>> Result({"rmse": 1.0}).numbers["rmse"]
+        1.0
+    """
+
+    numbers: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the thesis that a result decides.
+
+    Attributes:
+        number: Its number in our list.
+        text: The claim, in a sentence.
+        source: Label in the thesis.
+        decide: From a result to a verdict.
+
+    Example:
+        >>> from filtax.experiments import Claim, Result, holds_if
+        >>> claim = Claim(1, "the error is 1", "fig:none", lambda result: holds_if(result.numbers["rmse"] == 1, "is 1"))
+        >>> claim.decide(Result({"rmse": 1.0})).text
+        'holds'
+    """
+
+    number: int
+    text: str
+    source: str
+    decide: Callable[[Result], Verdict]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the thesis.
+
+    Attributes:
+        name: What the command line calls it.
+        title: What it is, in a line.
+        sizes: A setting (a frozen dataclass) for each of "quick" and "full".
+        run: From a setting, a seed and a function that is told the share done, to a result.
+        figures: Labels of the thesis's figures, and what draws each.
+        claims: What it decides.
+        data: Names of the data sets it reads.
+
+    Example:
+        >>> from filtax.experiments import find
+        >>> find("ridge").setting("quick")
+        {'train': 250, 'test': 1000, 'precision': 10.0}
+    """
+
+    name: str
+    title: str
+    sizes: Mapping[str, Any]
+    run: Callable[[Any, int, Advance], Result]
+    figures: Mapping[str, Callable[[Result], "Figure"]]
+    claims: tuple[Claim, ...] = ()
+    data: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if set(self.sizes) != set(SIZES):
+            raise ValueError(
+                f"{self.name}: sizes are {', '.join(self.sizes)}; an experiment has {' and '.join(SIZES)}."
+            )
+
+    def setting(self, size: str) -> dict[str, Any]:
+        """The setting of a size, as JSON holds it."""
+        return json.loads(json.dumps(dataclasses.asdict(self.sizes[size]), default=str))

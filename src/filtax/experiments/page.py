@@ -1,0 +1,115 @@
+"""The report of a reproduction: for each experiment its figures, its tables, the claims and the verdicts, on one page.
+
+The page is one file without scripts or addresses, readable on a phone and on paper.
+"""
+
+import base64
+import html
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from filtax.experiments.runner import Finding
+
+__all__ = ["write_report"]
+
+CSS = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
+h2 { border-top: 1px solid #8886; padding-top: 1.2rem; margin-top: 2.5rem; }
+img { max-width: 100%; height: auto; background: #fff; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .92em; margin: .6rem 0; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; font-variant-numeric: tabular-nums; }
+th:first-child, td:first-child, table.claims td { text-align: left; vertical-align: top; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+.published { color: #777; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.holds { color: #0a7a4b; } .fails { color: #c0392b; } .other { color: #9a6b00; }
+small { color: #777; }
+@media print { body { max-width: none; } h2 { break-before: page; } }
+"""
+
+
+def write_report(findings: Sequence[Finding], path: Path) -> Path:
+    """Write the page.
+
+    Args:
+        findings: What `reproduce` returns.
+        path: Where to write.
+
+    Returns:
+        The path.
+
+    >>> import tempfile
+    >>> from filtax.experiments import reproduce
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(reproduce(["ridge"], out=Path(folder)), Path(folder) / "report.html").read_text()
+    >>> "holds" in page and "<script" not in page
+    True
+    """
+    claims = [claim for finding in findings for claim in finding["claims"]]
+    counts = Counter(_kind(claim["verdict"]) for claim in claims)
+    words = {"holds": "hold", "fails": "do not hold", "other": "hold in part or are not decided"}
+    summary = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
+    body = "\n".join(_section(finding) for finding in findings)
+    links = " · ".join(f'<a href="#{f["name"]}">{f["name"]}</a>' for f in findings)
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>filtax reproduce</title>'
+        f"<style>{CSS}</style></head><body><h1>The experiments, run again</h1>"
+        f"<p>Of {len(claims)} claims, {summary or 'none were decided'}.</p><p>{links}</p>{body}</body></html>"
+    )
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _section(finding: Finding) -> str:
+    said = html.escape
+    figures = "".join(_figure(finding.folder / f"{name}.png", label) for label, name in finding["figures"].items())
+    tables = "".join(_table(table) for table in finding["tables"])
+    notes = "".join(f"<li>{said(note)}</li>" for note in finding["notes"])
+    rows = "".join(_claim(claim) for claim in finding["claims"])
+    claims = f'<div class="scroll"><table class="claims"><caption>Claims</caption>{rows}</table></div>' if rows else ""
+    setting = ", ".join(f"{key}={value}" for key, value in finding["setting"].items())
+    about = f"{finding['size']} size, seed {finding['seed']}, {finding['seconds']:.1f} s; {setting}"
+    return (
+        f'<section id="{finding["name"]}"><h2>{said(finding["name"])}: {said(finding["title"])}</h2>{claims}'
+        f"{figures}{tables}<ul>{notes}</ul><p><small>{said(about)}</small></p></section>"
+    )
+
+
+def _claim(claim: dict[str, Any]) -> str:
+    text, source, evidence, verdict = (html.escape(claim[name]) for name in ("text", "source", "evidence", "verdict"))
+    why = f"<small>{source}; {evidence}</small>"
+    kind = _kind(claim["verdict"])
+    return f'<tr><td>{claim["number"]}</td><td>{text}<br>{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
+
+
+def _figure(path: Path, label: str) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    alt = html.escape(label)
+    caption = f"<figcaption><small>{alt}</small></figcaption>"
+    return f'<figure><img alt="{alt}" src="data:image/png;base64,{data}">{caption}</figure>'
+
+
+def _table(table: dict[str, Any]) -> str:
+    marks = ['class="published"' if name in table["published"] else "" for name in table["columns"]]
+    head = "".join(f"<th {mark}>{html.escape(name)}</th>" for mark, name in zip(marks, table["columns"], strict=True))
+    rows = "".join(
+        "<tr>" + "".join(f"<td {mark}>{_cell(value)}</td>" for mark, value in zip(marks, row, strict=True)) + "</tr>"
+        for row in table["rows"]
+    )
+    caption = f"<caption>{html.escape(table['title'])}</caption>"
+    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def _kind(verdict: str) -> str:
+    return {"holds": "holds", "does not hold": "fails"}.get(verdict, "other")

@@ -1,0 +1,170 @@
+"""Run experiments, keep what they found, and write it down: one folder each, one report for all.
+
+A folder holds `result.json` (numbers, setting, seed, versions, seconds, verdicts), `arrays.npz`, and each figure as
+PNG and SVG. A result is used again as long as its setting, its seed and the version are the same, so that an
+interrupted run goes on where it stopped.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.experiments.experiment import Experiment, Result, Table
+from filtax.experiments.registry import find
+from filtax.experiments.verdicts import Verdict
+from filtax.report import look
+
+__all__ = ["Finding", "reproduce"]
+
+Told = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What `result.json` holds, and where its folder is.
+
+    >>> Finding({"name": "ridge"}, Path("out"))["name"]
+    'ridge'
+    """
+
+    content: Mapping[str, Any]
+    folder: Path
+
+    def __getitem__(self, name: str) -> Any:
+        return self.content[name]
+
+
+def reproduce(
+    names: Iterable[str],
+    size: str = "quick",
+    seed: int = 0,
+    out: Path = Path("out/reproduce"),
+    told: Told | None = None,
+    jobs: int = 1,
+) -> list[Finding]:
+    """Run experiments by name, or take what an earlier run found.
+
+    Args:
+        names: As in `filtax.experiments.names()`.
+        size: "quick" or "full".
+        seed: Of all that is drawn.
+        out: Folder of the folders.
+        told: Called with a name and the share done, from 0 to 1; with several jobs only when one is done.
+        jobs: Processes that share the work.
+
+    Returns:
+        A finding for each, in order.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     finding, = reproduce(["ridge"], out=Path(folder))
+    ...     finding["claims"][0]["verdict"], (finding.folder / "recursive-ridge-params-and-rmse.png").exists()
+    ('holds', True)
+    """
+    told = told or _silent
+    names = [find(name).name for name in names]  # before any work: a name that is not there is refused
+    if jobs == 1:
+        return [_one(name, size, seed, Path(out), told) for name in names]
+    import jax
+
+    wide = jax.numpy.zeros(()).dtype.itemsize == 8
+    with ProcessPoolExecutor(jobs, get_context("spawn"), jax.config.update, ("jax_enable_x64", wide)) as pool:
+        waiting = [pool.submit(_one, name, size, seed, Path(out), _silent) for name in names]
+        for name, future in zip(names, waiting, strict=True):
+            future.add_done_callback(lambda _, name=name: told(name, 1.0))
+        return [future.result() for future in waiting]
+
+
+def _silent(name: str, share: float) -> None:
+    pass
+
+
+def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
+    experiment = find(name)
+    folder = out / experiment.name
+    digest = _digest(experiment, size, seed)
+    kept = _kept(folder, digest)
+    if kept is not None:
+        told(experiment.name, 1.0)
+        return kept
+    began = time.perf_counter()
+    result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
+    seconds = time.perf_counter() - began
+    verdicts = [claim.decide(result) for claim in experiment.claims]
+    content = {
+        "name": experiment.name,
+        "title": experiment.title,
+        "size": size,
+        "seed": seed,
+        "setting": experiment.setting(size),
+        "digest": digest,
+        "seconds": round(seconds, 3),
+        "versions": {name: version(name) for name in ("filtax", "jax", "numpy")}
+        | {"python": platform.python_version()},
+        "claims": [_told(claim, verdict) for claim, verdict in zip(experiment.claims, verdicts, strict=True)],
+        "tables": [asdict(table) for table in result.tables],
+        "notes": list(result.notes),
+        "figures": {label: label.removeprefix("fig:") for label in experiment.figures},
+        "numbers": dict(result.numbers),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **result.arrays)
+    _draw(experiment, result, folder)
+    _write(folder / "result.json", json.dumps(content, indent=1, default=_plain))  # last: it says that all is there
+    told(experiment.name, 1.0)
+    return Finding(json.loads((folder / "result.json").read_text()), folder)
+
+
+def _digest(experiment: Experiment, size: str, seed: int) -> str:
+    said = json.dumps([experiment.name, experiment.setting(size), seed, version("filtax")], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _kept(folder: Path, digest: str) -> Finding | None:
+    """An earlier finding of the same setting; what cannot be read is found again."""
+    try:
+        content = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return Finding(content, folder) if content.get("digest") == digest else None
+
+
+def _told(claim: Any, verdict: Verdict) -> dict[str, Any]:
+    said = {"number": claim.number, "text": claim.text, "source": claim.source}
+    return said | {"verdict": verdict.text, "evidence": verdict.evidence}
+
+
+def _draw(experiment: Experiment, result: Result, folder: Path) -> None:
+    for label, draw in experiment.figures.items():
+        with look():
+            figure = draw(result)
+            for ending in ("png", "svg"):
+                figure.savefig(folder / f"{label.removeprefix('fig:')}.{ending}", dpi=130)
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as those of Python."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Table):
+        return asdict(value)
+    raise TypeError(f"a result holds {type(value).__name__}, which JSON does not; make it a number or a list.")

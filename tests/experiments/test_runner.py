@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from filtax.experiments import Experiment, Result, Table, find, names, reproduce, runner
+from filtax.experiments.page import write_report
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduce")
+    return reproduce(["ridge"], out=out)[0]
+
+
+def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeypatch):
+    shares = []
+    fail = Experiment("ridge", "", find("ridge").sizes, lambda *_: pytest.fail("ran again"), {})
+    monkeypatch.setattr(runner, "find", lambda name: fail)
+    again = reproduce(["ridge"], out=found.folder.parent, told=lambda name, share: shares.append(share))[0]
+    assert again.content == found.content
+    assert shares == [1.0]
+    monkeypatch.undo()
+    path = found.folder / "result.json"
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    assert reproduce(["ridge"], out=found.folder.parent)[0]["numbers"] == found["numbers"]
+
+
+def test_another_seed_or_size_is_another_run(found):
+    other = reproduce(["ridge"], seed=1, out=found.folder.parent.parent / "other")[0]
+    assert other["digest"] != found["digest"]
+    assert other["numbers"]["rmse"] != found["numbers"]["rmse"]
+
+
+def test_a_folder_holds_what_the_report_needs(found):
+    files = {path.name for path in found.folder.iterdir()}
+    name = "recursive-ridge-params-and-rmse"
+    assert files == {"result.json", "arrays.npz", f"{name}.png", f"{name}.svg"}
+    content = json.loads((found.folder / "result.json").read_text())
+    assert {"seed", "setting", "versions", "seconds", "claims", "tables", "numbers"} <= set(content)
+
+
+def test_the_page_escapes_what_it_is_told(found, tmp_path):
+    words = "<script>alert(1)</script>"
+    result = Result({}, tables=(Table(words, ("a",), [(words,)]),), notes=(words,))
+    content = {**found.content, "tables": [vars(table) for table in result.tables], "notes": list(result.notes)}
+    page = write_report([runner.Finding(content, found.folder)], tmp_path / "report.html").read_text()
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 3
+    assert "http" not in page
+
+
+def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
+    for name in names():
+        experiment = find(name)
+        assert experiment.name == name
+        assert experiment.figures
+        assert experiment.claims
+
+
+def test_claims_are_numbered_once():
+    numbers = [claim.number for name in names() for claim in find(name).claims]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_what_is_no_experiment_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="there is no experiment 'xyz'; there are ridge"):
+        reproduce(["ridge", "xyz"], out=tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_experiment_has_both_sizes():
+    with pytest.raises(ValueError, match="quick and full"):
+        Experiment("x", "", {"quick": None}, lambda *_: Result({}), {})
+
+
+def test_arrays_that_json_cannot_hold_are_said(monkeypatch, tmp_path):
+    odd = Experiment("ridge", "", find("ridge").sizes, lambda *_: Result({"a": object()}), {})
+    monkeypatch.setattr(runner, "find", lambda name: odd)
+    with pytest.raises(TypeError, match="object, which JSON does not"):
+        reproduce(["ridge"], out=tmp_path)
