@@ -64,7 +64,7 @@ PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --con
 
 .venv/dev.done: .venv/base.done
 	@echo "filtax: installing the test tools and oracles into .venv (a minute or two, once)"
-	@$(PIP_INSTALL) '.[dev,nets]'
+	@$(PIP_INSTALL) '.[dev,nets,tune]'
 	@touch $@
 
 .venv/docs.done: .venv/base.done

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
+    from filtax.tune import tune
     from filtax.tuning import tune_xla
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "priors",
     "segmentation",
     "streams",
+    "tune",
     "tune_xla",
     "weighting",
 ]
@@ -70,6 +72,7 @@ _HOME = {
     "kl": "beliefs",
     "method": "grammar",
     "posterior_influence": "influence",
+    "tune": "tune",
     "tune_xla": "tuning",
 }
 

@@ -1,0 +1,174 @@
+"""Choose hyper-parameters on warm-up data: ask for a batch of settings, evaluate it at once, tell what came out.
+
+The search is optuna's, with a journal in a file, so that an interrupted search goes on. A batch of settings is one call
+of the objective: write it with `jax.vmap`, and a batch costs little more than one setting.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax import checks
+
+__all__ = ["Log", "Tuned", "Uniform", "Whole", "tune"]
+
+BATCH = 8
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A number between two bounds.
+
+    >>> Uniform(0.0, 1.0)
+    Uniform(low=0.0, high=1.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+            kind = type(self).__name__
+            raise ValueError(f"{kind}(low={self.low!r}, high={self.high!r}) is empty; give finite bounds, low < high.")
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """A value for one trial."""
+        return trial.suggest_float(name, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Log(Uniform):
+    """A positive number of unknown magnitude: its logarithm is uniform.
+
+    >>> Log(0.0, 1.0)
+    Traceback (most recent call last):
+    ValueError: Log(low=0.0, high=1.0) must be above 0; a logarithm has no zero.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low <= 0:
+            raise ValueError(f"Log(low={self.low!r}, high={self.high!r}) must be above 0; a logarithm has no zero.")
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """A value for one trial."""
+        return trial.suggest_float(name, self.low, self.high, log=True)
+
+
+@dataclass(frozen=True)
+class Whole(Uniform):
+    """A whole number between two bounds, both included.
+
+    >>> Whole(1, 10).high
+    10
+    """
+
+    low: int
+    high: int
+
+    def suggest(self, trial: Any, name: str) -> int:
+        """A value for one trial."""
+        return trial.suggest_int(name, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found.
+
+    Attributes:
+        best: The best setting, by name.
+        loss: Its loss.
+        settings: Every setting that was tried, by name, each (N,).
+        losses: Their losses, (N,); inf where the objective gave no number.
+        seed: Of the search.
+
+    >>> Tuned({"q": 0.1}, 1.0, {"q": np.array([0.1])}, np.array([1.0]), seed=0).best["q"]
+    0.1
+    """
+
+    best: Mapping[str, float]
+    loss: float
+    settings: Mapping[str, np.ndarray]
+    losses: np.ndarray
+    seed: int
+
+
+def tune(
+    objective: Callable[[dict[str, np.ndarray]], Any],
+    space: Mapping[str, Uniform],
+    *,
+    budget: int = 64,
+    batch: int = BATCH,
+    seed: int = 0,
+    journal: Path | str | None = None,
+    told: Callable[[int, float], None] | None = None,
+) -> Tuned:
+    """Search a space for the setting with the least loss.
+
+    Args:
+        objective: From settings, a dictionary of (B,) arrays, to B losses; NaN and inf count as the worst.
+        space: By name, `Uniform`, `Log` or `Whole`.
+        budget: Settings to try in all, those in the journal included.
+        batch: Settings in a call of the objective. The last call may have fewer.
+        seed: Of the search.
+        journal: File that keeps the search; if it is there already, the search goes on from it.
+        told: Called after each batch with the number of settings tried and the least loss.
+
+    Returns:
+        The best setting and all that were tried.
+
+    >>> found = tune(lambda at: np.log10(at["q"] / 1e-3) ** 2, {"q": Log(1e-6, 1.0)}, budget=48)
+    >>> 1e-4 < found.best["q"] < 1e-2
+    True
+    """
+    if not space:
+        raise ValueError("tune(space={}): there is nothing to choose; name at least one parameter.")
+    checks.whole("tune(budget=...)", budget, least=1)
+    checks.whole("tune(batch=...)", batch, least=1)
+    study = _study(seed, journal, space)
+    while (done := len(_finished(study))) < budget:
+        trials = [study.ask() for _ in range(min(batch, budget - done))]
+        points = [{name: part.suggest(trial, name) for name, part in space.items()} for trial in trials]
+        losses = np.asarray(objective({name: np.array([p[name] for p in points]) for name in space}), float)
+        if losses.shape != (len(trials),):
+            raise ValueError(f"tune: the objective gave losses of shape {losses.shape} for {len(trials)} settings.")
+        for trial, loss in zip(trials, losses, strict=True):
+            study.tell(trial, float(loss) if np.isfinite(loss) else np.inf)
+        if told is not None:
+            told(len(_finished(study)), study.best_value)
+    finished = _finished(study)
+    losses = np.array([trial.value for trial in finished])
+    if not np.isfinite(losses).any():
+        raise ValueError(f"tune: none of the {losses.size} settings gave a finite loss; look at the objective.")
+    settings = {name: np.array([trial.params[name] for trial in finished]) for name in space}
+    return Tuned(dict(study.best_params), float(losses.min()), settings, losses, seed)
+
+
+def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) -> Any:
+    try:
+        import optuna
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("tune needs optuna; install filtax[tune].") from error
+    storage = None if journal is None else JournalStorage(JournalFileBackend(str(journal)))
+    # the seed moves with what is done: a search that goes on must not draw its first settings again
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(storage=storage, study_name="filtax", load_if_exists=True)
+    optuna.logging.set_verbosity(before)
+    known = study.user_attrs.get("space")
+    wanted = {name: repr(part) for name, part in space.items()}
+    if known is not None and known != wanted:
+        raise ValueError(f"tune(journal={str(journal)!r}) holds another search, over {known}; choose another file.")
+    study.set_user_attr("space", wanted)
+    start = seed + len(study.get_trials(deepcopy=False))
+    study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True, n_startup_trials=2 * BATCH)
+    return study
+
+
+def _finished(study: Any) -> list[Any]:
+    return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]

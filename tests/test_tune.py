@@ -1,0 +1,99 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.tune import Log, Uniform, Whole, tune
+
+SPACE = {"q": Log(1e-6, 1.0), "shift": Uniform(-1.0, 1.0), "inner": Whole(1, 5)}
+
+
+def bowl(at):
+    return np.log10(at["q"] / 1e-3) ** 2 + at["shift"] ** 2 + 0.1 * (at["inner"] - 2) ** 2
+
+
+def test_finds_the_bottom_of_a_bowl_better_than_chance():
+    found = tune(bowl, SPACE, budget=160)
+    chance = np.random.default_rng(0)
+    drawn = {
+        "q": 10 ** chance.uniform(-6, 0, 160),
+        "shift": chance.uniform(-1, 1, 160),
+        "inner": chance.integers(1, 6, 160),
+    }
+    assert found.loss < bowl(drawn).min()
+    assert found.loss == bowl({name: np.array([value]) for name, value in found.best.items()})[0]
+    assert found.losses.shape == found.settings["q"].shape == (160,)
+    assert found.settings["inner"].dtype.kind == "i"
+
+
+def test_batches_are_evaluated_at_once_and_the_budget_is_kept():
+    sizes, told = [], []
+    tune(lambda at: sizes.append(at["q"].size) or bowl(at), SPACE, budget=20, told=lambda n, best: told.append(n))
+    assert sizes == [8, 8, 4]
+    assert told == [8, 16, 20]
+
+
+def test_equal_seeds_search_alike():
+    first, second, other = (tune(bowl, SPACE, budget=24, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.losses, second.losses)
+    assert (first.losses != other.losses).any()
+
+
+def test_an_interrupted_search_goes_on(tmp_path):
+    journal = tmp_path / "search.log"
+    calls = []
+
+    def fails_later(at):
+        calls.append(at["q"].size)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return bowl(at)
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(fails_later, SPACE, budget=40, journal=journal)
+    found = tune(bowl, SPACE, budget=40, journal=journal)
+    assert found.losses.size == 40
+    assert np.unique(found.settings["q"]).size == 40  # nothing was tried twice
+    with pytest.raises(ValueError, match="holds another search"):
+        tune(bowl, {"q": Log(1e-6, 1.0)}, journal=journal)
+
+
+def test_what_gives_no_number_is_never_the_best():
+    found = tune(lambda at: np.where(at["shift"] < 0, np.nan, at["shift"]), {"shift": Uniform(-1.0, 1.0)}, budget=32)
+    assert found.best["shift"] >= 0
+    with pytest.raises(ValueError, match="none of the 8 settings gave a finite loss"):
+        tune(lambda at: np.full(at["shift"].size, np.nan), {"shift": Uniform(-1.0, 1.0)}, budget=8)
+
+
+def test_tunes_a_filter_by_one_vmap():
+    rng = np.random.default_rng(0)
+    theta = np.cumsum(0.3 * rng.standard_normal(200))
+    y = theta + rng.standard_normal(200)
+    X = np.ones((200, 1))
+
+    @jax.vmap
+    def loss(q):
+        kf = fx.method("LG+C-ACI", model=fx.models.linear(noise=1.0), prior=fx.priors.additive_inflation(q))
+        _, infos = kf.scan(kf.init(mean=jnp.zeros(1), cov=1.0), X, y, keep=("log_evidence",))
+        return -infos.log_evidence.sum()
+
+    found = tune(lambda at: loss(at["q"]), {"q": Log(1e-6, 1e2)}, budget=32)
+    assert 0.02 < found.best["q"] < 0.4  # the truth is 0.09
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tune(bowl, {}), "nothing to choose"),
+        (lambda: tune(bowl, SPACE, budget=0), r"budget=\.\.\."),
+        (lambda: tune(bowl, SPACE, batch=0), r"batch=\.\.\."),
+        (lambda: tune(lambda at: 1.0, SPACE), r"losses of shape \(\) for 8 settings"),
+        (lambda: Uniform(1.0, 1.0), "low < high"),
+        (lambda: Whole(2, 1), "low < high"),
+        (lambda: Log(-1.0, 1.0), "above 0"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
