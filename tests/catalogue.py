@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import filtax as fx
+from filtax.posteriors import Gradient
 
 T = 12
 models, priors = fx.models, fx.priors
@@ -215,6 +216,13 @@ ROWS = {
     ),
     "etkf-network": Row(
         drifting("ETKF(size=30)+C-ACI", models.nonlinear(network, noise=0.1), walk), 1e-3, {"params": net}, X, pair, 4
+    ),
+    "gradient": Row(
+        lambda rate: fx.method("C-Static", model=linear(0.25), posterior=Gradient(rate, memory=3, inner=2)),
+        0.1,
+        flat,
+        X,
+        y,
     ),
     "particles": Row(drifting("PF(size=60)+C-ACI", linear(0.25), walk), 0.05, flat, X, y, 5),
     "particles-counts": Row(

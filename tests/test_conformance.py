@@ -7,6 +7,7 @@ import pytest
 
 from catalogue import ROWS, T
 from filtax import bone
+from filtax.growth import furnished
 from filtax.state import INFO
 
 # All properties of a method run on one worker, where its compilations are shared. Rows whose parts all stand in others
@@ -186,7 +187,8 @@ def test_float32_stays_float32_finite_and_psd(name):
     end, infos = method.scan(state, X, np.tile(row.Y, (many,) + (1,) * (row.Y.ndim - 1)), keep=("ok", "var"))
     assert bool(infos.ok.all())
     assert bool(jnp.all(infos.var > 0.0))
-    for before, after in zip(plain(state), plain(end), strict=True):
+    start = furnished(method, state, None if X is None else X[0], row.Y[0])  # a memory is made at the first datum
+    for before, after in zip(plain(start), plain(end), strict=True):
         assert before.dtype == after.dtype
         if after is not end.bank.log_weight:
             assert bool(jnp.all(jnp.isfinite(after)))
@@ -240,5 +242,21 @@ def test_kept_belief_is_the_belief(name, runs):
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(end))
     leaves, structure = jax.tree.flatten(end)
     same(jax.tree.unflatten(structure, leaves), end)
-    posteriors = ("LG", "IEKF", "NIG", "Cj", "EnKF", "ETKF", "PF", "APF", "RVGA", "BONG", "BLR", "OB", "IW", "ST")
+    posteriors = (
+        "LG",
+        "IEKF",
+        "NIG",
+        "Cj",
+        "EnKF",
+        "ETKF",
+        "PF",
+        "APF",
+        "RVGA",
+        "BONG",
+        "BLR",
+        "OB",
+        "IW",
+        "ST",
+        "OGD",
+    )
     assert method.name.split("+")[0].split("(")[0] in posteriors or method.name.startswith("WoLF-")

@@ -19,7 +19,7 @@ from jaxtyping import Array, PyTree
 
 from filtax import boundary, compatibility
 from filtax.beliefs import collapse
-from filtax.growth import in_growing_banks, roomy
+from filtax.growth import furnished, in_growing_banks, roomy
 from filtax.module import Module
 from filtax.protocols import Bank
 from filtax.spelling import spell
@@ -96,7 +96,7 @@ class Bone(Module):
         """
         boundary.check_state("step", state, self)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
-        state = roomy(self, state)
+        state = roomy(self, furnished(self, state, x, y))
         carry, info = _step(self, state, x, y, mask, dt, changed)
         return state.after(*carry), info
 
@@ -134,6 +134,8 @@ class Bone(Module):
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
+        if Y.shape[0]:
+            state = furnished(self, state, None if X is None else X[0], Y[0])
         return in_growing_banks(
             self, state, (X, Y, mask, dt, changed), partial(_scan, self, keep=keep, complete=complete)
         )
@@ -229,6 +231,7 @@ def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
     method = conform(method, state)
     outputs = method.model.outputs(state.initial.mean, _typed(X[0], state))
     unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
+    state = furnished(method, state, X[0], unseen)
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
         bank, t = carry

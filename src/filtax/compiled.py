@@ -15,6 +15,7 @@ from jaxtyping import Array, PyTree
 
 from filtax import boundary
 from filtax.bone import Bone, advance
+from filtax.growth import furnished
 from filtax.models import Direct
 from filtax.state import INFO, State
 from filtax.tick import conform
@@ -210,4 +211,4 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     if x is None and not isinstance(method.model.predictor, Direct):
         x = np.zeros(state.initial.mean.size)
     x, y = boundary.arrays(x=x, y=y)
-    return Compiled(method, state, x, y)
+    return Compiled(method, furnished(method, state, x, y), x, y)

@@ -9,6 +9,7 @@ OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the 
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
+OGD(rate=0.01, memory=10)+C-Static  online gradient descent with a replay buffer, the baseline that people use
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
@@ -28,6 +29,7 @@ from filtax.posteriors import (
     BernoulliOutliers,
     EnsembleKalman,
     Extended,
+    Gradient,
     InverseWishartNoise,
     Particle,
     StudentNoise,
@@ -59,6 +61,7 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
         "natural", iterations, step, samples, expectation, form
     ),
+    "OGD": Gradient,
     "OB": BernoulliOutliers,
     "IW": InverseWishartNoise,
     "ST": StudentNoise,

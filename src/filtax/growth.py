@@ -3,6 +3,9 @@
 The size of a bank is a shape, and a shape is fixed within a compilation. So growth happens here, between two compiled
 calls, and a long `scan` compiles once for each doubling. Under `jit` or `vmap` the number of ticks cannot be looked at:
 the bank then keeps its size, and a full one gives up its least probable hypotheses.
+
+A posterior that remembers data does not know their shape at the start. Its memory is furnished here too, at the first
+datum.
 """
 
 import math
@@ -17,7 +20,7 @@ from filtax.protocols import Bank
 from filtax.state import State
 from filtax.tick import fresh_bank
 
-__all__ = ["grown", "in_growing_banks", "roomy"]
+__all__ = ["furnished", "grown", "in_growing_banks", "roomy"]
 
 MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
 
@@ -85,6 +88,26 @@ def grown(method: Any, state: State, wanted: int) -> State:
     new = Bank(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
     bank = jax.tree.map(lambda old, fresh: fresh.at[: old.shape[0]].set(old), state.bank, new)
     return state.after(bank, state.t, state.began, state.refused, state.strain)
+
+
+def furnished(method: Any, state: State, x: Any, y: Any) -> State:
+    """The state with a memory that fits data like x and y, where its posterior keeps one.
+
+    >>> import filtax as fx
+    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
+    >>> state = ogd.init(mean=jnp.zeros(3))
+    >>> furnished(ogd, state, jnp.ones(3), jnp.ones(())).initial.memory.X.shape
+    (4, 3)
+    """
+    furnish = getattr(method.posterior, "furnish", None)
+    if furnish is None or state.initial.memory is not None:
+        return state
+    dtype = state.initial.mean.dtype
+    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, dtype)
+    initial = furnish(state.initial, x, y.size)
+    belief = jax.vmap(lambda one: furnish(one, x, y.size))(state.bank.belief)
+    bank = Bank(belief, state.bank.aux, state.bank.log_weight)
+    return State(bank, initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
 
 
 def _check_room(method: Any, wanted: int) -> None:

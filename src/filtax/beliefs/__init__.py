@@ -14,6 +14,7 @@ from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.moment_match import moment_match
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.particles import Particles
+from filtax.beliefs.point import Memory, Point
 from filtax.beliefs.precision import Precision
 from filtax.beliefs.square_root import SquareRoot
 
@@ -25,8 +26,10 @@ __all__ = [
     "Diagonal",
     "Ensemble",
     "Gamma",
+    "Memory",
     "NormalInverseGamma",
     "Particles",
+    "Point",
     "Precision",
     "SquareRoot",
     "collapse",

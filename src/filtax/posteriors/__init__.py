@@ -4,6 +4,7 @@ from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
+from filtax.posteriors.gradient import Gradient
 from filtax.posteriors.inverse_wishart_noise import InverseWishartNoise
 from filtax.posteriors.particle import Particle
 from filtax.posteriors.student_noise import StudentNoise
@@ -15,6 +16,7 @@ __all__ = [
     "Conjugate",
     "EnsembleKalman",
     "Extended",
+    "Gradient",
     "InverseWishartNoise",
     "Particle",
     "StudentNoise",

@@ -1,0 +1,112 @@
+r"""(A.1) Online gradient descent with a memory: the baseline that people use.
+
+On each datum, `inner` steps of Adam (Kingma and Ba, 2015) on the mean loss $-\log p(y \mid \theta, x)$ of the last
+`memory` data, a FIFO buffer. There is no uncertainty about theta: the forecast is that of the point, and so is the
+evidence. Under a robust model a datum counts as trust² of one, judged once, by the forecast that was made of it.
+
+Axes: D parameters, M data remembered. Cost: `inner` x M gradients, O(D) memory besides the data.
+Thesis: sec:experiments-robustness, OGD.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from filtax import checks
+from filtax.beliefs import Memory, Point
+from filtax.models import Model
+from filtax.module import Module
+from filtax.posteriors.trusting import plain_likelihood
+from filtax.protocols import Update
+
+__all__ = ["Gradient"]
+
+FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
+
+
+class Gradient(Module):
+    """Adam on the last data; `rate` is its step size.
+
+    >>> Gradient(rate=0.01, memory=10).name
+    'OGD'
+    """
+
+    rate: Any = 1e-2
+    memory: Any = eqx.field(static=True, default=1)
+    inner: Any = eqx.field(static=True, default=1)
+    shown = {"rate": None, "memory": 1, "inner": 1}  # noqa: RUF012
+    families = (Point,)
+    asks = ("given", "log_likelihood")
+    name = "OGD"
+
+    def __check_init__(self) -> None:
+        checks.positive("OGD(rate=...)", self.rate, hint="It is the size of a step.")
+        checks.whole("OGD(memory=...)", self.memory, least=1, hint="It counts the data that are learned from again.")
+        checks.whole("OGD(inner=...)", self.inner, least=1, hint="It counts the steps for each datum.")
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> Point:
+        """Begin at the mean; the covariance is not used, since a point has none."""
+        return Point.start(mean)
+
+    def furnish(self, belief: Point, x: Array | None, width: int) -> Any:
+        """Make room for data like x, once their shape is known."""
+        if belief.memory is not None:
+            return belief
+        memory = Memory.empty(self.memory, x, width, belief.mean.dtype)
+        return Point(belief.mean, belief.slope, belief.size, belief.steps, memory)
+
+    def forecast(self, belief: Point, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Distribution of y at the point."""
+        at = model.value(belief.mean, x, aux)
+        return plain_likelihood(model.likelihood).given(at.eta, x, at.scalar)
+
+    def update(
+        self,
+        belief: Point,
+        model: Model,
+        x: Array | None,
+        y: Array,
+        mask: Bool[Array, " W"] | None,
+        aux: PyTree,
+        key: Key[Array, ""] | None,
+    ) -> Update:
+        """Remember the datum, then descend."""
+        likelihood = plain_likelihood(model.likelihood)
+        at = model.value(belief.mean, x, aux)
+        observed = jnp.ones(y.shape, bool) if mask is None else mask
+        evidence = likelihood.log_likelihood(at.eta, x, y, observed)
+        evidence = jnp.where(jnp.any(observed), evidence, 0.0)
+        trust = model.likelihood.whiten(at.eta, x, y, mask).trust
+        trust = jnp.ones_like(evidence) if trust is None else trust
+        share = jnp.where(jnp.any(observed), trust * trust, 0.0)
+        score = jnp.where(share > 0.0, share * jnp.where(share > 0.0, evidence, 0.0), 0.0)
+
+        memory = self.furnish(belief, x, y.size).memory.put(x, y, observed, share)
+
+        def loss(theta: Array) -> Array:
+            one = lambda x, y, mask: likelihood.log_likelihood(model.value(theta, x, aux).eta, x, y, mask)  # noqa: E731
+            each = jax.vmap(one)(memory.X, memory.Y, memory.mask)
+            known = memory.weight > 0.0
+            some = jnp.maximum(jnp.sum(known.astype(theta.dtype)), 1.0)
+            return -jnp.sum(jnp.where(known, memory.weight * jnp.where(known, each, 0.0), 0.0)) / some
+
+        new = jax.lax.fori_loop(0, self.inner, lambda _, now: self._descend(now, jax.grad(loss)(now.mean)), belief)
+        new = Point(new.mean, new.slope, new.size, new.steps, memory)
+        sound = jnp.isfinite(score) & jnp.all(jnp.isfinite(new.mean)) & jnp.all(jnp.isfinite(new.size))
+        kept = jax.tree.map(lambda now, then: jnp.where(sound & (share > 0.0), now, then), new, belief)
+        evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
+        score = jnp.where(sound, score, -jnp.inf)
+        forecast = likelihood.given(at.eta, x, at.scalar)
+        return Update(kept, forecast, evidence, score, trust, jnp.zeros_like(score), sound)
+
+    def _descend(self, now: Point, g: Float[Array, " D"]) -> Point:
+        r"""$m \leftarrow \beta_1 m + (1-\beta_1) g$, $v$ likewise of $g^2$, both without the bias of their start."""
+        steps = now.steps + 1.0
+        slope = FADE * now.slope + (1.0 - FADE) * g
+        size = FADE_SQUARE * now.size + (1.0 - FADE_SQUARE) * g * g
+        m, v = slope / (1.0 - FADE**steps), size / (1.0 - FADE_SQUARE**steps)
+        rate = jnp.asarray(self.rate, g.dtype)
+        return Point(now.mean - rate * m / (jnp.sqrt(v) + LEAST), slope, size, steps, now.memory)
