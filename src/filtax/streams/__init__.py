@@ -1,5 +1,6 @@
 """Where data come from: generated streams with a known truth, and features that never look ahead."""
 
+from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
 from filtax.streams.synthetic import (
@@ -12,15 +13,20 @@ from filtax.streams.synthetic import (
 )
 
 __all__ = [
+    "Images",
     "LinearSystem",
     "Stream",
     "constant_velocity",
     "drifting_regression",
     "fill",
+    "find_dataset",
     "harmonics",
     "hourly_features",
     "hourly_load",
     "lagged",
     "piecewise_regression",
+    "read_arrays",
+    "read_images",
+    "read_table",
     "tracking_2d",
 ]
