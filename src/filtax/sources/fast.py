@@ -62,7 +62,7 @@ def fast(block: Block, header: Header, layout: Layout, limit: int) -> Raw | None
 
 
 def _is_regular(data: bytes, separator: bytes) -> bool:
-    if b"\0" in data or data.count(b"\r") != data.count(b"\r\n"):
+    if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return False
     if not data.isascii():
         try:
@@ -71,9 +71,9 @@ def _is_regular(data: bytes, separator: bytes) -> bool:
             return False
     if _ZEROS in data or any(pattern.search(data) for pattern in _VANISHING):
         return False
-    quotes = data.count(b'"')
-    if not quotes:
+    if b'"' not in data:
         return True
+    quotes = data.count(b'"')
     opening = data.count(separator + b'"') + data.count(b'\n"') + data.startswith(b'"')
     closing = sum(data.count(b'"' + mark) for mark in (separator, b"\n", b"\r\n")) + data.endswith(b'"')
     return opening == closing and opening + closing == quotes

@@ -33,7 +33,9 @@ class Block:
 
     def count(self) -> int:
         """Count the lines."""
-        ends = self.data.count(b"\n") + self.data.count(b"\r") - self.data.count(b"\r\n")
+        ends = self.data.count(b"\n")
+        if b"\r" in self.data:
+            ends += self.data.count(b"\r") - self.data.count(b"\r\n")
         return ends + (not self.data.endswith((b"\n", b"\r")) if self.data else 0)
 
     def digest(self, offset: int) -> str:

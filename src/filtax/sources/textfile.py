@@ -69,7 +69,7 @@ def read_text(
             if layout is not None:
                 for name in layout.wanted:
                     find(file, header.names, name, "what the file before has")
-        if block.rejected or block.data.strip(b"\r\n"):
+        if block.rejected or block.data[:1024].strip(b"\r\n") or block.data.strip(b"\r\n"):
             if layout is None and not block.data:
                 notices += block.rejected
                 continue

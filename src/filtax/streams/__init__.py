@@ -2,6 +2,7 @@
 
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
+from filtax.streams.season import Season
 from filtax.streams.synthetic import (
     LinearSystem,
     Stream,
@@ -10,10 +11,14 @@ from filtax.streams.synthetic import (
     piecewise_regression,
     tracking_2d,
 )
+from filtax.streams.timed import Made, TimedFeatures
 
 __all__ = [
     "LinearSystem",
+    "Made",
+    "Season",
     "Stream",
+    "TimedFeatures",
     "constant_velocity",
     "drifting_regression",
     "fill",
