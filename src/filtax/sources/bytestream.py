@@ -2,6 +2,8 @@
 
 import sys
 import zlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["BLOCK", "ByteStream"]
@@ -26,9 +28,11 @@ class ByteStream:
     def __init__(self, file: str, block: int = BLOCK) -> None:
         self.cut: str | None = None
         self._raw: Any = sys.stdin.buffer if file == "-" else open(file, "rb")
-        self._source: Any = self._raw
-        if self._raw.peek(2)[:2] == b"\x1f\x8b":
-            self._source = _Gunzip(self._raw)
+        packed = self._raw.peek(2)[:2] == b"\x1f\x8b"
+        whole = file != "-" and Path(file).is_file()  # from a pipe, rows are wanted as they come
+        self._read: Callable[[int], bytes] = self._raw.read if whole else self._raw.read1
+        if packed:
+            self._read = _Gunzip(self._read).read
         self._kept = self._next(block)
         self.head = self._kept[:512]
 
@@ -46,7 +50,7 @@ class ByteStream:
 
     def _next(self, size: int) -> bytes:
         try:
-            return self._source.read1(size)
+            return self._read(size)
         except EOFError:
             self.cut = "the compressed data end too early; the file is not complete"
         except zlib.error:
@@ -57,18 +61,18 @@ class ByteStream:
 class _Gunzip:
     """Unpack gzip, of several members if need be, as far as it goes."""
 
-    def __init__(self, raw: Any) -> None:
-        self._raw, self._packed = raw, b""
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._more, self._packed = read, b""
         self._engine = zlib.decompressobj(31)
 
-    def read1(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         while True:
             if self._engine.eof:
-                self._packed = self._engine.unused_data.lstrip(b"\0") or self._raw.read1(_PACKED)
+                self._packed = self._engine.unused_data.lstrip(b"\0") or self._more(_PACKED)
                 if not self._packed:
                     return b""
                 self._engine = zlib.decompressobj(31)
-            self._packed = self._packed or self._raw.read1(_PACKED)
+            self._packed = self._packed or self._more(_PACKED)
             if not self._packed:
                 raise EOFError
             data = self._engine.decompress(self._packed, size)

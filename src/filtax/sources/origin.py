@@ -61,10 +61,9 @@ def format_of(file: str, head: bytes, wanted: str | None = None) -> str:
     for magic, trouble in _FOREIGN.items():
         if head.startswith(magic):
             raise InputError(f"{file}:1:1: the file {trouble}.")
-    if b"\0" in head:
-        at = head.index(b"\0")
-        line, column = head.count(b"\n", 0, at) + 1, at - head.rfind(b"\n", 0, at)
-        raise InputError(f"{file}:{line}:{column}: there is a NUL; this looks like a binary file, not like a table.")
+    at = head.split(b"\n", 1)[0].find(b"\0")
+    if at >= 0:
+        raise InputError(f"{file}:1:{at + 1}: there is a NUL; this looks like a binary file, not like a table.")
     suffix = Path(file.removesuffix(".gz")).suffix.lower()
     if suffix in (".parquet", ".pq"):
         raise InputError(f"{file}:1:1: not a Parquet file: it does not begin with PAR1.")

@@ -84,7 +84,8 @@ class Table:
         self._order = Order(start.latest if start else {})
         self._raws = self._read_all()
         self._first = next(self._raws, None)  # so that a source that cannot be read is refused when it is opened
-        self._stopped: InputError | None = None
+        if self._first is None and start is None:
+            raise InputError(f"{files[-1]}: there is a header and not one row below it.")
 
     def __iter__(self) -> Iterator[Chunk]:
         while self._first is not None:

@@ -1,5 +1,6 @@
 """A series on a grid of steps, as far back as is needed: filled readings, and how far off the simplest forecast was."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,20 +54,31 @@ class Grid:
     ) -> tuple[dict[str, np.ndarray], Cells]:
         """Put readings on the grid, in order; steps in between are filled."""
         steps = np.diff(numbers, prepend=state["cell"]) if len(numbers) else np.empty(0, np.int64)
-        steps = np.clip(steps, 0, self.memory)
-        place = self.memory - 1 + np.cumsum(steps)
-        track = np.full((3, self.memory + int(steps.sum())), np.nan)
-        track[:, : self.memory] = state["track"]
+        place = self.memory - 1 + np.cumsum(np.clip(steps, 0, self.memory))
+        values, scales, counts = track = state["track"].tolist()  # lists: the loop below is over single numbers
         near, doubt = state["near"].tolist(), bool(state["doubt"])
-        at = self.memory - 1
+        seasons, seasons_near = self._seasons(self.horizon), self._seasons(1)
         for to, reading in zip(place.tolist(), y.tolist(), strict=True):
-            while at < to:
-                at += 1
-                track[0, at], track[1:, at] = self._next(track[0], at, 1), track[1:, at - 1]
-            near, doubt = self._put(track, at, reading, near, doubt)
-        last = state["cell"] if not len(numbers) else np.maximum(numbers[-1], state["cell"])
-        new = {"track": track[:, at + 1 - self.memory : at + 1].copy(), "near": np.array(near)}
-        return {**new, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(track, place)
+            for at in range(len(values), to + 1):
+                values.append(_simplest(values, at, 1, seasons_near))
+                scales.append(scales[-1])
+                counts.append(counts[-1])
+            off = abs(reading - values[to])
+            far = GATE * near[0]
+            absurd = near[1] >= ENOUGH and off > far and _is_far(values, to, reading, far, seasons_near)
+            if not math.isfinite(reading) or (absurd and not doubt):
+                doubt = doubt or absurd
+                continue
+            doubt = False
+            ahead = abs(reading - _simplest(values, to, self.horizon, seasons))
+            values[to] = reading
+            near = _follow(off, *near) if off == off else near
+            if ahead == ahead:
+                scales[to], counts[to] = _follow(ahead, scales[to], counts[to])
+        last = np.maximum(numbers[-1], state["cell"]) if len(numbers) else state["cell"]
+        new = np.array(track)
+        kept = {"track": new[:, -self.memory :].copy(), "near": np.array(near)}
+        return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(new, place)
 
     def outlook(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The simplest forecast of each row, its scale, and how many readings the scale is made of."""
@@ -79,36 +91,26 @@ class Grid:
         scale, count = cells.track[1:, cells.place - self.horizon]
         return base, np.where(scale > 0.0, np.maximum(scale, 1e-9 * np.abs(base)), 1.0), count
 
-    def _put(
-        self, track: np.ndarray, at: int, reading: float, near: list[float], doubt: bool
-    ) -> tuple[list[float], bool]:
-        """Judge a reading by its nearest forecast; if it is believed, let it stand and learn the scales from it."""
-        if not np.isfinite(reading):
-            return near, doubt
-        off = abs(reading - track[0, at])
-        if near[1] >= ENOUGH and off > GATE * near[0] and not doubt:
-            return near, True
-        ahead = self._next(track[0], at, self.horizon)
-        track[0, at] = reading
-        if np.isfinite(off):
-            near = _follow(off, *near)
-        if np.isfinite(ahead):
-            track[1:, at] = _follow(abs(reading - ahead), *track[1:, at].tolist())
-        return near, False
-
-    def _next(self, values: np.ndarray, at: int, horizon: int) -> float:
-        """The simplest forecast of one step, from readings `horizon` before it and older; NaN if there are none."""
-        last = values[at - horizon]
-        for season in self._seasons(horizon):
-            change = values[at - season] - values[at - season - horizon]
-            if change == change:
-                return last + change
-        return last
-
     def _seasons(self, horizon: int) -> list[int]:
         """Steps back to the repetitions whose change is known in time, the longest cycle first."""
         firsts = [cycle * -(-horizon // cycle) for cycle in reversed(self.cycles)]
         return [first for first in firsts if first > horizon]
+
+
+def _simplest(values: list[float], at: int, horizon: int, seasons: list[int]) -> float:
+    """The last reading that is known, plus the change of one season ago where that is known; NaN if nothing is."""
+    last = values[at - horizon]
+    for season in seasons:
+        change = values[at - season] - values[at - season - horizon]
+        if change == change:
+            return last + change
+    return last
+
+
+def _is_far(values: list[float], at: int, reading: float, far: float, seasons: list[int]) -> bool:
+    """Whether a reading is far from the last one too, and from what each season suggests: an old fault has echoes."""
+    told = [0.0, *(values[at - season] - values[at - season - 1] for season in seasons)]
+    return not any(abs(reading - values[at - 1] - change) <= far for change in told)
 
 
 def _follow(off: float, scale: float, count: float) -> list[float]:
