@@ -287,3 +287,29 @@ def test_messages_stay_short_and_printable(tmp_path):
     assert "\x1b" not in rejected[0].reason
     assert len(rejected[0].reason) < 120
     assert json.loads(json.dumps(rejected[0].to_json()))["line"] == 3
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    import tracemalloc
+
+    row = b"1.25,2.5,abc\n"
+    peaks = []
+    for rows in (20_000, 80_000):
+        path = written(tmp_path, b"a,b,c\n" + rows * row)
+        tracemalloc.start()
+        assert sum(len(chunk) for chunk in open_table(path, target="a", block=1 << 16)) == rows
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0] < 8 << 20
+
+
+@pytest.mark.nightly
+def test_a_hundred_thousand_rows_of_thirty_numbers_take_no_time(tmp_path):
+    import time
+
+    row = ",".join(repr(x) for x in np.random.default_rng(0).normal(size=30).tolist())
+    names = ["a", *(f"x{i}" for i in range(29))]
+    path = written(tmp_path, ",".join(names) + "\n" + 100_000 * (row + "\n"))
+    start = time.process_time()
+    assert sum(len(chunk) for chunk in open_table(path, target="a")) == 100_000
+    assert time.process_time() - start < 1.5

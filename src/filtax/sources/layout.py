@@ -8,7 +8,7 @@ from typing import Any
 from filtax.sources.numerals import is_missing, number, show
 from filtax.sources.rejected import InputError, RowError
 
-__all__ = ["Layout", "choose"]
+__all__ = ["Layout", "choose", "find"]
 
 KINDS = ("number", "text")
 

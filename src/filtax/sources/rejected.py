@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-__all__ = ["InputError", "Rejected"]
+__all__ = ["InputError", "Rejected", "RowError"]
 
 
 class InputError(ValueError):

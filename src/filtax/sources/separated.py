@@ -18,7 +18,7 @@ from filtax.sources.numerals import number, show
 from filtax.sources.raw import Raw
 from filtax.sources.rejected import InputError, Rejected, RowError
 
-__all__ = ["Header", "careful", "decode", "header_of", "split"]
+__all__ = ["Header", "careful", "decode", "header_of", "split", "start_of"]
 
 SEPARATORS = (",", ";", "\t", "|")
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')

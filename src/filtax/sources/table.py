@@ -68,12 +68,25 @@ class Chunk:
 
 
 class Table:
-    """An open table: iterate over its chunks, once. Made by `open_table`.
+    r"""An open table: iterate over its chunks, once. Made by `open_table`.
 
     Attributes:
         layout: The columns that are read, and their kinds.
         rows: Rows handed on so far.
         rejected: How many rows and columns were left out so far.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from filtax.sources import open_table
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "t.csv"
+        ...     _ = path.write_text("load\n1\n2\n3\n")
+        ...     table = open_table(path, target="load")
+        ...     [chunk] = table
+        ...     place = table.position(chunk, 1)  # behind the second row
+        ...     [rest] = open_table(path, target="load", start=place)
+        >>> table.rows, place.line, rest.column("load")
+        (3, 4, array([3.]))
     """
 
     def __init__(self, files: list[str], request: Request, on_bad: str, start: Position | None) -> None:
