@@ -158,46 +158,6 @@ def test_a_column_without_a_name_is_left_out_and_told_of(tmp_path):
     assert [str(each) for each in rejected] == [f"{tmp_path}/t.csv:1:3: the column has no name; it is left out"]
 
 
-@pytest.mark.parametrize("block", [50, 1000, 1 << 20])
-def test_a_line_beyond_the_limit_is_skipped(tmp_path, block):
-    path = written(tmp_path, b"a,b\n1,2\n" + b"9" * 5000 + b",1\n3,4\n" + b"8" * 300)
-    numbers, rejected, chunks = read(path, line_limit=200, block=block)
-    assert numbers.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert [(each.line, each.column, each.reason) for each in rejected] == [
-        (3, 201, "the line is longer than 200 bytes"),
-        (5, 201, "the line is longer than 200 bytes"),
-    ]
-    assert np.concatenate([chunk.line for chunk in chunks]).tolist() == [2, 4]
-
-
-def test_a_huge_line_needs_no_memory(tmp_path):
-    import tracemalloc
-
-    path = tmp_path / "t.csv.gz"
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        stream.write(b"a,b\n1,2\n")
-        for _ in range(64):
-            stream.write(b"9" * (1 << 20))
-        stream.write(b",1\n3,4\n")
-    tracemalloc.start()
-    numbers, rejected, _ = read(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert numbers.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert [each.line for each in rejected] == [3]
-    assert peak < 32 << 20  # for a line of 64 MiB
-
-
-def test_a_truncated_gzip_ends_with_a_record_and_without_half_a_row(tmp_path):
-    rows = b"".join(b"%d,%d\n" % (i, i * i) for i in range(30000))
-    packed = gzip.compress(b"a,b\n" + rows)
-    numbers, rejected, _ = read(written(tmp_path, packed[: len(packed) // 2], "t.csv.gz"))
-    assert 0 < len(numbers) < 30000
-    np.testing.assert_array_equal(numbers[:, 1], np.arange(len(numbers)) ** 2.0)
-    assert [each.line for each in rejected] == [len(numbers) + 2]
-    assert "end too early" in rejected[0].reason
-
-
 def test_separators_and_texts(tmp_path):
     path = written(tmp_path, 'a;b;c\n1;x;"p; q"\n2;NA;""\n')
     _, _, [chunk] = read(path)
@@ -287,29 +247,3 @@ def test_messages_stay_short_and_printable(tmp_path):
     assert "\x1b" not in rejected[0].reason
     assert len(rejected[0].reason) < 120
     assert json.loads(json.dumps(rejected[0].to_json()))["line"] == 3
-
-
-def test_memory_does_not_grow_with_the_rows(tmp_path):
-    import tracemalloc
-
-    row = b"1.25,2.5,abc\n"
-    peaks = []
-    for rows in (20_000, 80_000):
-        path = written(tmp_path, b"a,b,c\n" + rows * row)
-        tracemalloc.start()
-        assert sum(len(chunk) for chunk in open_table(path, target="a", block=1 << 16)) == rows
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.1 * peaks[0] < 8 << 20
-
-
-@pytest.mark.nightly
-def test_a_hundred_thousand_rows_of_thirty_numbers_take_no_time(tmp_path):
-    import time
-
-    row = ",".join(repr(x) for x in np.random.default_rng(0).normal(size=30).tolist())
-    names = ["a", *(f"x{i}" for i in range(29))]
-    path = written(tmp_path, ",".join(names) + "\n" + 100_000 * (row + "\n"))
-    start = time.process_time()
-    assert sum(len(chunk) for chunk in open_table(path, target="a")) == 100_000
-    assert time.process_time() - start < 1.5

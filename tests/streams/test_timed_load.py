@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from paths import DATA
 
 import filtax as fx
 from filtax.evaluate import prequential
 from filtax.sources import open_table
 from filtax.streams import Season, TimedFeatures
+from paths import DATA
 
 START = 100  # rows, left out as in the thesis
 
