@@ -117,6 +117,19 @@ def test_other_files_and_pipes_are_refused(tmp_path):
         Position.from_json({"offset": 3})
 
 
+def test_the_order_of_times_is_kept(tmp_path):
+    """A row that repeats a time is left out on the way and from any row before it, also of a key not seen for long."""
+    path = written(tmp_path, "t.csv", "when,a,k\n10,1,A\n5,2,B\n10,3,A\n6,4,B\n6,5,B\n11,6,A\n")
+    for block in (12, 1 << 20):
+        table = open_table(path, target="a", time="when", key="k", block=block)
+        places = [table.position(chunk, row) for chunk in table for row in range(len(chunk))]
+        assert [place.line for place in places] == [3, 4, 6, 8]
+        for place, rest, left in zip(places, [[2, 4, 6], [4, 6], [6], []], [[4, 6], [4, 6], [6], []], strict=True):
+            chunks = list(open_table(path, target="a", time="when", key="k", start=place))
+            assert [a for chunk in chunks for a in chunk.numbers[:, 0].tolist()] == rest
+            assert [each.line for chunk in chunks for each in chunk.rejected] == left
+
+
 def test_kinds_are_kept(tmp_path):
     """The first rows say text; read on from later rows alone, the column would look like numbers."""
     path = written(tmp_path, "t.csv", "when,a,s\n1,1,x\n2,1,x\n3,1,7\n4,1,8\n")

@@ -100,7 +100,7 @@ def test_stop_hands_on_the_rows_before_the_bad_one(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends_byte_order_mark_blank_lines_and_a_last_line_without_end(tmp_path, end):
+def test_line_ends_byte_order_mark_blank_lines_and_a_last_line_without_end(tmp_path, end, reader):
     path = written(tmp_path, "\ufeff" + end.join(["a,b", "1,2", "", "3,4"]))
     numbers, rejected, chunks = read(path)
     assert numbers.tolist() == [[1.0, 2.0], [3.0, 4.0]]

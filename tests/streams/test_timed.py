@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from filtax.streams import Season, TimedFeatures
+from filtax.streams.grid import Grid
 
 HOURS = np.datetime64("2024-01-01T00", "h") + np.arange(24 * 7 * 5)
 HOURLY = Season.named("hourly")
@@ -127,6 +128,35 @@ def test_one_absurd_reading_is_not_seen_by_the_rows_behind_it(wrong):
     np.testing.assert_array_equal(one.X, two.X)
     np.testing.assert_array_equal(one.base, two.base)
     assert np.isfinite(one.X).all()
+
+
+def test_a_holiday_is_not_absurd_and_has_no_echo():
+    """A smooth day unlike the week before is kept, and so is the same day a week later."""
+    y = load()
+    y[24 * 14 : 24 * 15] = np.linspace(y[24 * 14 - 1], y[24 * 15], 24)
+    grid = Grid(1, (24, 168), 400)
+    _, cells = grid.extend(grid.init(), np.arange(len(y)), y)
+    np.testing.assert_array_equal(cells.value(1)[1:], y[:-1])
+
+
+def test_the_scale_is_the_mean_error_of_late_and_hardly_moved_by_one_reading():
+    """Without cycles the simplest forecast is the last value; its errors count alike, then the latest 200, each capped."""
+    y = np.random.default_rng(0).normal(size=2000).cumsum()
+    y[1000:] += 50.0
+    maker = TimedFeatures(Season(1.0, "numbered"))
+    rows = made(y, maker=maker, time=np.arange(2000.0))
+    errors = np.abs(np.diff(y))
+    np.testing.assert_allclose(rows.scale[100], errors[:99].mean(), rtol=0.05)
+    late = 0.995 ** np.arange(999)[::-1]
+    np.testing.assert_allclose(rows.scale[1000], late @ errors[:999] / late.sum(), rtol=0.02)
+    assert rows.scale[1005] < 1.1 * rows.scale[999]
+
+
+@pytest.mark.parametrize("minutes", [0, 29, 31])
+def test_clocks_that_are_a_little_off_fall_on_the_same_steps(minutes):
+    late = np.random.default_rng(0).integers(-600, 600, size=len(HOURS)) * (np.arange(len(HOURS)) > 0)
+    time = HOURS.astype("datetime64[s]") + 60 * minutes + late
+    np.testing.assert_array_equal(made(load(), time=time).base, made(load()).base)
 
 
 def test_a_level_that_moved_is_believed_with_the_second_reading():
