@@ -132,7 +132,7 @@ def test_one_absurd_reading_is_not_seen_by_the_rows_behind_it(wrong):
 
 def test_a_holiday_is_not_absurd_and_has_no_echo():
     """A smooth day unlike the week before is kept, and so is the same day a week later."""
-    y = load()
+    y = 500.0 + 50.0 * np.cos(2 * np.pi * np.arange(len(HOURS)) / 24) + 0.01 * load(1) % 0.1
     y[24 * 14 : 24 * 15] = np.linspace(y[24 * 14 - 1], y[24 * 15], 24)
     grid = Grid(1, (24, 168), 400)
     _, cells = grid.extend(grid.init(), np.arange(len(y)), y)
@@ -140,7 +140,7 @@ def test_a_holiday_is_not_absurd_and_has_no_echo():
 
 
 def test_the_scale_is_the_mean_error_of_late_and_hardly_moved_by_one_reading():
-    """Without cycles the simplest forecast is the last value; its errors count alike, then the latest 200, each capped."""
+    """Without cycles the simplest forecast is the last value; its errors count alike, then the latest 200, capped."""
     y = np.random.default_rng(0).normal(size=2000).cumsum()
     y[1000:] += 50.0
     maker = TimedFeatures(Season(1.0, "numbered"))
@@ -152,7 +152,7 @@ def test_the_scale_is_the_mean_error_of_late_and_hardly_moved_by_one_reading():
     assert rows.scale[1005] < 1.1 * rows.scale[999]
 
 
-@pytest.mark.parametrize("minutes", [0, 29, 31])
+@pytest.mark.parametrize("minutes", [0, 12, 29, 31])
 def test_clocks_that_are_a_little_off_fall_on_the_same_steps(minutes):
     late = np.random.default_rng(0).integers(-600, 600, size=len(HOURS)) * (np.arange(len(HOURS)) > 0)
     time = HOURS.astype("datetime64[s]") + 60 * minutes + late
@@ -193,3 +193,11 @@ def test_the_calendar():
 def test_a_horizon_is_a_whole_number(horizon):
     with pytest.raises(ValueError, match="horizon"):
         TimedFeatures(HOURLY, horizon=horizon)
+
+
+def test_elapsed_steps_go_on_from_the_row_before():
+    np.testing.assert_allclose(HOURLY.elapsed(HOURS[5:7], HOURS[2]), [3.0, 1.0])
+    np.testing.assert_allclose(Season(0.5, "numbered").elapsed(np.array([2.0, 3.0]), 1.0), [2.0, 2.0])
+    months = np.array(["2024-02-29", "2024-03-31", "2024-06-30"], "datetime64[D]")
+    np.testing.assert_allclose(Season.named("monthly").elapsed(months, np.datetime64("2024-01-31")), [1.0, 1.0, 3.0])
+    assert HOURLY.elapsed(HOURS[:0]).shape == (0,)

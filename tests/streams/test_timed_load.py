@@ -45,10 +45,8 @@ def test_the_load_is_forecast_better_than_by_the_baselines(H, name, error):
         method, start, rows.X, rows.target, metrics=("coverage(0.9)",), baselines=(), delay=H - 1, chunk=3989
     )
     [run] = report.runs.values()
-    said, lower, upper = (
-        rows.restore(np.asarray(part))
-        for part in (run.forecasts[0].mean, run.forecasts[0].lower, run.forecasts[0].upper)
-    )
+    forecast = run.forecasts[0]
+    said, lower, upper = (rows.restore(np.asarray(u)) for u in (forecast.mean, forecast.lower, forecast.upper))
     scale = unit(y)
 
     def median(forecast):
