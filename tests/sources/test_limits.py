@@ -34,6 +34,14 @@ def test_a_line_beyond_the_limit_is_skipped(tmp_path, block):
     assert np.concatenate([chunk.line for chunk in chunks]).tolist() == [2, 4]
 
 
+@pytest.mark.parametrize("block", [5, 1 << 20])
+def test_the_limit_is_that_of_the_line_without_its_end(tmp_path, block):
+    path = written(tmp_path, b"a,b\r\n11111,22222\r\n1,2\r333333333,4444444444\r5,6")
+    numbers, rejected, _ = read(path, line_limit=11, block=block)
+    assert numbers.tolist() == [[11111.0, 22222.0], [1.0, 2.0], [5.0, 6.0]]
+    assert [(each.line, each.column) for each in rejected] == [(4, 12)]
+
+
 def test_a_huge_line_needs_no_memory(tmp_path):
     path = tmp_path / "t.csv.gz"
     with gzip.open(path, "wb", compresslevel=1) as stream:

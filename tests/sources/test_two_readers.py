@@ -50,6 +50,15 @@ def test_both_readers_agree_on_random_tables(tmp_path, rows, end):
     assert_same(path)
 
 
+def test_a_byte_order_mark_at_the_start_of_a_later_block_is_not_dropped(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a\n\xef\xbb\xbf2.5\n3\n")
+    for quick in (True, False):
+        chunks = list(open_table(path, target="a", types={"a": "number"}, quick=quick))
+        assert [chunk.numbers.tolist() for chunk in chunks] == [[[3.0]]]
+        assert [each.line for each in chunks[0].rejected] == [2]
+
+
 @pytest.mark.parametrize("quoted", [False, True])
 def test_the_fast_reader_takes_ordinary_tables(tmp_path, quoted, monkeypatch):
     """Otherwise the test above would compare the careful reader with itself."""

@@ -73,9 +73,10 @@ class _Gunzip:
                     return b""
                 self._engine = zlib.decompressobj(31)
             self._packed = self._packed or self._more(_PACKED)
-            if not self._packed:
+            ended = not self._packed
+            data = self._engine.decompress(self._packed, size)  # with no more to unpack, what it still holds
+            if ended and not data:
                 raise EOFError
-            data = self._engine.decompress(self._packed, size)
             self._packed = self._engine.unconsumed_tail
             if data:
                 return data

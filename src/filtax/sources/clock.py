@@ -25,8 +25,8 @@ _ISO = re.compile(
 _ADVICE = "; write 2024-05-31, 2024-05-31T14:00, 2024-05-31T14:00:00+02:00, or seconds since 1970"
 
 
-def clock_of(values: Sequence[Any] | np.ndarray) -> str:
-    """Tell by the first value that is one how times are written.
+def clock_of(values: Sequence[Any] | np.ndarray) -> str | None:
+    """Tell by the first value that is one how times are written; None if there is none.
 
     >>> clock_of(["2024-05-31 14:00"]), clock_of(["2024-05-31T14:00Z"]), clock_of(["1717164000"]), clock_of(["17"])
     ('local', 'zoned', 'seconds', 'number')
@@ -42,7 +42,7 @@ def clock_of(values: Sequence[Any] | np.ndarray) -> str:
             continue
         if value == value:
             return "seconds" if 1e8 <= value < 1e11 else "milliseconds" if 1e11 <= value < 1e14 else "number"
-    return "local"
+    return None
 
 
 def read_times(values: Sequence[Any] | np.ndarray, clock: str) -> tuple[np.ndarray, dict[int, str]]:
@@ -113,7 +113,10 @@ def _moment(value: Any, clock: str) -> datetime:
 
 
 def _count(value: Any, clock: str) -> float:
-    read = number(value) if isinstance(value, str) else float(value)
+    try:
+        read = number(value) if isinstance(value, str) else float(value)
+    except (RowError, TypeError, ValueError):
+        raise RowError(0, f"{show(str(value))} is not a time{_ADVICE}") from None
     if read != read:
         raise RowError(0, "the time is missing")
     if clock != "number" and abs(read) * _UNIT[clock] > 9e18:

@@ -64,6 +64,8 @@ def fast(block: Block, header: Header, layout: Layout, limit: int) -> Raw | None
 def _is_regular(data: bytes, separator: bytes) -> bool:
     if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return False
+    if data.startswith(b"\xef\xbb\xbf"):  # pyarrow would drop it, wherever in the file the block begins
+        return False
     if not data.isascii():
         try:
             data.decode()

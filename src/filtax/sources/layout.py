@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from filtax.sources.numerals import is_missing, number, show
@@ -43,10 +43,6 @@ class Layout:
     def wanted(self) -> tuple[str, ...]:
         """All columns that are read."""
         return tuple(dict.fromkeys([*self.columns, *(name for name in (self.time, self.key) if name)]))
-
-    def with_clock(self, clock: str) -> "Layout":
-        """Fix how times are written."""
-        return replace(self, clock=clock)
 
     def to_json(self) -> dict[str, Any]:
         """Return the layout as plain values."""

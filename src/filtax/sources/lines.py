@@ -80,12 +80,12 @@ class Lines:
     def __iter__(self) -> Iterator[Block]:
         while data := self._stream.read1(self._size):
             buffer = self._carry + data
-            end = buffer.rfind(b"\n") + 1 or buffer.rfind(b"\r", 0, len(buffer) - 1) + 1
+            end = max(buffer.rfind(b"\n"), buffer.rfind(b"\r", 0, len(buffer) - 1)) + 1
             if end:
                 self._carry = b""
                 yield self._block(buffer[:end])
             self._carry = buffer[end:]
-            if len(self._carry) > self.limit:
+            if len(self._carry) - self._carry.endswith(b"\r") > self.limit:
                 yield self._skip_line()
         if self._carry and not getattr(self._stream, "cut", None):  # half a line of a damaged file is no row
             yield self._block(self._carry)

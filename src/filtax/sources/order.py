@@ -1,6 +1,7 @@
 """Times must grow: read them, and leave out the rows of a series whose time is missing, repeats or goes backwards."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,11 @@ class Order:
         if column is None or not len(raw.line):
             return None, layout
         if raw.moments is not None and raw.moments.dtype.kind == "M":
-            layout, time = layout.with_clock("local"), raw.moments
+            layout, time = replace(layout, clock="local"), raw.moments
             faults = dict.fromkeys(np.flatnonzero(np.isnat(time)).tolist(), "the time is missing")
         else:
             values = raw.texts.pop(column) if raw.moments is None else raw.moments
-            layout = layout if layout.clock else layout.with_clock(clock_of(values))
+            layout = replace(layout, clock=layout.clock or clock_of(values))
             time, faults = read_times(values, layout.clock or "local")
         key = raw.texts[layout.key] if layout.key else None
         faults = self._in_order(time, key, faults)
