@@ -15,7 +15,7 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 
 # From the ground up. A module may import what stands on an earlier line, and its own package.
 LAYERS = [
-    {"module"},
+    {"module", "sources"},
     {"checks", "layout", "linalg", "protocols", "tuning"},
     {"factor"},
     {"distributions"},
@@ -138,7 +138,8 @@ before = dict(jax.config.values), list(logging.getLogger().handlers)
 import filtax
 public = [getattr(filtax, name) for name in filtax.__all__]  # names are loaded when they are used
 assert before == (dict(jax.config.values), list(logging.getLogger().handlers))
-print(*sorted({name.split(".")[0] for name in sys.modules} & {"beartype", "matplotlib", "optax", "rich", "typer"}))
+heavy = {"beartype", "matplotlib", "optax", "pyarrow", "rich", "typer"}
+print(*sorted({name.split(".")[0] for name in sys.modules} & heavy))
 """
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.strip(), run.stderr) == (0, "", "")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         models,
         priors,
         segmentation,
+        sources,
         streams,
         weighting,
     )
@@ -55,6 +56,7 @@ __all__ = [
     "posterior_influence",
     "priors",
     "segmentation",
+    "sources",
     "streams",
     "tune",
     "tune_xla",

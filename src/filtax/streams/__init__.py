@@ -3,6 +3,7 @@
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
+from filtax.streams.season import Season
 from filtax.streams.synthetic import (
     LinearSystem,
     Stream,
@@ -11,11 +12,15 @@ from filtax.streams.synthetic import (
     piecewise_regression,
     tracking_2d,
 )
+from filtax.streams.timed import Made, TimedFeatures
 
 __all__ = [
     "Images",
     "LinearSystem",
+    "Made",
+    "Season",
     "Stream",
+    "TimedFeatures",
     "constant_velocity",
     "drifting_regression",
     "fill",

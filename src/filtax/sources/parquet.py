@@ -1,0 +1,150 @@
+"""Parquet: rows are counted from 1 and stand in the place of lines; the types are those of the file."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.sources.layout import Layout, choose
+from filtax.sources.numerals import show
+from filtax.sources.raw import Raw
+from filtax.sources.rejected import InputError, Rejected
+
+__all__ = ["ParquetFile"]
+
+ROWS = 16384  # rows read at a time
+
+
+class ParquetFile:
+    """A Parquet file and its columns, opened without reading the rows.
+
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = str(pathlib.Path(folder) / "t.parquet")
+    ...     pq.write_table(pa.table({"a": [1.0, None]}), path)
+    ...     file = ParquetFile(path)
+    ...     next(file.read(Layout("a", None, None, ("a",), {"a": "number"}))).numbers.tolist()
+    [[1.0], [nan]]
+    """
+
+    def __init__(self, file: str) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self.file = file
+        try:
+            self._handle = parquet.ParquetFile(file)
+        except pa.ArrowException as error:
+            raise InputError(f"{file}:1:1: not a Parquet file that can be read: {_first_line(error)}.") from None
+        self.names = tuple(self._handle.schema_arrow.names)
+        self._digest: str | None = None
+        for i, name in enumerate(self.names):
+            if name in self.names[:i]:
+                raise InputError(f"{file}:1:{i + 1}: two columns are called {show(name)}; rename one of them.")
+
+    def kinds(self) -> dict[str, str]:
+        """Tell numbers from text by the types of the columns; a column of another type has no kind."""
+        import pyarrow.types as types
+
+        kinds = {}
+        for field in self._handle.schema_arrow:
+            kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+            if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+                kinds[field.name] = "number"
+            elif types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind):
+                kinds[field.name] = "text"
+        return kinds
+
+    def choose(self, asked: Mapping[str, Any], types: Mapping[str, str]) -> Layout:
+        """Find the asked columns; their kinds are those of the file, and columns of other kinds are no features."""
+        kinds = self.kinds()
+        named = {asked["target"], asked["time"], asked["key"], *(asked["features"] or ())}
+        names = [name for name in self.names if name in kinds or name in named]
+        layout = choose(self.file, names, {}, asked, {**{n: kinds[n] for n in names if n in kinds}, **types})
+        for name in layout.columns:
+            if name not in kinds:
+                place = self.place(0, name)
+                raise InputError(f"{self.file}:1:{place}: column {show(name)} holds neither numbers nor text.")
+        return layout
+
+    def place(self, offset: int, name: str) -> int:
+        """Number of a column, from 1; the same in every row."""
+        return self.names.index(name) + 1
+
+    def digest(self, offset: int) -> str:
+        """Return the sha256 of the whole file: what was read of it cannot be told apart."""
+        if self._digest is None:
+            with Path(self.file).open("rb") as stream:
+                self._digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return self._digest
+
+    def read(self, layout: Layout, start: int = 0) -> Iterator[Raw]:
+        """Read the rows, from row number `start` on."""
+        import pyarrow as pa
+
+        row = 0
+        try:
+            for batch in self._handle.iter_batches(batch_size=ROWS, columns=list(layout.wanted)):
+                if row + batch.num_rows > start:
+                    skipped = max(start - row, 0)
+                    yield self._raw(batch.slice(skipped), layout, row + skipped)
+                row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            reject = Rejected(self.file, row + 1, 1, f"the rest of the file cannot be read: {_first_line(error)}")
+            rest = Raw.empty(layout.numbers, tuple(n for n in layout.wanted if n not in layout.numbers))
+            rest.rejected, rest.before = [reject], [0]
+            yield rest
+
+    def _raw(self, batch: Any, layout: Layout, row: int) -> Raw:
+        import pyarrow as pa
+
+        numbers = np.empty((batch.num_rows, len(layout.numbers)))
+        for j, name in enumerate(layout.numbers):
+            numbers[:, j] = batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        texts, moments = {}, None
+        for name in (name for name in layout.wanted if name not in layout.numbers):
+            values = self._plain(batch.column(name))
+            if name == layout.time:
+                moments = values
+            else:
+                texts[name] = np.array([_word(value) for value in values.tolist()] or [], object)
+        lines = row + 1 + np.arange(batch.num_rows)
+        raw = Raw(numbers, texts, lines, lines.copy(), digest=self.digest, place=self.place, moments=moments)
+        return self._without_infinities(raw, layout)
+
+    def _without_infinities(self, raw: Raw, layout: Layout) -> Raw:
+        bad = np.isinf(raw.numbers)
+        if not bad.any():
+            return raw
+        rows = {}
+        for i in np.flatnonzero(bad.any(axis=1)).tolist():
+            name = layout.numbers[int(np.argmax(bad[i]))]
+            reason = f"{show(name)[1:-1]}: the number is infinite"
+            rows[i] = Rejected(self.file, int(raw.line[i]), self.place(0, name), reason)
+        raw.drop(np.all(~bad, axis=1), rows)
+        return raw
+
+    def _plain(self, column: Any) -> np.ndarray:
+        """Numbers and calendar times as numpy has them, everything else as objects."""
+        import pyarrow as pa
+        import pyarrow.types as types
+
+        if types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if types.is_timestamp(column.type) or types.is_date(column.type):
+            return column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+        return np.array(column.to_pylist(), object)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    return text[:120]

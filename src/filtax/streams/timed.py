@@ -1,0 +1,155 @@
+r"""Features of a timed target, made as it comes: what changed before, at this hour yesterday, last week; the calendar.
+
+Everything is relative and nothing looks ahead. At horizon H the row of time t knows the target up to t - H. It starts
+from what anybody would say, the last reading plus the change that was seen one season S ago,
+$$b_t = y_{t-H} + y_{t-S} - y_{t-S-H},$$
+and leaves the rest to a model, $u_t = (y_t - b_t) / s_t$, in units of a scale s that follows the size of the latest
+$|y - b|$. The features are earlier changes in the same unit, so neither the level nor the unit of the target matters,
+coefficients of order one are plausible for all of them, and a model that has learned nothing yet forecasts b.
+
+Readings are kept on a grid of steps. A step that never came, or whose reading is missing or absurd, is filled by what
+its neighbours and the last season suggest; a second absurd reading in a row is believed, as a level that moved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from filtax.streams.features import harmonics
+from filtax.streams.grid import Grid
+from filtax.streams.season import DAY, Season
+
+__all__ = ["Made", "TimedFeatures"]
+
+RECENT = 4  # latest changes among the features
+NEAR = (-1, 0, 1, 2)  # around the first repetition of a cycle
+AGAIN = (0, 1)  # and around the second and third
+READY = 12  # readings behind the scale before a model should learn from it
+FARTHEST = 100.0  # scales: a feature is not larger
+
+
+class Made(NamedTuple):
+    """Rows for a model: learn u from X and `target`, forecast `base + scale * u`.
+
+    >>> Made(np.ones((1, 2)), np.array([5.0]), np.array([2.0]), np.array([0.5])).restore(0.5).item()
+    6.0
+    """
+
+    X: np.ndarray
+    base: np.ndarray
+    scale: np.ndarray
+    target: np.ndarray
+
+    def restore(self, u: np.ndarray | float) -> np.ndarray:
+        """Turn what a model says into the unit of the target."""
+        return self.base + self.scale * u
+
+
+@dataclass(frozen=True)
+class TimedFeatures:
+    """Make features of a target whose rows carry a time.
+
+    Attributes:
+        season: The step of the series and its cycles, from `Season.of` or `Season.named`.
+        horizon: How many steps ahead the target is forecast; nothing younger is used.
+        daily: Harmonics of the day, where the step is shorter.
+        weekly: Harmonics of the week, where the step is shorter.
+
+    Example:
+        >>> import numpy as np
+        >>> from filtax.streams import Season, TimedFeatures
+        >>> hours = np.datetime64("2024-01-01T00") + np.arange(400)
+        >>> load = 10.0 + np.cos(2 * np.pi * np.arange(400) / 24)
+        >>> maker = TimedFeatures(Season.named("hourly"))
+        >>> state, made = maker.make(maker.init(), hours, load)
+        >>> made.X.shape == (400, len(maker.names)), bool(abs(made.base[200:] - load[200:]).max() < 1e-12)
+        (True, True)
+    """
+
+    season: Season
+    horizon: int = 1
+    daily: int = 1
+    weekly: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
+            raise ValueError(f"TimedFeatures(horizon=...) must be a whole number of at least 1, got {self.horizon!r}.")
+
+    @property
+    def changes(self) -> tuple[tuple[int, int], ...]:
+        """Changes that serve as features, as (end, length) in steps before the row."""
+        H = self.horizon
+        spots = {H + k for k in range(RECENT)}
+        for cycle in self.season.cycles:
+            first = cycle * -(-H // cycle)  # the first repetition that is known H steps before
+            spots |= {first + near for near in NEAR if first + near >= H}
+            spots |= {first + again * cycle + near for again in (1, 2) for near in AGAIN}
+        short = [] if H == 1 else [(H + k, 1) for k in range(3)]
+        return (*((spot, H) for spot in sorted(spots)), *short, *((H, cycle) for cycle in self.season.cycles))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        changes = [f"change over {length} until {end} ago" for end, length in self.changes]
+        waves = [f"{cycle} {wave} {k}" for cycle, _, n in self._calendar for k in range(1, n + 1) for wave in _WAVES]
+        return ("constant", *changes, *waves)
+
+    def init(self) -> dict[str, np.ndarray]:
+        """Return the state before the first row: plain arrays."""
+        return {**self._grid.init(), "phase": np.array(np.nan)}
+
+    def make(
+        self, state: Mapping[str, np.ndarray], time: np.ndarray, y: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], Made]:
+        """Make the rows of the next times; NaN in y where a reading is missing or still to come.
+
+        Args:
+            state: From `init`, or from the rows before.
+            time: Times that grow, shape (T,), `datetime64` or numbers.
+            y: Readings, shape (T,).
+
+        Returns:
+            The state behind these rows, and the rows. `target` is NaN where y is, and until the scale is known.
+        """
+        time, y = np.asarray(time), np.asarray(y, np.float64)
+        if time.shape != y.shape or y.ndim != 1:
+            raise ValueError(
+                f"TimedFeatures.make: times of shape {time.shape}, y of shape {y.shape}; both must be (T,)."
+            )
+        grid, phase = self._grid, state["phase"]
+        if len(time) and np.isnan(phase):
+            phase = np.array(self.season.phase(time[:1])[0])
+        state, cells = grid.extend(state, self.season.cells(time, float(phase)), y)
+        state["phase"] = phase
+        X = [np.ones(len(y))]
+        base, scale, count = grid.outlook(cells)
+        for end, length in self.changes:
+            change = (cells.value(end) - cells.value(end + length)) / scale
+            X.append(np.clip(np.nan_to_num(change, nan=0.0), -FARTHEST, FARTHEST))
+        columns = [np.stack(X, axis=1)]
+        if time.dtype.kind == "M":
+            seconds = time.astype("datetime64[s]").astype(np.int64)
+            columns += [harmonics(seconds - since, int(length), n) for (_, length, n), since in self._phases()]
+        target = np.where((count >= READY) & np.isfinite(y), (y - base) / scale, np.nan)
+        return state, Made(np.concatenate(columns, axis=1), base, scale, target)
+
+    @property
+    def _grid(self) -> Grid:
+        longest = max(end + length for end, length in self.changes)
+        return Grid(self.horizon, self.season.cycles, longest + 1)
+
+    @property
+    def _calendar(self) -> list[tuple[str, float, int]]:
+        if self.season.name in ("numbered", "single"):
+            return []
+        cycles = [("day", DAY, self.daily), ("week", 7 * DAY, self.weekly)]
+        return [(name, length, n) for name, length, n in cycles if n and self.season.step <= length / 2]
+
+    def _phases(self) -> list[tuple[tuple[str, float, int], int]]:
+        monday = 4 * int(DAY)  # 1970-01-05
+        return [(entry, monday if entry[0] == "week" else 0) for entry in self._calendar]
+
+
+_WAVES = ("cos", "sin")
