@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
+    from filtax.training import warmup
     from filtax.tuning import tune_xla
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "segmentation",
     "streams",
     "tune_xla",
+    "warmup",
     "weighting",
 ]
 
@@ -71,6 +73,7 @@ _HOME = {
     "method": "grammar",
     "posterior_influence": "influence",
     "tune_xla": "tuning",
+    "warmup": "training",
 }
 
 
