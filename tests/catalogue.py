@@ -268,7 +268,9 @@ ROWS = {
         classes,
     ),
     "pulse": Row(
-        drifting("PULSE(last=covariance)+C-ACI", split(models.nonlinear(network, noise=0.1), net), walk),
+        drifting(
+            "PULSE(hidden=covariance, last=covariance)+C-ACI", split(models.nonlinear(network, noise=0.1), net), walk
+        ),
         1e-3,
         {"mean": np.append(np.zeros(2), net["outer"]), "cov": (0.5, 1.0)},
         X,

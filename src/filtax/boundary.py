@@ -78,7 +78,7 @@ def check_state(verb: str, state: Any, method: Any = None) -> None:
         return
     families = getattr(method.posterior, "families", ())
     if families and not isinstance(state.initial, families):
-        wanted = " or ".join(family.__name__ for family in families)
+        wanted = " or ".join(dict.fromkeys(family.__name__ for family in families))
         raise ValueError(
             f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; "
             "begin with state = method.init(...) of this method."
