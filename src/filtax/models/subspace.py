@@ -13,6 +13,7 @@ Thesis: eq:subspace-params, eq:subspace-ssm, algo:subspace-extended-kalman-filte
 eq:hidden-layer-decomposition, eq:subspace-last-layer-ssm.
 """
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -78,7 +79,7 @@ class Subspace(Module):
         if self.basis is not None and isinstance(self.inner, Function):  # it is differentiated in either direction
             seen = eqx.filter_eval_shape(self.inner.value, theta, x, aux)
             if self.basis.shape[1] <= FORWARD * seen.eta.size:
-                return self._forward(hidden, w, x, aux, seen.scalar)
+                return self._forward(hidden, w, x, seen.scalar)
         at = Model(self.inner, None).linearise(theta, x, aux)
         stop = self.start + self.last.size
         Z = jnp.concatenate([at.jacobian[:, : self.start], at.jacobian[:, stop:]], axis=1)
@@ -100,9 +101,23 @@ class Subspace(Module):
     def _theta(self, hidden: Array, w: Array) -> Array:
         return jnp.concatenate([hidden[: self.start], w, hidden[self.start :]])
 
-    def _forward(self, hidden: Array, w: Array, x: Array | None, aux: PyTree, scalar: bool) -> Linearised:
+    def _outputs(self, hidden: Array, w: Array, x: Array | None) -> Array:
+        """The outputs of h, without joining what is differentiated to what is not: zeros would be pushed along."""
+        if self.layout is None:
+            return self.inner.value(self._theta(hidden, w), x, None).eta
+        leaves, at = [], 0
+        for shape in self.layout.shapes:
+            size, inside = math.prod(shape), self.start <= at < self.start + self.last.size
+            source = w if inside else hidden
+            first = at - (self.start if inside else self.last.size * (at >= self.start))
+            leaves.append(source[first : first + size].reshape(shape))
+            at += size
+        eta = self.inner.h(jax.tree.unflatten(self.layout.structure, leaves), x)
+        return jnp.asarray(eta).astype(hidden.dtype).reshape(-1)
+
+    def _forward(self, hidden: Array, w: Array, x: Array | None, scalar: bool) -> Linearised:
         """Push the columns of A; where the last layer is free, pull through it alone."""
-        at = lambda hidden, w: self.inner.value(self._theta(hidden, w), x, aux).eta  # noqa: E731
+        at = lambda hidden, w: self._outputs(hidden, w, x)  # noqa: E731
         eta, pull = jax.vjp(lambda w: at(hidden, w), w)
         columns = []
         if self.basis is not None and self.basis.shape[1]:
