@@ -51,12 +51,14 @@ def test_batches_do_not_overlap_and_make_up_the_data():
     """With a rate this small an epoch moves by the sum of all gradients at its start, in batches of 4, 4 and 1."""
     X, y = rng.normal(size=(9, 3)), rng.normal(size=9)
     rate = 1e-9
-    warm = fx.warmup(LINE, np.ones(3), X, y, Sgd(rate), epochs=1, batch=4, each="step", key=KEY)
+    warm = fx.warmup(LINE, np.ones(3), X, y, Sgd(rate), epochs=2, batch=4, each="step", key=KEY)
     moves = np.diff(warm.iterates, axis=0) / rate
     rows = X * (y - X @ np.ones(3))[:, None] / 0.5  # what each datum asks for
-    assert len(moves) == 3
-    np.testing.assert_allclose(4 * moves[0] + 4 * moves[1] + moves[2], rows.sum(0), rtol=1e-5)
-    assert min(np.abs(rows - moves[2]).max(1)) < 1e-5  # the last batch is one datum alone
+    assert len(moves) == 6
+    for first, second, alone in (moves[:3], moves[3:]):
+        np.testing.assert_allclose(4 * first + 4 * second + alone, rows.sum(0), rtol=1e-5)
+        assert min(np.abs(rows - alone).max(1)) < 1e-5  # the last batch is one datum
+    assert np.abs(moves[2] - moves[5]).max() > 0.1  # each epoch has an order of its own
 
 
 NET = models.mlp((2, 6, 2), "tanh")
