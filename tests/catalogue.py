@@ -261,7 +261,7 @@ ROWS = {
         classes,
     ),
     "subspace-runs": Row(
-        watching("WoLF-MD(c=2)+RL[2]-PR(hazard=0.1)", models.subspace(deep_labels, basis[:, :3], deep), runs(2)),
+        watching("RL[2]-PR(hazard=0.1)", models.subspace(deep_labels, basis[:, :3], deep), runs(2)),
         0.1,
         {"mean": np.zeros(3), "cov": 0.5},
         X,
