@@ -57,6 +57,15 @@ def network(params, x):
     return jnp.tanh(x @ params["inner"]) @ params["outer"]
 
 
+def rate(theta, x):
+    return theta[3] * jnp.tanh(theta[:3] @ x)
+
+
+def split(model, params):
+    """A subspace of the inner layer, the outer one free."""
+    return models.subspace(model, basis[:12, :2], params, last="outer")
+
+
 _rng = np.random.default_rng(7)
 X = _rng.normal(size=(T, 3))
 H = _rng.normal(size=(T, 2, 4))
@@ -71,6 +80,8 @@ F = np.array([[1.0, 0.0, 0.1, 0.0], [0.0, 1.0, 0.0, 0.1], [0.0, 0.0, 0.9, 0.0], 
 net = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 2))}
 deep = {"inner": 0.5 * _rng.normal(size=(3, 4)), "outer": 0.5 * _rng.normal(size=(4, 3))}
 
+basis = _rng.normal(size=(24, 3)) / 5.0
+deep_labels = models.nonlinear(network, likelihood=models.categorical())
 flat, wide, matrix = ({"mean": np.zeros(size), "cov": 1.0} for size in (3, 4, 9))
 linear = lambda noise: models.linear(noise=noise)
 linear_of = lambda likelihood: models.linear(likelihood=likelihood)
@@ -249,6 +260,47 @@ ROWS = {
     ),
     "softmax-natural": Row(
         drifting("BLR(iterations=2)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes
+    ),
+    "subspace-labels": Row(
+        drifting("LG+C-OU", models.subspace(deep_labels, basis[:, :3], deep), relax),
+        0.95,
+        {"mean": np.zeros(3), "cov": 0.5},
+        X,
+        classes,
+    ),
+    "subspace-runs": Row(
+        watching("RL[2]-PR(hazard=0.1)", models.subspace(deep_labels, basis[:, :3], deep), runs(2)),
+        0.1,
+        {"mean": np.zeros(3), "cov": 0.5},
+        X,
+        classes,
+    ),
+    "pulse": Row(
+        drifting(
+            "PULSE(hidden=covariance, last=covariance)+C-ACI", split(models.nonlinear(network, noise=0.1), net), walk
+        ),
+        1e-3,
+        {"mean": np.append(np.zeros(2), net["outer"]), "cov": (0.5, 1.0)},
+        X,
+        pair,
+    ),
+    "pulse-relax-or-reset": Row(
+        watching("PULSE(hidden=diagonal)+RL[1]-OUPR(hazard=0.1)", split(deep_labels, deep), runs(1)),
+        0.1,
+        {"mean": np.append(np.zeros(2), deep["outer"]), "cov": 0.5},
+        X,
+        classes,
+    ),
+    "pulse-uncoupled-poisson": Row(
+        wolf(
+            "PULSE(coupled=False)+C-OU(rate=0.9)",
+            models.subspace(models.nonlinear(rate, likelihood=models.poisson()), basis[:3, :1], np.ones(4) / 9, last=1),
+            models.mahalanobis,
+        ),
+        2.0,
+        {"mean": np.zeros(2), "cov": 0.3},
+        X,
+        counts,
     ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),

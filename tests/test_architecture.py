@@ -29,6 +29,7 @@ LAYERS = [
     {"bone"},
     {"grammar"},
     {"methods"},
+    {"training"},
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams", "tune"},
     {"report"},
     {"demo", "experiments"},

@@ -23,6 +23,7 @@ NIGHTLY = (
     *("etkf-tracker", "particles-auxiliary", "network-iterated", "network-labels", "precision-OU", "count"),
     *("softmax", "poisson", "unknown-noise", "covariance-ACI"),
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
+    *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
 SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night
 ids = [
@@ -258,5 +259,6 @@ def test_kept_belief_is_the_belief(name, runs):
         "IW",
         "ST",
         "OGD",
+        "PULSE",
     )
     assert method.name.split("+")[0].split("(")[0] in posteriors or method.name.startswith("WoLF-")

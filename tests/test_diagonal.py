@@ -39,6 +39,27 @@ def test_a_datum_gives_the_full_mean_and_the_diagonal_of_the_precision(outputs):
     np.testing.assert_allclose(method.predict(method.init(mean=M, cov=V), H).cov, S, rtol=1e-12)
 
 
+def test_decoupled_keeps_the_diagonal_of_the_covariance():
+    """The same mean; of the full posterior's covariance the diagonal, so each parameter sees the others as noise."""
+    rng = np.random.default_rng(4)
+    H, y = rng.normal(size=(2, 4)), rng.normal(size=2)
+    for form in ("diagonal", "decoupled"):
+        method = fx.method(f"LG(form={form})+C-OU(rate=0.9)", model=models.linear(noise=NOISE))
+        state = method.step(method.init(mean=M, cov=V), H, np.full(2, np.nan))[0]
+        belief = method.belief(method.step(state, H, y)[0])
+        full = exact_update(M, np.diag(V), H, NOISE, y)
+        np.testing.assert_allclose(belief.mean, full.mean, rtol=1e-12)
+        assert belief.decoupled == (form == "decoupled")
+        if belief.decoupled:
+            np.testing.assert_allclose(belief.var, np.diag(full.cov), rtol=1e-12)
+    H, v = H[:1], V[:3]
+    alone = Diagonal.start(jnp.asarray(M[:3]), jnp.asarray(v), decoupled=True)
+    after = alone.condition(jnp.asarray(H[:, :3]), jnp.eye(1), jnp.ones(1)).belief
+    for k in range(3):  # a scalar filter whose noise holds what the others do not know
+        rest = 1.0 + sum(v[j] * H[0, j] ** 2 for j in range(3) if j != k)
+        np.testing.assert_allclose(after.var[k], v[k] * rest / (rest + v[k] * H[0, k] ** 2), rtol=1e-12)
+
+
 def test_it_is_the_nearest_of_the_independent_gaussians():
     """Every other mean or variance is further from the posterior, in KL(q || p)."""
     H, y = np.array([[1.0, 2.0, -1.0]]), np.array([3.0])

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
+    from filtax.training import warmup
     from filtax.tune import tune
     from filtax.tuning import tune_xla
 
@@ -60,6 +61,7 @@ __all__ = [
     "streams",
     "tune",
     "tune_xla",
+    "warmup",
     "weighting",
 ]
 
@@ -76,6 +78,7 @@ _HOME = {
     "posterior_influence": "influence",
     "tune": "tune",
     "tune_xla": "tuning",
+    "warmup": "training",
 }
 
 

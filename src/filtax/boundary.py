@@ -78,7 +78,7 @@ def check_state(verb: str, state: Any, method: Any = None) -> None:
         return
     families = getattr(method.posterior, "families", ())
     if families and not isinstance(state.initial, families):
-        wanted = " or ".join(family.__name__ for family in families)
+        wanted = " or ".join(dict.fromkeys(family.__name__ for family in families))
         raise ValueError(
             f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; "
             "begin with state = method.init(...) of this method."
@@ -106,6 +106,8 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
 
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Array, Layout | None]:
     """Check the initial belief, flatten it, and settle the dtype."""
+    if hasattr(method.model.predictor, "begin"):
+        mean = _coordinates(method.model.predictor, mean, params)
     if (mean is None) == (params is None):
         given = "neither" if mean is None else "both"
         raise ValueError(f"init: give mean=... (a vector) or params=... (a pytree), got {given}.")
@@ -121,6 +123,8 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
             f"init(mean=...) must be a vector (D,), got shape {mean.shape}; give a matrix or a pytree as params=."
         )
     checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
+    if isinstance(cov, tuple) and hasattr(method.posterior, "gather"):
+        cov = method.posterior.gather(cov, mean.size)
     cov = jnp.asarray(arrays(cov=cov)[0])
     checks.covariance_like("init(cov=...)", cov, singular=True)
     if cov.ndim and cov.shape[0] != mean.size:
@@ -133,6 +137,22 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     if check is not None:
         check(mean, cov)
     return mean, jnp.broadcast_to(cov, mean.shape) if cov.ndim == 0 else cov, layout
+
+
+def _coordinates(predictor: Any, mean: Any, params: PyTree) -> Any:
+    """Where a filter starts that moves along the directions of a subspace: at its offset, if nothing is given."""
+    start = predictor.begin()
+    if params is not None:
+        raise ValueError(
+            "init(params=...): this model knows its parameters already, as its offset; leave params out, or give "
+            f"mean=... of shape ({start.size},), the coordinates."
+        )
+    if mean is not None and np.shape(mean) != start.shape:
+        raise ValueError(
+            f"init(mean=...) has shape {np.shape(mean)} but the model has {start.size} coordinates; give "
+            f"({start.size},), or leave it out to start at the offset."
+        )
+    return start if mean is None else mean
 
 
 def check_key(method: Any, key: Any) -> tuple[Array, ...]:

@@ -91,8 +91,21 @@ def _check_transition(method: Any) -> None:
 
 def check_support(method: Any, belief: PyTree) -> None:
     """Refuse a prior whose numbers do not fit the number of parameters."""
-    D = belief.mean.size
     drift = method.prior.drift
+    if not hasattr(drift, "drifts"):
+        return _check_size(drift, belief.mean.size)
+    if len(drift.drifts) != len(belief.parts):
+        raise ValueError(
+            f"by_block holds {len(drift.drifts)} drifts but the belief has {len(belief.parts)} blocks; give one "
+            "drift for each."
+        )
+    for each, part in zip(drift.drifts, belief.parts, strict=True):
+        if part is not None:
+            _check_size(each, part.mean.size)
+
+
+def _check_size(drift: Any, D: int) -> None:
+    """Refuse a drift whose numbers do not fit D parameters."""
     for name, rank in RANKS.items():
         value = getattr(drift, name, None)
         shape = () if value is None else np.shape(value)

@@ -10,6 +10,7 @@ IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW;
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
 OGD(rate=0.01, memory=10)+C-Static  online gradient descent with a replay buffer, the baseline that people use
+PULSE+C-ACI(q=0.0001)               a subspace of the hidden layers and a full last layer; subspace(..., last=True)
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
@@ -27,6 +28,7 @@ from filtax.bone import Bone
 from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
 from filtax.posteriors import (
     BernoulliOutliers,
+    Blockwise,
     EnsembleKalman,
     Extended,
     Gradient,
@@ -69,6 +71,9 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
     "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
     "APF": lambda size=1000, shrink=0.98: Particle(size, shrink=shrink, auxiliary=True),
+    "PULSE": lambda hidden="auto", last="auto", coupled=True, iterations=1: Blockwise(
+        (hidden, last), None, coupled, Extended(iterations=iterations)
+    ),
     "Cj": lambda: None,  # chosen by the likelihood
 }
 AUXILIARIES: dict[str, Callable[..., Any]] = {
@@ -150,6 +155,7 @@ def method(
     if posterior is None:
         posterior = _build("posterior", POSTERIORS, parts["posterior"] or "LG", _settings(parts["posterior_settings"]))
         posterior = _conjugate(model) if posterior is None else posterior
+    posterior = posterior.fitted(model) if hasattr(posterior, "fitted") else posterior
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
     keep = getattr(auxiliary, "keep", None)
     weighting = weighting if weighting is not None else Exact() if keep is None else bounded(keep)

@@ -1,9 +1,11 @@
 """q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
 
 All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
-with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations.
+with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations, and blocks of any of
+them drop those between one another.
 """
 
+from filtax.beliefs.blocks import Blocks
 from filtax.beliefs.collapse import Collapsed, collapse
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.conjugate import Beta, Gamma
@@ -20,6 +22,7 @@ from filtax.beliefs.square_root import SquareRoot
 
 __all__ = [
     "Beta",
+    "Blocks",
     "Collapsed",
     "Conditioned",
     "Covariance",

@@ -2,12 +2,15 @@ r"""Gaussian belief without correlations: a mean and a variance for each paramet
 
 Conditioning finds the mean as the full filter would from this prior, by one O x O solve, and keeps the diagonal of
 the posterior precision: of all independent Gaussians the nearest to the posterior in $\mathrm{KL}(q \,\|\, p)$. Its
-variances are never above the true ones, so it grows overconfident where features are correlated.
+variances are never above the true ones, so it grows overconfident where features are correlated. `decoupled` keeps the
+diagonal of the posterior covariance instead, the nearest in $\mathrm{KL}(p \,\|\, q)$: each parameter is then a scalar
+filter that sees the others as noise. In the literature these are the VD-EKF and the FD-EKF.
 
 Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for a drift.
 Thesis: prop:kf-update-step-precision, its diagonal; sec:variational-bayes.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -29,11 +32,12 @@ class Diagonal(Module):
 
     mean: Float[Array, " D"]
     var: Float[Array, " D"]
+    decoupled: bool = eqx.field(static=True, default=False)
 
     @classmethod
-    def start(cls, mean: Array, cov: Array) -> "Diagonal":
+    def start(cls, mean: Array, cov: Array, decoupled: bool = False) -> "Diagonal":
         """Build from a mean and variances (D,); of a matrix (D, D) the diagonal is taken."""
-        return cls(mean, jnp.diagonal(cov) if cov.ndim == 2 else cov)
+        return cls(mean, jnp.diagonal(cov) if cov.ndim == 2 else cov, decoupled)
 
     @property
     def cov(self) -> Float[Array, "D D"]:
@@ -48,7 +52,8 @@ class Diagonal(Module):
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I), then drop the correlations.
 
         With $G = BJ$ and $I + G\Sigma G^\top = LL^\top$: $\mu' = \mu + \Sigma G^\top L^{-\top}L^{-1}r$ and
-        $1/\sigma'^2_d = 1/\sigma_d^2 + \sum_o G_{od}^2$. B = 0 and r = 0 leave the belief as it is.
+        $1/\sigma'^2_d = 1/\sigma_d^2 + \sum_o G_{od}^2$; decoupled, $\sigma'^2_d = \sigma_d^2 - \sum_o U_{do}^2$ with
+        $U = \Sigma G^\top L^{-\top}$, and never below the former. B = 0 and r = 0 leave the belief as it is.
         """
         G = matmul(B, J)
         spread = matmul(G * self.var[None, :], G.T)
@@ -58,10 +63,13 @@ class Diagonal(Module):
         sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1
         G = jnp.where(sound, G, 0.0)
         z = L.solve(r)
-        moved = self.mean + matmul(L.solve(G * self.var[None, :]).T, z[:, None])[:, 0]
+        U = L.solve(G * self.var[None, :]).T
+        moved = self.mean + matmul(U, z[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
         var = self.var / (1.0 + self.var * jnp.sum(G * G, axis=0))  # finite also where the belief is certain
-        return Conditioned(Diagonal(mean, var), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
+        if self.decoupled:  # never below the other, but for rounding
+            var = jnp.maximum(self.var - jnp.sum(U * U, axis=1), var)
+        return Conditioned(Diagonal(mean, var, self.decoupled), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
         """Add independent noise of variance q to every parameter."""
@@ -96,7 +104,8 @@ class Diagonal(Module):
         """Means and variances of a mixture of C beliefs."""
         weight = jnp.exp(log_weight)[:, None]
         mean = jnp.sum(weight * batch.mean, axis=0)
-        return Diagonal(mean, jnp.sum(weight * (batch.var + (batch.mean - mean[None]) ** 2), axis=0))
+        var = jnp.sum(weight * (batch.var + (batch.mean - mean[None]) ** 2), axis=0)
+        return Diagonal(mean, var, batch.decoupled)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
@@ -106,4 +115,5 @@ class Diagonal(Module):
 
     def _keep_if_sound(self, mean: Array, var: Array) -> "Diagonal":
         """A drift that overflows is not taken."""
-        return Diagonal(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(jnp.isfinite(var), var, self.var))
+        mean, var = jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(jnp.isfinite(var), var, self.var)
+        return Diagonal(mean, var, self.decoupled)

@@ -4,13 +4,16 @@ linear(noise=...), nonlinear(h, noise=...)           ready models
 gaussian(noise), bernoulli(), categorical(), poisson()   likelihoods, for `likelihood=`
 loss(function)                                       any loss of your own in the place of a likelihood
 mlp(sizes), lenet5()                                 networks in plain JAX
+subspace(model, A, params)                           any of these, moved along a few directions
 robust(model, trust=...)                             any of these, with outliers trusted less (WoLF)
 imq(c), mahalanobis(c), threshold(c), huber(c), tempered(w)   trusts; check_trust(W) judges one
 """
 
 from filtax.models.bounds import TrustCheck, check_trust
+from filtax.models.directions import directions, random_directions
 from filtax.models.exponential_family import bernoulli, categorical, poisson
 from filtax.models.gaussian import gaussian
+from filtax.models.last_layer import last_layer_range
 from filtax.models.linear import linear
 from filtax.models.loss import loss
 from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
@@ -18,6 +21,7 @@ from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
 from filtax.models.robust import robust
 from filtax.models.since_change import since_change
+from filtax.models.subspace import last_layer, subspace
 from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
 
 __all__ = [
@@ -33,9 +37,12 @@ __all__ = [
     "bernoulli",
     "categorical",
     "check_trust",
+    "directions",
     "gaussian",
     "huber",
     "imq",
+    "last_layer",
+    "last_layer_range",
     "lenet5",
     "linear",
     "loss",
@@ -43,8 +50,10 @@ __all__ = [
     "mlp",
     "nonlinear",
     "poisson",
+    "random_directions",
     "robust",
     "since_change",
+    "subspace",
     "tempered",
     "threshold",
 ]

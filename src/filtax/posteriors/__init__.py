@@ -1,6 +1,7 @@
 """(A.1) Posteriors: how a belief absorbs a datum."""
 
 from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
+from filtax.posteriors.blocks import Blockwise, blockwise
 from filtax.posteriors.conjugate import Conjugate
 from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
 from filtax.posteriors.extended import Extended
@@ -13,6 +14,7 @@ from filtax.posteriors.variational import Variational
 
 __all__ = [
     "BernoulliOutliers",
+    "Blockwise",
     "Conjugate",
     "EnsembleKalman",
     "Extended",
@@ -22,5 +24,6 @@ __all__ = [
     "StudentNoise",
     "UnknownNoise",
     "Variational",
+    "blockwise",
     "ensemble_kalman",
 ]

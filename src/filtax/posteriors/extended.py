@@ -23,16 +23,22 @@ from filtax.protocols import Update
 
 __all__ = ["FORMS", "Extended", "absorb", "check_form", "gaussian_belief"]
 
-FORMS = {"root": SquareRoot, "covariance": Covariance, "precision": Precision, "diagonal": Diagonal}
+FORMS = {
+    "root": SquareRoot,
+    "covariance": Covariance,
+    "precision": Precision,
+    "diagonal": Diagonal,
+    "decoupled": Diagonal,
+}
 LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
 
 
 class Extended(Module):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
-    `form` is "root", "covariance", "precision" or "diagonal", which drops correlations; "auto" takes the square root,
-    except for more than 32 drifting parameters, where a reduction at each step would cost D³ and the guarded
-    covariance is used.
+    `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations; "auto" takes
+    the square root, except for more than 32 drifting parameters, where a reduction at each step would cost D³ and the
+    guarded covariance is used.
 
     >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), drifts=True)).__name__
     'SquareRoot'
@@ -100,10 +106,10 @@ def check_form(form: str, cov: Array) -> None:
     if form == "precision":
         hint = "A precision cannot hold what is certain: use form=root or form=covariance."
         checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
-    numbers = checks.concrete(cov) if form == "diagonal" and cov.ndim == 2 else None
+    numbers = checks.concrete(cov) if form in ("diagonal", "decoupled") and cov.ndim == 2 else None
     if numbers is not None and (numbers != np.diag(np.diagonal(numbers))).any():
         raise ValueError(
-            "init(cov=...) of form=diagonal has correlations, which it cannot hold; give (D,) variances, or use "
+            f"init(cov=...) of form={form} has correlations, which it cannot hold; give (D,) variances, or use "
             "form=root or form=covariance."
         )
 
@@ -116,6 +122,8 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: boo
     """
     if form == "auto":
         form = "covariance" if drifts and mean.size > LARGE else "root"
+    if form == "decoupled":
+        return Diagonal.start(mean, cov, decoupled=True)
     return FORMS[form].start(mean, cov)
 
 

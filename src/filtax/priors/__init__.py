@@ -1,5 +1,6 @@
 """(M.3) Conditional priors pi(theta; psi): what happens to the parameters between two data."""
 
+from filtax.priors.by_block import by_block
 from filtax.priors.by_expert import by_expert
 from filtax.priors.continuing import Continue
 from filtax.priors.covariance_inflation import covariance_inflation
@@ -14,6 +15,7 @@ from filtax.priors.reset import moment_matched_reset, reset
 __all__ = [
     "Continue",
     "additive_inflation",
+    "by_block",
     "by_expert",
     "covariance_inflation",
     "empirical_ou",
