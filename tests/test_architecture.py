@@ -30,6 +30,7 @@ LAYERS = [
     {"grammar"},
     {"methods"},
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams"},
+    {"bandits"},
     {"report"},
     {"demo"},
     {"cli"},

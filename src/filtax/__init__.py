@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from filtax import (
         auxiliary,
+        bandits,
         beliefs,
         distributions,
         evaluate,
@@ -42,6 +43,7 @@ __all__ = [
     "Info",
     "State",
     "auxiliary",
+    "bandits",
     "beliefs",
     "compile",
     "distributions",
