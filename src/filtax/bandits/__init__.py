@@ -13,6 +13,7 @@ from filtax.bandits.bandit import Bandit, Decision
 from filtax.bandits.bernoulli import bernoulli_experiment
 from filtax.bandits.environments import World, drifting_bernoulli, table, wheel
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, snips
+from filtax.bandits.judge import Judged, judge_log
 from filtax.bandits.logs import Log, evaluate_log, read_log, replay
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate, argmax_at_random
 from filtax.bandits.play import Played, play, regret_of_means, regret_of_rewards
@@ -30,6 +31,7 @@ __all__ = [
     "Drawn",
     "Estimate",
     "Joint",
+    "Judged",
     "Log",
     "Played",
     "Separate",
@@ -44,6 +46,7 @@ __all__ = [
     "evaluate_log",
     "greedy",
     "ips",
+    "judge_log",
     "larger_of_two",
     "largest_of_betas",
     "largest_of_normals",

@@ -29,8 +29,8 @@ __all__ = ["CLAIMED", "bernoulli_experiment", "contenders"]
 
 CLAIMED = ("RL[1]-OUPR", "CPP-OU", "C-ACI", "RL[1]-PR")  # from the least regret to the most
 PUBLISHED = {"RL[1]-OUPR": 2367.0, "CPP-OU": 2594.0, "C-ACI": 3015.0, "RL[1]-PR": 4630.0}  # regret of rewards
-HAZARDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+HAZARDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+VARIANCES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 HYPOTHESES = 10  # kept by the Beta arms, which in the publication keep all
 RESAMPLES = 2000
 

@@ -145,16 +145,17 @@ def table(
     (3, 2)
     """
     rewards = jnp.asarray(rewards)
-    rows, steps = rewards.shape[0], rewards.shape[0] if steps is None else steps
+    rows = int(rewards.shape[0])
+    length = rows if steps is None else int(steps)
     if np.shape(contexts)[0] != rows:
         raise ValueError(
             f"table: there are {np.shape(contexts)[0]} contexts but {rows} rows of rewards; row n of each must belong "
             "together."
         )
-    passes = -(-steps // rows)
+    passes = -(-length // rows)
     keys = jax.random.split(key, (simulations, passes))
     orders = jax.vmap(jax.vmap(lambda key: jax.random.permutation(key, rows)))(keys)
-    order = orders.reshape(simulations, passes * rows)[:, :steps].T.astype(jnp.int32)
+    order = orders.reshape(simulations, passes * rows)[:, :length].T.astype(jnp.int32)
     true = rewards if means is None else jnp.asarray(means)
     return World(
         rewards,

@@ -104,7 +104,7 @@ def read_log(
     probability = np.full(len(rows), 1.0 / len(known)) if uniform else column("probability")
     contexts = np.stack([column(name) for name in chosen], axis=1) if chosen else None
     if contexts is not None and not np.isfinite(contexts).all():
-        at = _first(~np.isfinite(contexts).all(axis=1))
+        at = _first(np.isnan(contexts.sum(axis=1) * 0.0))
         raise ValueError(f"{path}: row {at} has a context that is not finite; fill it in or leave the row out.")
     return Log(known, np.array([known.index(arm) for arm in given]), column("reward"), probability, contexts)
 

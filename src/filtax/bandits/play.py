@@ -88,9 +88,8 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
             state, t = carry
             at = jnp.minimum(t, steps - 1)  # the last block may be longer than the world
             x, rewards = _contexts(world, at), _rewards(world, at)
-            state, told = jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))(
-                state, *row, x, rewards, t
-            )
+            all_at_once: Any = jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))
+            state, told = all_at_once(state, *row, x, rewards, t)
             return (state, t + 1), told
 
         return jax.lax.scan(body, (state, t), (noise, u))

@@ -155,10 +155,10 @@ _CARRIED = ("bank", "t", "began", "refused", "strain")
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
     carry = tuple(getattr(state, name) for name in _CARRIED)
-    carry, info = advance(method, state, carry, x, y, None, None, None, complete=complete)
+    (bank, t, began, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=complete)
     if complete:  # what is promised is not counted, so that nothing is computed for the count alone
-        carry = (*carry[:3], state.refused, state.strain)
-    return state.after(*carry), info.ok
+        refused, strain = state.refused, state.strain
+    return state.after(bank, t, began, refused, strain), jnp.asarray(info.ok)
 
 
 def _missing(method: Any, bank: Bank, initial: PyTree) -> Bank:
