@@ -53,7 +53,7 @@ def test_estimates_of_a_fixed_policy_are_unbiased_and_their_intervals_hold(chanc
     assert spread["dr"] < spread["ips"]
 
 
-@pytest.mark.parametrize("chances", [(1 / 3, 1 / 3, 1 / 3), (0.5, 0.3, 0.2)])
+@pytest.mark.parametrize("chances", [(1 / 3, 1 / 3, 1 / 3), pytest.param((0.5, 0.3, 0.2), marks=pytest.mark.nightly)])
 def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
     """Thompson sampling on a uniform and on an uneven log, against the same policy at play in the true world."""
     method, start = usual(rate=1.0)
@@ -73,6 +73,7 @@ def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
     assert abs(each.mean() - truth) < 4.0 * np.hypot(each.std() / np.sqrt(60), 0.01)
 
 
+@pytest.mark.nightly
 def test_a_policy_that_learns_along_the_log_beats_it():
     arm, reward, p = logged(np.random.default_rng(2), 600, (1 / 3, 1 / 3, 1 / 3))
     told = judge_log(Log(("a", "b", "c"), arm, reward, p)).estimates
@@ -100,7 +101,8 @@ def test_bad_logs_get_a_sentence(case, tmp_path):
         read_log(tmp_path / "log.csv")
 
 
-def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys):
+def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("filtax.cli._start_jax", lambda: None)  # the settings of this process are the tests' own
     path = tmp_path / "log.csv"
     path.write_text(FILE * 1 + "".join("a,1,0.5\nb,0,0.5\n" for _ in range(40)))
     assert run(["bandit", str(path), "--policy", "ts", "--seed", "1"]) == 0

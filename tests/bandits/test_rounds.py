@@ -67,7 +67,7 @@ def test_idle_arms_return_to_their_prior_and_never_wind_up():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("bernoulli", marks=pytest.mark.nightly)])
 def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood):
     """Disjoint linear arms inside one shared model are the same as separate ones."""
     model = (
@@ -98,7 +98,9 @@ def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood):
         np.testing.assert_allclose(noisy.var, alone.var + 0.5, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["EnKF(size=40)+C-ACI(q=0.01)", "NIG+C-Static"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("EnKF(size=40)+C-ACI(q=0.01)", marks=pytest.mark.nightly), "NIG+C-Static"]
+)
 def test_any_belief_can_be_drawn_from(name):
     method = fx.method(
         name,

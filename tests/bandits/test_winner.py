@@ -104,7 +104,13 @@ POLICIES = {"ts": thompson(count=8000), "ucb": ucb(1.5), "bayes": bayes_ucb(), "
 
 @pytest.mark.parametrize(
     ("policy", "outlook"),
-    [("ts", "separate"), ("ts", "counted"), ("ts", "joint"), ("eps", "separate"), ("bayes", "counted")],
+    [
+        ("ts", "separate"),
+        ("ts", "counted"),
+        ("ts", "joint"),
+        ("eps", "separate"),
+        pytest.param("bayes", "counted", marks=pytest.mark.nightly),
+    ],
 )
 def test_probabilities_calibrate(policy, outlook):
     """How often each arm is chosen in 8,000 rounds against the probability that was told, in standard errors."""

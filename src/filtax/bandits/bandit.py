@@ -128,7 +128,7 @@ class Bandit:
         chances = kernels.chances(self.method, self.policy, self._state, x, key, t, shared=self.shared)
         return dict(zip(self.arms, np.asarray(chances).tolist(), strict=True))
 
-    def update(self, id: int, reward: float) -> str:
+    def update(self, id: Any, reward: Any) -> str:
         """Report the reward of a decision, whenever it comes; the class says what is returned.
 
         A reward that is not a number, or not possible (0.5 for a binary one), is refused with a ValueError; the
