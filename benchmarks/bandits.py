@@ -30,7 +30,7 @@ LINEAR = {  # variance of the rewards, of a weight
     "mushroom": (25.0, 25.0),
     "statlog": (0.05, 1.0),
     "stock": (0.01, 1.0),
-    "jester": (16.0, 1.0),
+    "jester": (16.0, 0.03),
     "wheel": (100.0, 500.0),
     "adult": (0.15, 1.0),
     "covertype": (0.15, 1.0),

@@ -79,7 +79,8 @@ def bernoulli_experiment(
         say: Called with a line for each method that is done.
 
     Returns:
-        Plain data: for each sd the regret of each method by both definitions, its number and its seconds, and verdicts.
+        Plain data: for each sd the regret of each method by both definitions, its number, its seconds (compilation
+        included), and verdicts.
 
     >>> small = {"steps": 20, "simulations": 4, "sd": (0.03,), "warm_up": (20, 4)}
     >>> told = bernoulli_experiment(key=jax.random.key(0), names=("C-ACI",), **small)
@@ -110,7 +111,6 @@ def _contest(build: Callable, candidates: tuple, start: dict, warm: World, world
 
     lost = [float(jnp.mean(regret_of_means(warm, run(number, warm))[-1])) for number in candidates]
     number = candidates[int(np.argmin(lost))]
-    jax.block_until_ready(run(number, world))
     began = time.perf_counter()
     played = jax.block_until_ready(run(number, world))
     return _score(world, played) | {"number": number, "seconds": time.perf_counter() - began}
