@@ -185,6 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = {} if given.only is None else {"names": tuple(given.only.split(","))}
         options |= {} if given.sd is None else {"sd": (given.sd,)}
         size = {"steps": given.steps or 10_000, "simulations": given.seeds or 100}
+        size["warm_up"] = (min(2000, size["steps"]), 10)
         out = bernoulli_experiment(key=jax.random.key(314), say=lambda s: print(s, flush=True), **size, **options)
         for part in out["runs"]:
             for claim in part["claims"]:

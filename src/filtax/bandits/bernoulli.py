@@ -105,14 +105,16 @@ def bernoulli_experiment(
 
 
 def _contest(build: Callable, candidates: tuple, start: dict, warm: World, world: World, key: Array) -> dict[str, Any]:
-    def run(number: float, world: World) -> Played:
-        chosen = build(number)
-        return play(chosen, thompson(), world, stack([chosen.init(**start)] * world.arms), key=key)
-
-    lost = [float(jnp.mean(regret_of_means(warm, run(number, warm))[-1])) for number in candidates]
-    number = candidates[int(np.argmin(lost))]
-    began = time.perf_counter()
-    played = jax.block_until_ready(run(number, world))
+    built = [build(number) for number in candidates]
+    state = stack([built[0].init(**start)] * world.arms)
+    lost = lambda chosen: jnp.mean(regret_of_means(warm, play(chosen, thompson(), warm, state, key=key))[-1])  # noqa: E731
+    best = int(
+        jnp.argmin(
+            jax.vmap(lost)(jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built))
+        )
+    )
+    number, began = candidates[best], time.perf_counter()
+    played = jax.block_until_ready(play(built[best], thompson(), world, state, key=key))
     return _score(world, played) | {"number": number, "seconds": time.perf_counter() - began}
 
 

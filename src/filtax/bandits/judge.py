@@ -72,5 +72,6 @@ def judge_log(
     method, start = usual(kind, 0 if contexts is None else contexts.shape[1], rate=rate)
     state = stack([method.init(**start)] * len(log.arms))
     told = evaluate_log(scaled, method, policy_named(policy), state, key=jax.random.key(seed), level=level)
-    back = {n: Estimate(*(shift + unit * v for v in one[:3]), one.rows) for n, one in told.items()}
+    scale = lambda value: shift + unit * value  # noqa: E731
+    back = {n: Estimate(scale(one.value), scale(one.low), scale(one.high), one.rows) for n, one in told.items()}
     return Judged(method.name, back)
