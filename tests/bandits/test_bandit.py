@@ -48,7 +48,8 @@ def test_rewards_late_repeated_never_and_unknown():
 def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     bandit = Bandit(["a", "b"], method, thompson(), mean=jnp.zeros(2), cov=1.0)
-    first, second = (bandit.pull(x, key=key) for x, key in zip(([1.0, 0.0], [0.0, 1.0]), keys(2), strict=True))
+    contexts = ([1.0, 0.0], [0.0, 1.0], [9.0, 9.0])  # the third never has its reward
+    first, second, _ = (bandit.pull(x, key=key) for x, key in zip(contexts, keys(3), strict=True))
     bandit.update(second.id, 3.0)
     bandit.update(first.id, 1.0)
     expected = np.zeros((2, 2))
