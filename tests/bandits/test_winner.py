@@ -107,7 +107,7 @@ POLICIES = {"ts": thompson(count=8000), "ucb": ucb(1.5), "bayes": bayes_ucb(), "
     [
         ("ts", "separate"),
         ("ts", "counted"),
-        ("ts", "joint"),
+        pytest.param("ts", "joint", marks=pytest.mark.nightly),
         ("eps", "separate"),
         pytest.param("bayes", "counted", marks=pytest.mark.nightly),
     ],
