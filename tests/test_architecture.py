@@ -31,6 +31,7 @@ LAYERS = [
     {"methods"},
     {"training"},
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams", "tune"},
+    {"bandits"},
     {"report"},
     {"demo", "experiments"},
     {"commands"},

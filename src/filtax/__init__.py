@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from filtax import (
         auxiliary,
+        bandits,
         beliefs,
         distributions,
         evaluate,
@@ -45,6 +46,7 @@ __all__ = [
     "Info",
     "State",
     "auxiliary",
+    "bandits",
     "beliefs",
     "compile",
     "distributions",

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.bandit import bandit
 from filtax.commands.data import data
 from filtax.commands.demo import demo
 from filtax.commands.methods import methods
@@ -75,6 +76,7 @@ def _options(
 
 
 app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")(demo)
+app.command("bandit", short_help="Judge a bandit policy by the log of another one.")(bandit)
 app.command("data", short_help="List the public data sets, and where they are.")(data)
 app.command("methods", short_help="List the parts of a method's name, and the published methods.")(methods)
 app.command("reproduce", short_help="Run the experiments of the thesis; verdicts, figures, a report.")(reproduce)

@@ -1,0 +1,134 @@
+"""Play: one compiled loop runs all simulations of a method and a policy in a world.
+
+Simulations lie side by side, and what the policy needs of chance is drawn in blocks of rounds, which is what makes a
+round of a small arm cost nanoseconds. Regret has two definitions, each under its own name.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
+
+from filtax.bandits.environments import World
+from filtax.bandits.rounds import learn, look
+from filtax.module import Module
+from filtax.state import State
+
+__all__ = ["Played", "play", "regret_of_means", "regret_of_rewards"]
+
+
+class Played(Module):
+    """What was pulled, and what it paid, (T, S).
+
+    >>> Played(jnp.zeros((3, 2), jnp.int32), jnp.ones((3, 2))).total.tolist()
+    [3.0, 3.0]
+    """
+
+    arm: Int[Array, "T S"]
+    reward: Shaped[Array, "T S"]
+
+    @property
+    def total(self) -> Float[Array, " S"]:
+        """Cumulative reward of each simulation."""
+        return jnp.sum(self.reward, axis=0)
+
+
+def play(
+    method: Any, policy: Any, world: World, state: State, *, key: Key[Array, ""], shared: bool = False, block: int = 500
+) -> Played:
+    """Run a bandit through all rounds of all simulations of a world.
+
+    Args:
+        method: From `filtax.method`.
+        policy: From this package.
+        world: From this package.
+        state: How each simulation begins: `stack([method.init(...)] * arms)` for separate arms, `method.init(...)`
+            for a shared model. Hypotheses are bounded: RL[K], not RL[inf], which would fill its first bank and then
+            drop some.
+        key: Random key of the policy.
+        shared: As for `Bandit`.
+        block: Rounds whose noise is drawn at once.
+
+    >>> import filtax as fx
+    >>> from filtax.bandits import drifting_bernoulli, stack, thompson, usual
+    >>> method, start = usual("binary", rate=0.99)
+    >>> world = drifting_bernoulli(key=jax.random.key(0), steps=20, simulations=3, arms=2)
+    >>> arms = stack([method.init(**start)] * 2)
+    >>> play(method, thompson(), world, arms, key=jax.random.key(1)).arm.shape
+    (20, 3)
+    """
+    return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
+
+
+@partial(jax.jit, static_argnames=("shared", "block"))
+def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, shared: bool, block: int) -> Played:
+    steps, S = world.steps, world.simulations
+    blocks = -(-steps // block)
+    dtype = state.strain.dtype
+    carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (S, *leaf.shape)), state)
+    first = _contexts(world, jnp.zeros((), jnp.int32))
+    like = look(method, state, None if first is None else first[0], shared=shared, draw=policy.draw)
+
+    def one(state: State, noise: PyTree, u: Array, x: Any, rewards: Array, t: Array) -> tuple[State, tuple]:
+        outlook = look(method, state, x, shared=shared, draw=policy.draw)
+        arm = policy.choose(outlook, noise, u, t)
+        reward = rewards[arm].astype(dtype)
+        state, _ = learn(method, state, x, arm, reward, shared=shared, complete=True)
+        return state, (arm, reward)
+
+    def rounds(carry: tuple, key: Array) -> tuple[tuple, tuple]:
+        state, t = carry
+        of_noise, of_tie = jax.random.split(key)
+        noise = policy.noise(like, of_noise, (block, S))
+        u = jax.random.uniform(of_tie, (block, S), dtype)
+
+        def body(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
+            state, t = carry
+            at = jnp.minimum(t, steps - 1)  # the last block may be longer than the world
+            x, rewards = _contexts(world, at), _rewards(world, at)
+            all_at_once: Any = jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))
+            state, told = all_at_once(state, *row, x, rewards, t)
+            return (state, t + 1), told
+
+        return jax.lax.scan(body, (state, t), (noise, u))
+
+    _, (arm, reward) = jax.lax.scan(rounds, (carry, jnp.zeros((), jnp.int32)), jax.random.split(key, blocks))
+    cut = lambda values: values.reshape(blocks * block, S)[:steps]  # noqa: E731
+    return Played(cut(arm).astype(jnp.int32), cut(reward))
+
+
+def _rewards(world: World, t: Array) -> Array:
+    return world.rewards[t] if world.order is None else world.rewards[world.order[t]]
+
+
+def _contexts(world: World, t: Array) -> Any:
+    if world.contexts is None:
+        return None
+    return world.contexts[t] if world.order is None else world.contexts[world.order[t]]
+
+
+def regret_of_means(world: World, played: Played) -> Float[Array, "T S"]:
+    """Cumulative regret against the true means: the best mean of each round, less the mean of the arm pulled.
+
+    A policy that knows the means has none.
+
+    >>> world = World(jnp.zeros((1, 1, 2)), jnp.array([[[0.25, 0.75]]]))
+    >>> regret_of_means(world, Played(jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1)))).tolist()
+    [[0.5]]
+    """
+    means = world.of_rounds(world.means)
+    taken = jnp.take_along_axis(means, played.arm[..., None], axis=-1)[..., 0]
+    return jnp.cumsum(jnp.max(means, axis=-1) - taken, axis=0)
+
+
+def regret_of_rewards(world: World, played: Played) -> Float[Array, "T S"]:
+    """Cumulative regret against the rewards as they fell, as the thesis plots it: even a perfect policy has some.
+
+    >>> world = World(jnp.array([[[0.0, 1.0]]]), jnp.array([[[0.25, 0.75]]]))
+    >>> regret_of_rewards(world, Played(jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1)))).tolist()
+    [[1.0]]
+    """
+    rewards = world.of_rounds(world.rewards).astype(played.reward.dtype)
+    return jnp.cumsum(jnp.max(rewards, axis=-1) - played.reward, axis=0)

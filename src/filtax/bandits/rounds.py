@@ -1,0 +1,265 @@
+"""One round of a bandit as pure functions: look at the arms, learn from a reward, let time pass.
+
+Arms come in two layouts. *Separate*: each arm has a state of its own, of one method; they are stacked along a leading
+axis A, and see the same context. *Shared*: one state of a model with an output for each arm (or a context that is a
+matrix, one row of features for each arm), of which a round shows one. In both, every round is one tick of time for
+everything: what was not pulled ages under its prior, exactly as if its reward were missing.
+
+Thesis: experiment:bandits.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from filtax.bandits.outlook import Counted, Drawn, Joint, Separate
+from filtax.beliefs import Beta, Covariance, Diagonal, Gamma, Precision, SquareRoot
+from filtax.bone import advance
+from filtax.models import Direct, Linearised, Model, Predicted
+from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.models.gaussian import GaussianLikelihood
+from filtax.models.linear import Linear
+from filtax.module import Module
+from filtax.protocols import Bank, each
+from filtax.state import State
+from filtax.tick import conform, look_ahead
+
+__all__ = ["Chosen", "age", "learn", "look", "stack"]
+
+GAUSSIAN = (Covariance, Diagonal, Precision, SquareRoot)
+LINKED = (GaussianLikelihood, BernoulliLikelihood, PoissonLikelihood)  # one number an output, rising with eta
+
+
+class Chosen(Module):
+    """(M.1) One output of a predictor: what a shared model says of the arm that was pulled; one backward pass.
+
+    >>> Chosen(Linear(), jnp.asarray(1)).value(jnp.arange(4.0), jnp.array([1.0, 0.0]), None).eta.tolist()
+    [1.0]
+    """
+
+    predictor: Any
+    arm: Int[Array, ""]
+
+    def bind(self, layout: Any) -> "Chosen":
+        """Take note of how theta lies."""
+        return Chosen(self.predictor.bind(layout), self.arm)
+
+    def value(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Predicted:
+        """The one natural parameter."""
+        return Predicted(self._eta(theta, x, aux)[None], scalar=True)
+
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
+        """Its gradient."""
+        eta, slope = jax.value_and_grad(lambda theta: self._eta(theta, x, aux))(theta)
+        return Linearised(eta[None], slope[None, :], scalar=True)
+
+    def _eta(self, theta: Array, x: Array | None, aux: PyTree) -> Array:
+        return Model(self.predictor, None).value(theta, x, aux).eta[self.arm]
+
+
+def stack(states: list[State]) -> State:
+    """Lay the states of several arms along a new leading axis.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> stack([coin.init(mean=0.5, cov=1 / 12)] * 3).t.shape
+    (3,)
+    """
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+def look(method: Any, state: State, x: Array | None, *, shared: bool, draw: str = "parameter") -> Any:
+    """What is believed of the mean rewards at the next tick: an outlook, for policies to choose by.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 3)
+    >>> look(coin, arms, None, shared=False).expected.tolist()
+    [0.5, 0.5, 0.5]
+    """
+    method = _conformed(method, state, shared)
+    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.strain.dtype)
+    expected = _expected(method, state, x, shared)
+    bank = _proposed(method, state.bank, state.initial) if shared else _each_arm(method, state)
+    belief, plain = bank.belief, _plain(method.model.likelihood)
+    noisy = draw == "predictive"
+    if isinstance(belief, Beta) and not noisy and not shared:
+        return Counted(belief.ones[..., 0], belief.zeros[..., 0], bank.log_weight, expected)
+    linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
+    smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, LINKED)
+    if isinstance(belief, GAUSSIAN) and linear and smooth:
+        return _gaussian(method, bank, x, shared, plain if noisy else None, expected)
+    return Drawn((method, bank, state.initial, state.bank, x), _sampler(shared, noisy), expected)
+
+
+def learn(
+    method: Any,
+    state: State,
+    x: Array | None,
+    arm: Int[Array, ""],
+    reward: Array,
+    *,
+    shared: bool,
+    complete: bool = False,
+) -> tuple[State, Array]:
+    """One tick: condition the pulled arm on its reward, age everything else. Also tells whether the reward was taken.
+
+    `complete` promises a finite and possible reward and context, as in `Bone.scan`.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
+    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0), shared=False)
+    >>> look(coin, arms, None, shared=False).expected.round(3).tolist()
+    [0.5, 0.667]
+    """
+    method = _conformed(method, state, shared)
+    if shared:
+        method, y = _seen_through(method, state, x, arm, reward)
+        return _advance(method, state, x, y, complete)
+    pulled = jax.tree.map(lambda leaf: leaf[arm], state)
+    done, ok = _advance(method, pulled, x, reward, complete)
+    others = age(method, state, shared=False)
+    here = jnp.arange(state.t.shape[0], dtype=arm.dtype) == arm
+
+    def merge(new: Array, old: Array) -> Array:
+        return jnp.where(here.reshape((-1,) + (1,) * new.ndim), new[None], old)
+
+    parts = [jax.tree.map(merge, getattr(done, name), getattr(others, name)) for name in _CARRIED]
+    return state.after(*parts), ok
+
+
+def age(method: Any, state: State, *, shared: bool) -> State:
+    """One tick without a reward: as a step with a missing datum, and cheaper.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-OU(rate=0.5)", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
+    >>> age(coin, arms, shared=False).t.tolist()
+    [1, 1]
+    """
+    method = _conformed(method, state, shared)
+    pass_by = lambda bank, initial: _missing(method, bank, initial)  # noqa: E731
+    bank = pass_by(state.bank, state.initial) if shared else jax.vmap(pass_by)(state.bank, state.initial)
+    return state.after(bank, state.t + 1, state.began, state.refused, state.strain)
+
+
+def _conformed(method: Any, state: State, shared: bool) -> Any:
+    return conform(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
+
+
+_CARRIED = ("bank", "t", "began", "refused", "strain")
+
+
+def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
+    carry = tuple(getattr(state, name) for name in _CARRIED)
+    (bank, t, began, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=complete)
+    if complete:  # what is promised is not counted, so that nothing is computed for the count alone
+        refused, strain = state.refused, state.strain
+    return state.after(bank, t, began, refused, strain), jnp.asarray(info.ok)
+
+
+def _missing(method: Any, bank: Bank, initial: PyTree) -> Bank:
+    """The bank a tick later: a datum that is missing scores 0 under every hypothesis."""
+    proposed = method.auxiliary.expand(bank, initial, None)
+    beliefs = method.prior(proposed, initial, None)
+    if hasattr(method.prior, "settle"):
+        silence = jnp.zeros_like(proposed.bank.log_weight)
+        proposed, beliefs = method.prior.settle(proposed, beliefs, silence, initial, lambda beliefs: silence)
+    return Bank(beliefs, proposed.bank.aux, method.weighting(proposed.bank.log_weight))
+
+
+def _proposed(method: Any, bank: Bank, initial: PyTree) -> Bank:
+    """The bank before the next datum."""
+    proposed = method.auxiliary.expand(bank, initial, None)
+    return Bank(method.prior(proposed, initial, None), proposed.bank.aux, proposed.bank.log_weight)
+
+
+def _each_arm(method: Any, state: State) -> Bank:
+    return jax.vmap(lambda bank, initial: _proposed(method, bank, initial))(state.bank, state.initial)
+
+
+def _plain(likelihood: Any) -> Any:
+    return getattr(likelihood, "inner", likelihood)
+
+
+def _expected(method: Any, state: State, x: Array | None, shared: bool) -> Array:
+    ahead = lambda bank, initial: look_ahead(method, bank, initial, x, None, False).mean  # noqa: E731
+    return ahead(state.bank, state.initial) if shared else jax.vmap(ahead)(state.bank, state.initial)
+
+
+def _gaussian(method: Any, bank: Bank, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
+    """Means and spreads of the natural parameters, with the noise of the rewards if they are to be drawn."""
+
+    def one(belief: PyTree, aux: PyTree) -> tuple[Array, Array]:
+        at = method.model.linearise(belief.mean, x, aux)
+        spread = belief.spread(at.jacobian)
+        return at.eta, spread if noise is None else spread + noise.covariance(x, at.eta)
+
+    if shared:
+        mean, cov = each(one, bank.belief, bank.aux)
+        return Joint(mean, cov, bank.log_weight, expected)
+    mean, cov = jax.vmap(lambda belief, aux: each(one, belief, aux))(bank.belief, bank.aux)
+    return Separate(mean[..., 0], cov[..., 0, 0], bank.log_weight, expected)
+
+
+def _seen_through(method: Any, state: State, x: Array | None, arm: Array, reward: Array) -> tuple[Any, Array]:
+    """A shared model as seen by one reward: its one output where outputs are alike, else a masked row."""
+    outputs = method.model.outputs(state.initial.mean, x)
+    plain = _plain(method.model.likelihood)
+    alike = not isinstance(plain, GaussianLikelihood) or (plain.noise is not None and plain.noise.size == 1)
+    if isinstance(plain, LINKED) and isinstance(state.initial, GAUSSIAN) and alike:
+        model = Model(Chosen(method.model.predictor, arm), method.model.likelihood)
+        return type(method)(model, method.auxiliary, method.prior, method.posterior, method.weighting), reward
+    return method, jnp.where(
+        jnp.arange(outputs, dtype=arm.dtype) == arm, reward.astype(state.initial.mean.dtype), jnp.nan
+    )
+
+
+def _sampler(shared: bool, noisy: bool) -> Any:
+    return _SAMPLERS[shared, noisy]
+
+
+def _draw_parameter(method: Any, bank: Bank, x: Array | None, key: Array) -> Array:
+    of_part, of_value = jax.random.split(key)
+    chosen = jax.random.categorical(of_part, bank.log_weight)
+    belief, aux = jax.tree.map(lambda leaf: leaf[chosen], (bank.belief, bank.aux))
+    theta = belief.sample(of_value)
+    if isinstance(belief, Beta | Gamma):
+        return theta
+    eta = method.model.value(theta, x, aux).eta
+    plain = _plain(method.model.likelihood)
+    return eta if isinstance(plain, GaussianLikelihood) else plain.given(eta, x, False).mean
+
+
+def _shared_parameter(held: tuple, key: Array) -> Array:
+    method, bank, _, _, x = held
+    return _draw_parameter(method, bank, x, key)
+
+
+def _separate_parameter(held: tuple, key: Array) -> Array:
+    method, bank, _, _, x = held
+    keys = jax.random.split(key, bank.log_weight.shape[0])
+    return jax.vmap(lambda bank, key: _draw_parameter(method, bank, x, key)[0])(bank, keys)
+
+
+def _shared_reward(held: tuple, key: Array) -> Array:
+    method, _, initial, bank, x = held
+    return look_ahead(method, bank, initial, x, None, False).sample(key)
+
+
+def _separate_reward(held: tuple, key: Array) -> Array:
+    method, _, initial, bank, x = held
+    keys = jax.random.split(key, bank.log_weight.shape[0])
+    draw = lambda bank, initial, key: look_ahead(method, bank, initial, x, None, False).sample(key)  # noqa: E731
+    return jax.vmap(draw)(bank, initial, keys)
+
+
+_SAMPLERS = {
+    (True, False): _shared_parameter,
+    (False, False): _separate_parameter,
+    (True, True): _shared_reward,
+    (False, True): _separate_reward,
+}

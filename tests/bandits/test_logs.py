@@ -1,0 +1,146 @@
+"""Logs: estimates are right on worlds whose truth is known, and what cannot be right is refused in one sentence."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.bandits import (
+    Log,
+    World,
+    doubly_robust,
+    ips,
+    judge_log,
+    play,
+    read_log,
+    regret_of_means,
+    regret_of_rewards,
+    replay,
+    snips,
+    stack,
+    thompson,
+    usual,
+    wheel,
+)
+from filtax.cli import run
+
+MEANS = np.array([0.2, 0.5, 0.7])
+
+
+def logged(rng, rows, chances):
+    arm = rng.choice(3, size=rows, p=chances)
+    return arm, (rng.random(rows) < MEANS[arm]).astype(float), np.asarray(chances)[arm]
+
+
+@pytest.mark.parametrize("chances", [(1 / 3, 1 / 3, 1 / 3), (0.6, 0.3, 0.1)])
+def test_estimates_of_a_fixed_policy_are_unbiased_and_their_intervals_hold(chances):
+    """500 logs of 400 rows: the mean of the estimates is the truth up to its own error, and 95 % cover it."""
+    rng, own = np.random.default_rng(0), np.array([0.1, 0.2, 0.7])
+    truth, guess = own @ MEANS, np.array([0.4, 0.4, 0.5])  # a wrong model of the rewards
+    found = {"ips": [], "snips": [], "dr": []}
+    for _ in range(500):
+        arm, reward, p = logged(rng, 400, chances)
+        found["ips"].append(ips(reward, p, own[arm]))
+        found["snips"].append(snips(reward, p, own[arm]))
+        found["dr"].append(doubly_robust(reward, p, own[arm], guess[arm], np.full(400, own @ guess)))
+    for name, estimates in found.items():
+        values = np.array([one.value for one in estimates])
+        allowed = 4.0 * values.std() / np.sqrt(500) + (0.003 if name == "snips" else 0.0)  # its bias is of order 1/T
+        assert abs(values.mean() - truth) < allowed, name
+        assert np.mean([one.low <= truth <= one.high for one in estimates]) == pytest.approx(0.95, abs=0.04), name
+    spread = {name: np.std([one.value for one in estimates]) for name, estimates in found.items()}
+    assert spread["dr"] < spread["ips"]
+
+
+@pytest.mark.parametrize("chances", [(1 / 3, 1 / 3, 1 / 3), pytest.param((0.5, 0.3, 0.2), marks=pytest.mark.nightly)])
+def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
+    """Thompson sampling on a uniform and on an uneven log, against the same policy at play in the true world."""
+    method, start = usual(rate=1.0)
+    state = stack([method.init(**start)] * 3)
+    rng, values = np.random.default_rng(1), []
+    for i in range(60):
+        arm, reward, p = logged(rng, 300, chances)
+        log = Log(("a", "b", "c"), arm, reward, p)
+        values.append(replay(log, method, thompson(), state, key=jax.random.key(i)))
+    rounds = int(np.mean([one.rows for one in values]))
+    assert rounds == pytest.approx(300 * 3 * min(chances) / 3, rel=0.15)
+    means = jnp.broadcast_to(jnp.asarray(MEANS), (rounds, 400, 3))
+    rewards = jax.random.uniform(jax.random.key(5), means.shape) < means
+    played = play(method, thompson(), World(rewards.astype(jnp.int8), means), state, key=jax.random.key(6))
+    truth = float(played.reward.mean())
+    each = np.array([one.value for one in values])
+    assert abs(each.mean() - truth) < 4.0 * np.hypot(each.std() / np.sqrt(60), 0.01)
+
+
+@pytest.mark.nightly
+def test_a_policy_that_learns_along_the_log_beats_it():
+    arm, reward, p = logged(np.random.default_rng(2), 600, (1 / 3, 1 / 3, 1 / 3))
+    told = judge_log(Log(("a", "b", "c"), arm, reward, p)).estimates
+    assert told["logged"].value == pytest.approx(reward.mean())
+    for name in ("ips", "snips", "dr"):
+        assert told[name].value > 0.55
+        assert told[name].low <= 0.7 <= told[name].high + 0.1
+
+
+FILE = "arm,reward,probability\na,1,0.5\nb,0,0.5\na,1,0.5\n"
+BAD = {
+    "column": (FILE.replace("reward", "rewards"), "no column 'reward'"),
+    "probability": (FILE.replace("b,0,0.5", "b,0,0"), "row 2 has the probability 0.0"),
+    "reward": (FILE.replace("b,0", "b,"), "row 2 has the reward nan"),
+    "text": (FILE.replace("b,0", "b,low"), "row 2 has 'low'"),
+    "empty": ("arm,reward,probability\n", "no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_logs_get_a_sentence(case, tmp_path):
+    text, words = BAD[case]
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_log(tmp_path / "log.csv")
+
+
+def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("filtax.commands.bandit.start_jax", lambda: None)  # this process has settings of its own
+        "filtax.commands.bandit.start_jax", lambda: None
+    )  # the settings of this process are the tests' own
+    path = tmp_path / "log.csv"
+    path.write_text(FILE * 1 + "".join("a,1,0.5\nb,0,0.5\n" for _ in range(40)))
+    assert run(["bandit", str(path), "--policy", "ts", "--seed", "1"]) == 0
+    out = capsys.readouterr()
+    assert [line.split()[0] for line in out.out.splitlines()] == ["estimate", "logged", "replay", "ips", "snips", "dr"]
+    assert "83 rows, 2 arms; Cj+C-OU(rate=0.999) with ts" in out.err
+    for arguments, words in ((["--arms", "a,c"], "unknown arm 'b'"), (["--policy", "tz"], "no policy 'tz'")):
+        assert run(["bandit", str(path), *arguments]) == 2
+        said = capsys.readouterr().err
+        assert words in said
+        assert said.count("\n") == 1
+    assert run(["bandit", str(tmp_path / "none.csv")]) == 1
+
+
+def test_the_wheel_has_its_rewards_where_it_should():
+    world = wheel(key=jax.random.key(0), steps=200, simulations=5, delta=0.5)
+    x, best = np.asarray(world.contexts), np.asarray(world.means).argmax(axis=-1)
+    far, quadrant = (
+        np.hypot(x[..., 0], x[..., 1]) > 0.5,
+        (np.arctan2(x[..., 1], x[..., 0]) % (2 * np.pi)) // (np.pi / 2),
+    )
+    assert np.array_equal(best, np.where(far, 1 + quadrant, 0))
+    assert far.mean() == pytest.approx(0.75, abs=0.06)
+    np.testing.assert_allclose(world.rewards, world.means, atol=0.06)
+
+
+@pytest.mark.x64
+def test_regrets_are_those_of_numpy_and_a_linear_bandit_learns_the_wheel_better_than_chance():
+    world = wheel(key=jax.random.key(1), steps=150, simulations=4, delta=0.5)
+    method = fx.method("LG+C-Static", model=fx.models.linear(noise=100.0))
+    state = stack([method.init(mean=jnp.zeros(3), cov=500.0)] * 5)
+    played = play(method, thompson(), world, state, key=jax.random.key(2), block=40)
+    arm, means, rewards = (np.asarray(part) for part in (played.arm, world.means, world.rewards))
+    taken = np.take_along_axis(means, arm[..., None], -1)[..., 0]
+    np.testing.assert_allclose(regret_of_means(world, played), np.cumsum(means.max(-1) - taken, axis=0))
+    fell = np.take_along_axis(rewards, arm[..., None], -1)[..., 0]
+    np.testing.assert_allclose(played.reward, fell)
+    np.testing.assert_allclose(regret_of_rewards(world, played), np.cumsum(rewards.max(-1) - fell, axis=0))
+    assert regret_of_means(world, played)[-1].mean() < 0.8 * (means.max(-1) - means.mean(-1)).sum(0).mean()

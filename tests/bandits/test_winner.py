@@ -1,0 +1,143 @@
+"""Propensities: against the normal-CDF formula, adaptive quadrature of scipy, and counts of many draws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+
+from filtax.bandits import (
+    Counted,
+    Joint,
+    Separate,
+    argmax_at_random,
+    bayes_ucb,
+    epsilon_greedy,
+    larger_of_two,
+    largest_of_betas,
+    largest_of_normals,
+    thompson,
+    ucb,
+)
+
+pytestmark = pytest.mark.x64
+KEY = jax.random.key(0)
+
+
+def integral(laws):
+    """P(arm is largest) by scipy: one adaptive integral an arm, over the quantile of that arm."""
+    values = []
+    for a, law in enumerate(laws):
+        rest = [other for b, other in enumerate(laws) if b != a]
+        inside = lambda u, law=law, rest=rest: np.prod([other.cdf(law.ppf(u)) for other in rest])
+        values.append(scipy.integrate.quad(inside, 0.0, 1.0, limit=400, epsabs=1e-10)[0])
+    return np.array(values)
+
+
+def test_two_gaussian_arms_are_the_normal_cdf_formula():
+    m, v = np.array([0.3, -0.2]), np.array([0.5, 2.0])
+    formula = scipy.stats.norm.cdf((m[0] - m[1]) / np.sqrt(v.sum()))
+    ours = largest_of_normals(jnp.array(m)[:, None], jnp.array(v)[:, None], jnp.zeros((2, 1)))
+    np.testing.assert_allclose(ours, [formula, 1.0 - formula], rtol=1e-13)
+
+
+def test_two_arms_that_share_are_the_formula_with_their_covariance():
+    C = np.array([[0.5, 0.3], [0.3, 2.0]])
+    formula = scipy.stats.norm.cdf(0.5 / np.sqrt(0.5 + 2.0 - 0.6))
+    joint = Joint(jnp.array([[0.3, -0.2]]), jnp.array(C)[None], jnp.zeros(1), jnp.zeros(2))
+    np.testing.assert_allclose(joint.chances(KEY, 1), [formula, 1.0 - formula], rtol=1e-13)
+    np.testing.assert_allclose(larger_of_two(jnp.zeros(2), jnp.ones((2, 2))), 0.5)  # one number, twice
+
+
+@pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0, 1.0), (1.0, 1e-3, 0.3, 2.0), (1e-4, 3.0, 1e-2, 1.0)])
+def test_several_gaussian_arms_of_any_widths(scale):
+    m, s = np.array([0.1, 0.4, -0.3, 0.35]), np.array(scale)
+    ours = largest_of_normals(jnp.array(m)[:, None], jnp.array(s**2)[:, None], jnp.zeros((4, 1)))
+    np.testing.assert_allclose(ours, integral([scipy.stats.norm(a, b) for a, b in zip(m, s, strict=True)]), atol=2e-8)
+    assert abs(ours.sum() - 1.0) < 1e-12
+
+
+def test_beta_arms():
+    a, b = np.array([3.0, 40.5, 1.0]), np.array([2.0, 30.0, 1.0])
+    ours = largest_of_betas(jnp.array(a)[:, None], jnp.array(b)[:, None], jnp.zeros((3, 1)))
+    np.testing.assert_allclose(ours, integral([scipy.stats.beta(*pair) for pair in zip(a, b, strict=True)]), atol=1e-7)
+
+
+class Mixed:
+    """A mixture of two laws, for scipy's integral."""
+
+    def __init__(self, parts, weights):
+        self.parts, self.weights = parts, weights
+
+    def cdf(self, z):
+        return sum(w * part.cdf(z) for w, part in zip(self.weights, self.parts, strict=True))
+
+    def pdf(self, z):
+        return sum(w * part.pdf(z) for w, part in zip(self.weights, self.parts, strict=True))
+
+
+def test_mixtures_and_slots_that_no_hypothesis_uses():
+    m = np.array([[0.0, 1.0, 50.0], [0.4, 0.6, 0.0]])
+    v = np.array([[1.0, 0.04, 1.0], [0.09, 1.0, 1.0]])
+    w = np.array([[0.3, 0.7, 0.0], [0.5, 0.5, 0.0]])
+    with np.errstate(divide="ignore"):
+        ours = largest_of_normals(jnp.array(m), jnp.array(v), jnp.array(np.log(w)))
+    laws = [Mixed([scipy.stats.norm(*p) for p in zip(m[i], np.sqrt(v[i]), strict=True)], w[i]) for i in range(2)]
+    first = scipy.integrate.quad(lambda z: laws[0].pdf(z) * laws[1].cdf(z), -8, 8, limit=400, epsabs=1e-11)[0]
+    np.testing.assert_allclose(ours, [first, 1.0 - first], atol=1e-7)
+
+
+def test_arms_that_are_certain_and_equal_are_drawn_alike():
+    np.testing.assert_allclose(largest_of_normals(*jnp.zeros((3, 3, 1))), 1 / 3, atol=1e-12)
+
+
+LAW = jnp.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 0.5]])
+HALVES = jnp.log(jnp.full((2, 2), 0.5))
+OUTLOOKS = {
+    "separate": Separate(jnp.array([[0.0, 0.2], [0.1, 0.4]]), jnp.full((2, 2), 0.3), HALVES, jnp.array([0.1, 0.25])),
+    "counted": Counted(jnp.array([[3.0], [2.0]]), jnp.full((2, 1), 2.0), jnp.zeros((2, 1)), jnp.array([0.6, 0.5])),
+    "joint": Joint(jnp.array([[0.0, 0.3, 0.1]]), LAW[None], jnp.zeros(1), jnp.array([0.0, 0.3, 0.1])),
+}
+POLICIES = {"ts": thompson(count=8000), "ucb": ucb(1.5), "bayes": bayes_ucb(), "eps": epsilon_greedy(0.3)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "outlook"),
+    [
+        ("ts", "separate"),
+        ("ts", "counted"),
+        pytest.param("ts", "joint", marks=pytest.mark.nightly),
+        ("eps", "separate"),
+        pytest.param("bayes", "counted", marks=pytest.mark.nightly),
+    ],
+)
+def test_probabilities_calibrate(policy, outlook):
+    """How often each arm is chosen in 8,000 rounds against the probability that was told, in standard errors."""
+    chosen, seen, n, t = POLICIES[policy], OUTLOOKS[outlook], 8000, jnp.asarray(3, jnp.int32)
+    one = lambda key: chosen.choose(seen, chosen.noise(seen, key), jax.random.uniform(jax.random.fold_in(key, 1)), t)
+    arms = jax.jit(jax.vmap(one))(jax.random.split(KEY, n))
+    told = np.asarray(jax.jit(lambda: chosen.chances(seen, chosen.noise(seen, KEY), KEY, t))())
+    often = np.bincount(np.asarray(arms), minlength=len(told)) / n
+    error = np.sqrt(told * (1 - told) / n) * (np.sqrt(2.0) if outlook == "joint" else 1.0)
+    assert np.all(np.abs(often - told) <= 4.0 * error)
+
+
+def test_quantiles_and_upper_bounds_are_those_of_scipy():
+    p = jnp.asarray(0.9)
+    counted, separate = OUTLOOKS["counted"], OUTLOOKS["separate"]
+    expected = [scipy.stats.beta(3, 2).ppf(0.9), scipy.stats.beta(2, 2).ppf(0.9)]
+    np.testing.assert_allclose(counted.quantile(p, KEY, 1), expected, rtol=1e-9)
+    upper = [law.mean() + 2 * law.std() for law in (scipy.stats.beta(3, 2), scipy.stats.beta(2, 2))]
+    np.testing.assert_allclose(counted.upper(2.0, KEY, 1), upper, rtol=1e-12)
+    at = separate.quantile(p, KEY, 1)
+    law = Mixed([scipy.stats.norm(0.0, np.sqrt(0.3)), scipy.stats.norm(0.2, np.sqrt(0.3))], [0.5, 0.5])
+    assert abs(law.cdf(float(at[0])) - 0.9) < 1e-12
+    np.testing.assert_allclose(separate.upper(2.0, KEY, 1)[0], 0.1 + 2 * np.sqrt(0.3 + 0.01), rtol=1e-12)
+
+
+def test_ties_are_broken_evenly():
+    scores = jnp.array([2.0, 1.0, 2.0, 2.0])
+    u = (jnp.arange(3000.0) + 0.5) / 3000
+    counts = np.bincount(np.asarray(jax.vmap(lambda u: argmax_at_random(scores, u))(u)), minlength=4)
+    assert counts.tolist() == [1000, 0, 1000, 1000]
