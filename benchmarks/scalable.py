@@ -39,12 +39,13 @@ def ours(sizes, steps: int, rank: int, form: str, q: float, spare: int | None = 
 
     import filtax as fx
     from filtax.models.networks import mlp
+    from filtax.posteriors import Extended
 
     net = mlp(sizes)
     rng = np.random.default_rng(0)
     X = jnp.asarray(rng.normal(size=(steps, sizes[0])), "float32")
     Y = jnp.asarray(rng.integers(0, sizes[-1], size=steps), "float32")
-    posterior = fx.posteriors.Extended(form, rank=rank, spare=spare)
+    posterior = Extended(form, rank=rank, spare=spare)
     prior = fx.priors.additive_inflation(q) if q else fx.priors.static()
     model = fx.models.nonlinear(net.apply, likelihood=fx.models.categorical())
     method = fx.method("LG+C-Static", model=model, posterior=posterior, prior=prior)
@@ -101,9 +102,7 @@ def run(process: str, quick: bool) -> Result:
     for row in result.rows:
         rank = int(row.group.rpartition(" ")[2])
         if row.role == "ours" and rank in LIMITS:
-            result.bars.append(
-                Bar(f"{row.name}, {row.form}, {row.group}, ms a step", 1e3 * row.seconds, LIMITS[rank])
-            )
+            result.bars.append(Bar(f"{row.name}, {row.form}, {row.group}, ms a step", 1e3 * row.seconds, LIMITS[rank]))
     return result
 
 

@@ -101,7 +101,7 @@ class LowRank(Module):
         moved = self.mean + product(product(solve_upper(L, z)[None, :], B), PJ)[0]
         sound = finite & jnp.all(jnp.isfinite(L)) & jnp.all(jnp.isfinite(moved))
         taken = sound & jnp.any(B != 0.0)
-        columns = jnp.where(taken, product(B, J * self.free), 0.0).T
+        columns = jnp.where(taken, product(B, J * _row(self.free)), 0.0).T
         beside = jnp.where(taken, product(B, half.T), 0.0)
         below = jnp.where(taken, L, jnp.eye(r.size, dtype=r.dtype))
         new, ok = self._grown(columns, beside, below, taken)
@@ -139,7 +139,7 @@ class LowRank(Module):
         r"""Draw parameters, exactly: $\mu + V^{1/2}\epsilon_1 + URM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
         D, K = self.basis.shape
         of_free, of_factor = jax.random.split(key)
-        first = jnp.sqrt(self.free) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
+        first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
             gap = solve_upper(self.root, solve_lower(self.root, (second - product(first, self.factor)).T))
@@ -152,14 +152,15 @@ class LowRank(Module):
         The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
-        PJ, half = J * self.free, jnp.zeros((0, J.shape[0]), J.dtype)
+        PJ, half = J * _row(self.free), jnp.zeros((0, J.shape[0]), J.dtype)
         if not self.root.size:
             return half, PJ, product(PJ, J.T)
-        half = solve_lower(self.root, product(self.core.T, product(J, self.basis).T))
+        # the barriers keep XLA from transposing these products, which it does slowly, instead of their results
+        shown = jax.lax.optimization_barrier(product(J, self.basis)).T
+        half = solve_lower(self.root, product(self.core.T, shown))
         fit = solve_upper(self.root, half)
-        # the barrier keeps XLA from transposing the product, which it does slowly, instead of its result
         PJ = PJ - jax.lax.optimization_barrier(product(self.basis, product(self.core, fit))).T
-        spread = product(PJ * inverse(self.free), PJ.T) + product(fit.T, fit)
+        spread = product(PJ * _row(inverse(self.free)), PJ.T) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
     def _grown(self, columns: Array, beside: Array, below: Array, taken: Array) -> tuple["LowRank", Array]:
@@ -218,7 +219,7 @@ class LowRank(Module):
                 C = _stable_root(self._lost(q, free))
                 core, root = solve_lower(C, core.T).T, solve_lower(C, root)
         if keep is not None:
-            held = jnp.arange(len(core)) < self.used  # what is to come is not scaled
+            held = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
             core = core if keep.ndim else jnp.where(held[None, :], keep * core, core)
             basis = keep[:, None] * basis if keep.ndim else basis
         sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
@@ -252,6 +253,11 @@ def roomy(rank: int) -> int:
     (20, 0)
     """
     return 2 * rank
+
+
+def _row(value: Array) -> Array:
+    """Numbers of the parameters, to multiply (O, D)."""
+    return value.reshape(1, -1)
 
 
 def _extended(A: Array, more: int) -> Array:
