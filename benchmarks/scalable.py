@@ -10,6 +10,7 @@ factor's new columns, as a copy of that many bytes takes here.
 """
 
 import argparse
+import itertools
 import json
 
 import numpy as np
@@ -29,7 +30,7 @@ def parameters(sizes) -> int:
     >>> parameters((784, 100, 10))
     79510
     """
-    return sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
+    return sum((a + 1) * b for a, b in itertools.pairwise(sizes))
 
 
 def ours(sizes, steps: int, rank: int, form: str, q: float, spare: int | None = None):

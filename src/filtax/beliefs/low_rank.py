@@ -25,7 +25,7 @@ from filtax.beliefs.truncation import cut, inverse, product
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
 from filtax.module import Module
 
-__all__ = ["LowRank"]
+__all__ = ["LowRank", "roomy"]
 
 
 class LowRank(Module):
@@ -247,12 +247,15 @@ class LowRank(Module):
 
 
 def roomy(rank: int) -> int:
-    """Spare columns that make a step cheap on average: a cut costs as the square of all columns, and is shared by more.
+    """Spare columns that make a step cheap on average.
 
-    >>> roomy(10), roomy(0)
-    (20, 0)
+    A cut costs as the square of all columns and is shared by the data between: least for as many as the rank. Few of
+    them cost little, so that data of several outputs find room; a diagonal belief needs none.
+
+    >>> roomy(50), roomy(10), roomy(0)
+    (50, 20, 0)
     """
-    return 2 * rank
+    return max(rank, 20) if rank else 0
 
 
 def _row(value: Array) -> Array:

@@ -83,7 +83,7 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
     if rank == 0:
         return jnp.zeros((), bool)
     value = jnp.sum(Q[:, :rank] * matmul(gram, Q[:, :rank]), axis=0)
-    return value[-1] < 1e4 * jnp.finfo(gram.dtype).eps * value[0]
+    return value[-1] < 1e3 * jnp.finfo(gram.dtype).eps * value[0]
 
 
 def cut(

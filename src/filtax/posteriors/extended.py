@@ -44,8 +44,8 @@ class Extended(Module):
 
     form: str = eqx.field(static=True, default="auto")
     iterations: int = eqx.field(static=True, default=1)
-    rank: int | None = eqx.field(static=True, default=None)
-    spare: int | None = eqx.field(static=True, default=None)
+    rank: Any = eqx.field(static=True, default=None)
+    spare: Any = eqx.field(static=True, default=None)
 
     @property
     def name(self) -> str:
