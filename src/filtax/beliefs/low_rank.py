@@ -104,9 +104,9 @@ class LowRank(Module):
         columns = jnp.where(taken, product(B, J * _row(self.free)), 0.0).T
         beside = jnp.where(taken, product(B, half.T), 0.0)
         below = jnp.where(taken, L, jnp.eye(r.size, dtype=r.dtype))
-        new, ok = self._grown(columns, beside, below, taken)
-        new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken & ok, moved, self.mean))
-        return Conditioned(new, z, log_det(L), sound & ok)
+        new = self._grown(columns, beside, below, taken)
+        new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
+        return Conditioned(new, z, log_det(L), sound)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         """Add independent noise of variance q to every parameter."""
@@ -163,8 +163,8 @@ class LowRank(Module):
         spread = product(PJ * _row(inverse(self.free)), PJ.T) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
-    def _grown(self, columns: Array, beside: Array, below: Array, taken: Array) -> tuple["LowRank", Array]:
-        """Take O more columns; cut where the next O would not fit. Also says whether that went well."""
+    def _grown(self, columns: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
+        """Take O more columns; cut where the next O would not fit."""
         K, O = self.core.shape[0], columns.shape[1]
         lazy = K - self.rank >= O
         basis, core, root = self.basis, self.core, self.root
@@ -176,29 +176,19 @@ class LowRank(Module):
         root = place(place(root, beside, (self.used, jnp.zeros_like(self.used))), below, (self.used, self.used))
 
         def shorten() -> tuple:
-            free, kept, ok = cut(self.free, basis, core, root, self.rank)
-            gram = product((inverse(free).reshape(-1, 1) * kept).T, kept)
+            free, kept = cut(self.free, basis, core, root, self.rank)
+            first = kept[:, : self.rank]
+            gram = product((inverse(free).reshape(-1, 1) * first).T, first)
             small = _stable_root(gram) if self.rank else gram
-            ok = ok & jnp.all(jnp.isfinite(small))
-            # on failure the datum is given back: its columns are the only ones that can have done it
-            bare = place(basis, jnp.zeros_like(columns), (jnp.zeros_like(self.used), self.used))[:, :K]
             eye = jnp.eye(K, dtype=gram.dtype)
-            return (
-                jnp.where(ok, free, self.free),
-                jnp.where(ok, jnp.pad(kept, ((0, 0), (0, K - self.rank))), bare),
-                jnp.where(ok, eye, self.core),
-                jnp.where(ok, _extended(small, K - self.rank), self.root),
-                jnp.where(ok, self.rank, self.used),
-                ok,
-            )
+            return free, kept[:, :K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)
 
         def leave() -> tuple:
             used = self.used + jnp.where(taken, O, 0) if lazy else self.used
-            return self.free, basis[:, :K], self.core, root[:K, :K], used, jnp.ones((), bool)
+            return self.free, basis[:, :K], self.core, root[:K, :K], used
 
         full = taken & (self.used + 2 * O > K) if lazy else taken
-        free, basis, core, root, used, ok = jax.lax.cond(full, shorten, leave)
-        return LowRank(self.mean, free, basis, core, root, used, self.rank), ok
+        return LowRank(self.mean, *jax.lax.cond(full, shorten, leave), self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.

@@ -32,7 +32,7 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _leading(gram: Array, rank: int) -> Array:
-    return jnp.linalg.eigh(gram)[1][:, ::-1]
+    return _or_identity(jnp.linalg.eigh(gram)[1][:, ::-1])
 
 
 @_leading.defjvp
@@ -56,12 +56,17 @@ def _again(gram: Array, rank: int) -> Array:
     safe = jnp.where(size > 0.0, size, 1.0)
     value, vector = jnp.linalg.eigh(gram / safe[:, None] / safe[None, :])
     half = jnp.sqrt(jnp.maximum(value, 0.0))[:, None] * vector.T * size[None, :]
-    return jnp.linalg.svd(half)[2].T
+    return _or_identity(jnp.linalg.svd(half)[2].T)
 
 
 @_again.defjvp
 def _again_jvp(rank: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return _turned(_again(*primals, rank), rank, *primals, *tangents)
+
+
+def _or_identity(Q: Array) -> Array:
+    """Where the squares overflowed any orthogonal matrix will do: what is kept is then not the most, but is right."""
+    return jnp.where(jnp.all(jnp.isfinite(Q)), Q, jnp.eye(len(Q), dtype=Q.dtype))
 
 
 def _turned(Q: Array, rank: int, gram: Array, change: Array) -> tuple[Array, Array]:
@@ -92,25 +97,23 @@ def cut(
     core: Float[Array, "K K"],
     root: Float[Array, "K K"],
     rank: int,
-) -> tuple[Float[Array, "*D"], Float[Array, "D R"], Bool[Array, ""]]:
+) -> tuple[Float[Array, "*D"], Float[Array, "D K"]]:
     r"""Keep the leading directions of $W = V^{-1}UR$, and give the squares of the others to the diagonal.
 
-    Returns the new V, the new U of `rank` columns (whose R is the identity), and whether all is finite. The dropped
+    Returns the new V, and the new U, whose R is the identity and whose columns beyond `rank` are zero. The dropped
     columns are formed and squared: as a difference of sums they would be lost in rounding. One V for all parameters
     takes their mean.
 
-    >>> V, U, ok = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
+    >>> V, U = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
     >>> V.tolist(), jnp.abs(U).tolist()
-    ([1.0, 0.5], [[3.0], [0.0]])
+    ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]])
     """
-    inv = inverse(free)
     tall = product(basis, core) if rank == 0 else _rotated(free, basis, core, root, rank)
-    # The share of the diagonal that is dropped information, V times the squares of W's dropped columns.
-    dropped = jnp.sum(tall[:, rank:] ** 2, axis=1) * inv
-    dropped = dropped if free.ndim else jnp.mean(dropped)
-    kept = tall[:, :rank] * (1.0 / (1.0 + dropped)).reshape(-1, 1)
-    free = free / (1.0 + dropped)
-    return free, kept, jnp.all(jnp.isfinite(free))
+    kept = (jnp.arange(tall.shape[1]) < rank)[None, :]
+    # V times the squares of W's dropped columns; masks, since slices of so tall an array would be copies
+    dropped = jnp.sum(jnp.where(kept, 0.0, tall * tall), axis=1) * inverse(free)
+    scale = 1.0 / (1.0 + (dropped if free.ndim else jnp.mean(dropped)))
+    return free * scale, jnp.where(kept, tall * scale.reshape(-1, 1), 0.0)
 
 
 def _rotated(free: Array, basis: Array, core: Array, root: Array, rank: int) -> Array:
