@@ -229,7 +229,7 @@ def test_float32_cut_keeps_small_singular_values(spherical):
     np.testing.assert_allclose(np.linalg.svd(np.asarray(kept, float), compute_uv=False), want, rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(kept, axis=0), want, rtol=1e-4)
     free, kept = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W), eye, root, 6)  # what is dropped is the least
-    factor = np.asarray(kept, float) / np.reshape(free, (-1, 1))
+    factor = np.asarray(kept, float) / np.asarray(free, float).reshape(-1, 1)
     np.testing.assert_allclose(np.linalg.svd(factor, compute_uv=False)[:6], want[:6], rtol=1e-4)
     plain = np.linalg.norm(W @ np.asarray(leading(jnp.asarray(W.T @ W), 8)), axis=0)
     assert np.max(np.abs(np.sort(plain)[::-1] / want - 1.0)) > 1e-2  # the second look is what does it
