@@ -15,6 +15,7 @@ D, RANK = 7, 3
 rng = np.random.default_rng(11)
 V = rng.uniform(0.5, 2.0, size=D)
 M = rng.normal(size=D)
+NIGHT = ((0, True), (2, False))
 exact = dict(rtol=1e-10, atol=1e-12)
 
 
@@ -109,8 +110,9 @@ def test_drift_with_a_number_for_each_parameter():
     np.testing.assert_allclose(b.add(jnp.asarray(q)).cov, b.cov + np.diag(q), **exact)
 
 
-@pytest.mark.parametrize("spherical", [False, True])
-@pytest.mark.parametrize("spare", [0, 2])
+@pytest.mark.parametrize(
+    ("spare", "spherical"), [(0, False), (2, True), *(pytest.param(*c, marks=pytest.mark.nightly) for c in NIGHT)]
+)
 def test_with_room_for_one_datum_it_is_the_thesis(spare, spherical):
     """Twelve data of two outputs, a cut after each: mean, diagonal and precision of algo:lofi-update."""
     R = np.array([[1.0, 0.3], [0.3, 0.5]])

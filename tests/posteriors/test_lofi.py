@@ -26,8 +26,14 @@ def run(name, prior, rows=slice(None), model=None):
     return method.belief(state), info
 
 
-@pytest.mark.parametrize("form", ["diagonal", "spherical"])
-@pytest.mark.parametrize("prior", PRIORS)
+DAY = (("walk", "diagonal"), ("relax", "spherical"))
+by_night = lambda case: [] if case in DAY else [pytest.mark.nightly]
+
+
+@pytest.mark.parametrize(
+    ("prior", "form"),
+    [pytest.param(p, f, marks=by_night((p, f))) for p in PRIORS for f in ("diagonal", "spherical")],
+)
 def test_full_rank_is_the_kalman_filter(prior, form):
     """Forty steps at rank D, with cuts that drop nothing: mean, covariance, evidence."""
     spare = 5 if form == "diagonal" else 0
@@ -38,7 +44,7 @@ def test_full_rank_is_the_kalman_filter(prior, form):
     np.testing.assert_allclose(info.log_evidence, exact.log_evidence, rtol=1e-10)
 
 
-@pytest.mark.parametrize("spare", [0, 2, 4])
+@pytest.mark.parametrize("spare", [2, *(pytest.param(spare, marks=pytest.mark.nightly) for spare in (0, 4))])
 def test_exact_while_the_data_fit_the_rank(spare):
     """Two data of two outputs in rank 4 are kept in full; and any number before the first cut."""
     got, _ = run(f"LoFi(rank=4, spare={spare})", PRIORS["relax"], slice(0, 2))
@@ -53,6 +59,7 @@ def network(params, x):
     return jnp.tanh(x @ params["inner"]) @ params["outer"]
 
 
+@pytest.mark.nightly
 def test_it_learns_labels_of_a_network_as_the_dense_filter_does():
     params = {"inner": 0.5 * rng.normal(size=(3, 4)), "outer": 0.5 * rng.normal(size=(4, 3))}
     x, y = rng.normal(size=(6, 3)), rng.integers(0, 3, size=6).astype(float)
