@@ -84,16 +84,18 @@ def network(result: Result, group: str, sizes, steps: int, ranks, spares=(None,)
     D, outputs = parameters(sizes), sizes[-1]
     for rank in ranks:
         kind = f"{group}, rank {rank}"
-        found = {}
         for form in FORMS:
             for q in NOISES:
                 for spare in spares:
                     name = f"filtax, {'q > 0' if q else 'static'}" + (f", spare {spare}" if spare is not None else "")
-                    found[name, form] = ours(sizes, steps, rank, form, q, spare)
-                    times = alternate({name: found.pop((name, form))}, repeats, f"scalable, {kind}:")[name]
-                    result.rows.append(Row(kind, name, "ours", form, "float32", **spread(times, steps)))
+                    call = ours(sizes, steps, rank, form, q, spare)
+                    times = alternate({name: call}, repeats, f"scalable, {kind}:")[name]
+                    result.rows.append(Row(kind, name, "ours", form, "float32", **spread(times, steps), unit="ms"))
+                    del call  # one belief at a time in memory
         times = alternate({"copy": copied(D * (rank + 3 * outputs) // 2)}, repeats)["copy"]
-        result.rows.append(Row(kind, "copy of factor and Jacobian", "bound", "-", "float32", **spread(times)))
+        result.rows.append(
+            Row(kind, "copy of factor and Jacobian", "bound", "-", "float32", **spread(times), unit="ms")
+        )
 
 
 def run(process: str, quick: bool) -> Result:

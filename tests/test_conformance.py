@@ -21,7 +21,7 @@ NIGHTLY = (
     *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
     *("etkf-tracker", "particles-auxiliary", "network-iterated", "network-labels", "precision-OU", "count"),
     *("softmax", "poisson", "unknown-noise", "covariance-ACI"),
-    *("lofi-spherical-labels", "lofi-wolf-relax-or-reset"),
+    *("lofi-network", "lofi-spherical-labels", "lofi-wolf-relax-or-reset"),
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
 )
 SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night

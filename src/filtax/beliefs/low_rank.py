@@ -188,7 +188,8 @@ class LowRank(Module):
             return self.free, basis[:, :K], self.core, root[:K, :K], used
 
         full = taken & (self.used + 2 * O > K) if lazy else taken
-        return LowRank(self.mean, *jax.lax.cond(full, shorten, leave), self.rank)
+        free, basis, core, root, used = jax.lax.cond(full, shorten, leave)
+        return LowRank(self.mean, free, basis, core, root, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
