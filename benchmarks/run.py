@@ -25,6 +25,7 @@ CASES = {
     "events": ("plain", "tuned"),
     "robust": ("plain", "tuned"),
     "changes": ("plain", "tuned"),
+    "scalable": ("plain",),
     "startup": ("plain",),
 }
 TITLES = {
@@ -33,6 +34,7 @@ TITLES = {
     "events": "one event at a time from Python, result read back, one event",
     "robust": "2-D tracking with outliers in mind, 500 trials x 1000 steps, whole run",
     "changes": "run lengths",
+    "scalable": "LoFi on a network with ten outputs, one step",
     "startup": "new process",
 }
 

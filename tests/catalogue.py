@@ -244,6 +244,29 @@ ROWS = {
         drifting("PF(size=60)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 8
     ),
     "logistic-variational": Row(drifting("RVGA+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
+    "lofi-network": Row(
+        drifting("LoFi(rank=4, spare=4)+C-ACI", models.nonlinear(network, noise=0.1), walk),
+        1e-3,
+        {"params": net},
+        X,
+        pair,
+    ),
+    "lofi-spherical-labels": Row(
+        drifting(
+            "LoFi(rank=3, form=spherical)+C-OU", models.nonlinear(network, likelihood=models.categorical()), relax
+        ),
+        0.95,
+        {"params": deep},
+        X,
+        classes,
+    ),
+    "lofi-wolf-relax-or-reset": Row(
+        watching("LoFi(rank=2, spare=3)+RL[1]-OUPR(hazard=0.1)", models.robust(linear(0.25), models.imq(2.0)), runs(1)),
+        0.1,
+        flat,
+        X,
+        wrong,
+    ),
     "logistic-diagonal": Row(
         drifting("LG(form=diagonal)+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label
     ),

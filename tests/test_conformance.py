@@ -22,6 +22,7 @@ NIGHTLY = (
     *("wolf-tmd", "wolf-labels", "wolf-unknown-noise", "loss"),
     *("etkf-tracker", "particles-auxiliary", "network-iterated", "network-labels", "precision-OU", "count"),
     *("softmax", "poisson", "unknown-noise", "covariance-ACI"),
+    *("lofi-network", "lofi-spherical-labels", "lofi-wolf-relax-or-reset"),
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
     *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
@@ -245,6 +246,7 @@ def test_kept_belief_is_the_belief(name, runs):
     same(jax.tree.unflatten(structure, leaves), end)
     posteriors = (
         "LG",
+        "LoFi",
         "IEKF",
         "NIG",
         "Cj",

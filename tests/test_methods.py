@@ -18,6 +18,7 @@ EXTRA = {
     "magill_1965": dict(dynamics=PAIR),
     "chang_athans_1978": dict(dynamics=PAIR, transition=[[0.9, 0.1], [0.1, 0.9]]),
     "knoblauch_damoulas_2018": dict(drifts=WALKS, keep=4),
+    "chang_2023": dict(rank=1),
     "liu_2023": dict(dynamics=WALKS),
     "abeles_2024": dict(dynamics=PAIR),
     "fearnhead_liu_2007": dict(keep=4),

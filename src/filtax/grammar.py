@@ -4,6 +4,7 @@ LG+C-Static                         recursive Bayesian regression, or the extend
 LG+C-ACI(q=0.01)                    the same for parameters that walk at random
 LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model given as prior=
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
+LoFi(rank=10)+C-ACI(q=0.0001)       the extended filter of a large network: precision diagonal plus low rank
 RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
 OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the thesis
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
@@ -53,6 +54,7 @@ TRUSTS: dict[str, Callable[..., Any]] = {
 POSTERIORS: dict[str, Callable[..., Any]] = {
     "LG": lambda form="auto", iterations=1: Extended(form, iterations),
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
+    "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: Extended(form, iterations, rank, spare),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
     "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto": Variational(
         "implicit", iterations, 1.0, samples, expectation, form

@@ -5,7 +5,7 @@ gives one, and a plain guess where it does not: hazards are of the latter kind.
 
 Thesis: tab:related-bone-methods. Of its 21 rows five are not here yet: those that need a memory of data (VCL, and the
 CPV-Sub of Kurle and of Nassar), gates learnt by gradient (Chaer), or variational responsibilities (Ghahramani and
-Hinton); LoFi's own belief comes with the scalable filters.
+Hinton).
 """
 
 from collections.abc import Callable
@@ -214,14 +214,14 @@ def liu_2023(model: Any, dynamics: list, forget: float = 0.01) -> Bone:
 
 
 @_row("online continual learning", "gradual", "C", "ACI", "LG", "DA[1]")
-def chang_2023(model: Any, q: float = 1e-4, form: str = "auto") -> Bone:
-    """Chang et al. (2023): a network whose weights walk at random; their low-rank belief is a `form` of its own.
+def chang_2023(model: Any, q: float = 1e-4, rank: int = 10, form: str = "diagonal") -> Bone:
+    """Chang et al. (2023), LoFi: a network whose weights walk at random, with a precision diagonal plus low rank.
 
     >>> import filtax as fx
     >>> chang_2023(fx.models.linear(noise=1.0)).name
-    'LG+C-ACI(q=0.0001)'
+    'LoFi(rank=10)+C-ACI(q=0.0001)'
     """
-    return method(f"LG(form={form})+C-ACI", model=model, prior=priors.additive_inflation(q))
+    return method(f"LoFi(rank={rank}, form={form})+C-ACI", model=model, prior=priors.additive_inflation(q))
 
 
 @_row("online continual learning", "both", "CPP", "OU", "LG", "CA")

@@ -1,8 +1,8 @@
 """q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
 
 All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
-with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations, and blocks of any of
-them drop those between one another.
+with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations; a fifth, the low-rank
+one, keeps the strongest; and blocks of any of them drop those between one another.
 """
 
 from filtax.beliefs.blocks import Blocks
@@ -13,6 +13,7 @@ from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.diagonal import Diagonal
 from filtax.beliefs.divergence import kl
 from filtax.beliefs.ensemble import Ensemble
+from filtax.beliefs.low_rank import LowRank
 from filtax.beliefs.moment_match import moment_match
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.particles import Particles
@@ -29,6 +30,7 @@ __all__ = [
     "Diagonal",
     "Ensemble",
     "Gamma",
+    "LowRank",
     "Memory",
     "NormalInverseGamma",
     "Particles",

@@ -36,20 +36,25 @@ class Function(Module):
 
     def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
         """One forward pass and one backward pass for each output."""
-        eta, pull = jax.vjp(lambda theta: self._call(theta, x), theta)
-        if eta.ndim == 0:
-            return Linearised(eta[None], pull(jnp.ones_like(eta))[0][None, :], scalar=True)
+        params = self.layout.restore(theta) if self.layout else theta
+        eta, pull = jax.vjp(lambda params: self._value(params, x, theta.dtype), params)
+
+        def back(row: Array) -> Array:
+            # joined leaf by leaf: through the flat vector each would be padded to D numbers, and all of them added
+            leaves = jax.tree.leaves(pull(row)[0])
+            return leaves[0] if self.layout is None else jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+
         if eta.size == 1:
-            return Linearised(eta, pull(jnp.ones_like(eta))[0][None, :])
-        return Linearised(eta, jax.vmap(lambda row: pull(row)[0])(jnp.eye(eta.size, dtype=eta.dtype)))
+            return Linearised(eta.reshape(-1), back(jnp.ones_like(eta))[None, :], scalar=eta.ndim == 0)
+        return Linearised(eta, jax.vmap(back)(jnp.eye(eta.size, dtype=eta.dtype)))
 
     def value(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Predicted:
         """One forward pass; h need not be differentiable."""
-        eta = self._call(theta, x)
+        eta = self._value(self.layout.restore(theta) if self.layout else theta, x, theta.dtype)
         return Predicted(eta.reshape(-1), scalar=eta.ndim == 0)
 
-    def _call(self, theta: Array, x: Array) -> Array:
-        eta = jnp.asarray(self.h(self.layout.restore(theta) if self.layout else theta, x)).astype(theta.dtype)
+    def _value(self, params: PyTree, x: Array, dtype: Any) -> Array:
+        eta = jnp.asarray(self.h(params, x)).astype(dtype)
         if eta.ndim > 1:
             raise ValueError(f"nonlinear: h returned an array of shape {eta.shape}; it must return a scalar or (O,).")
         return eta

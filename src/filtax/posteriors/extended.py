@@ -8,6 +8,7 @@ Thesis: algo:linear-kalman-filter, algo:extended-kalman-filter, sec:exponential-
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
+from filtax.beliefs import Conditioned, Covariance, Diagonal, LowRank, Precision, SquareRoot
 from filtax.linalg import log_normal, matmul, trace
 from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
@@ -40,32 +41,60 @@ class Extended(Module):
     the square root, except for more than 32 drifting parameters, where a reduction at each step would cost D³ and the
     guarded covariance is used.
 
+    With a `rank` it is LoFi: the belief is a `LowRank`, of that many columns and `spare` ones between cuts, and `form`
+    says whether the diagonal of its precision has a number for each parameter or, "spherical", one for all.
+
     >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), drifts=True)).__name__
     'SquareRoot'
     """
 
     form: str = eqx.field(static=True, default="auto")
     iterations: int = eqx.field(static=True, default=1)
-    shown = {"form": "auto", "iterations": 1}  # noqa: RUF012
-    families = tuple(FORMS.values())
+    rank: Any = eqx.field(static=True, default=None)
+    spare: Any = eqx.field(static=True, default=None)
 
     @property
     def name(self) -> str:
-        """LG, or IEKF when it iterates."""
-        return "LG" if self.iterations == 1 else "IEKF"
+        """LG, or IEKF when it iterates; LoFi when its belief is of low rank."""
+        return "LoFi" if self.rank is not None else "LG" if self.iterations == 1 else "IEKF"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that its name tells."""
+        settings = {"form": "auto", "iterations": 1}
+        return settings if self.rank is None else {"rank": None, "spare": None, "form": "diagonal", "iterations": 1}
+
+    @property
+    def families(self) -> tuple[type, ...]:
+        """Beliefs that it works on."""
+        return tuple(FORMS.values()) if self.rank is None else (LowRank,)
 
     def __check_init__(self) -> None:
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
         if not isinstance(self.iterations, int) or self.iterations < 1:
-            raise ValueError(f"IEKF(iterations={self.iterations!r}) must be a whole number of at least 1.")
+            raise ValueError(f"{self.name}(iterations={self.iterations!r}) must be a whole number of at least 1.")
+        if self.rank is None:
+            if self.form not in ("auto", *FORMS):
+                raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+            return
+        checks.whole("LoFi(rank=...)", self.rank, hint="It is the number of columns that a cut keeps.")
+        if self.form not in ("diagonal", "spherical"):
+            raise ValueError(f"LoFi(form={self.form!r}) must be diagonal or spherical.")
+        if self.spare is not None:
+            checks.whole("LoFi(spare=...)", self.spare, hint="It is the number of columns that data fill between cuts.")
 
     def check_start(self, mean: Array, cov: Array) -> None:
         """Refuse what the chosen form cannot hold."""
         check_form(self.form, cov)
+        if self.rank is not None and self.rank > mean.size:
+            raise ValueError(
+                f"LoFi(rank={self.rank}) is more than the D = {mean.size} parameters; give at most {mean.size}, which "
+                "is exact."
+            )
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
         """Initial belief in the chosen form."""
+        if self.rank is not None:
+            return LowRank.start(mean, cov, self.rank, self.spare, self.form == "spherical")
         return gaussian_belief(self.form, mean, cov, drifts)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
@@ -106,12 +135,16 @@ def check_form(form: str, cov: Array) -> None:
     if form == "precision":
         hint = "A precision cannot hold what is certain: use form=root or form=covariance."
         checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
-    numbers = checks.concrete(cov) if form in ("diagonal", "decoupled") and cov.ndim == 2 else None
-    if numbers is not None and (numbers != np.diag(np.diagonal(numbers))).any():
-        raise ValueError(
-            f"init(cov=...) of form={form} has correlations, which it cannot hold; give (D,) variances, or use "
-            "form=root or form=covariance."
-        )
+    numbers = checks.concrete(cov) if form in ("diagonal", "decoupled", "spherical") else None
+    if numbers is not None and cov.ndim == 2:
+        if (numbers != np.diag(np.diagonal(numbers))).any():
+            raise ValueError(
+                f"init(cov=...) of form={form} has correlations, which it cannot hold; give (D,) variances, or use "
+                "form=root or form=covariance."
+            )
+        numbers = np.diagonal(numbers)
+    if form == "spherical" and numbers is not None and np.ptp(numbers) > 0.0:
+        raise ValueError("init(cov=...) of form=spherical must be one variance for all parameters; give a number.")
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:

@@ -1,0 +1,268 @@
+r"""Gaussian belief whose precision is diagonal plus low rank, $\Sigma^{-1} = \Upsilon + WW^\top$: O(D K) memory.
+
+A datum adds its O whitened rows to W as columns, exactly. W has room for K columns; when the next datum would not fit
+it is cut to its `rank` leading singular directions, and the squares of what is dropped go to $\Upsilon$, so that the
+diagonal of the precision is kept. In between nothing is lost. With room for one datum every datum is followed by a
+cut, which is the thesis' own algorithm.
+
+What is held makes drift cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}UR$, where U (D, K) is tall and R (K, K) small,
+$\Sigma = V - UR M^{-1} R^\top U^\top$ with $M = I + W^\top V W = LL^\top$. Noise, forgetting and inflation change V, R
+and L only; U is touched by data, cuts, and dynamics with a factor for each parameter. L grows with each datum by the
+factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held exactly.
+
+Axes: D parameters, K columns, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is one
+number (spherical), where it is O(K³).
+Thesis: prop:lofi-predict-precision, prop:lofi-update, algo:lofi-update (errata E34 to E38).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs.truncation import cut, inverse, product
+from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
+from filtax.module import Module
+
+__all__ = ["LowRank", "roomy"]
+
+
+class LowRank(Module):
+    """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
+
+    `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `basis`
+    is U, `core` R and `root` L; `used` counts the columns that hold something.
+
+    >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
+    [0.25, 0.25, 0.25]
+    """
+
+    mean: Float[Array, " D"]
+    free: Float[Array, "*D"]
+    basis: Float[Array, "D K"]
+    core: Float[Array, "K K"]
+    root: Float[Array, "K K"]
+    used: Int[Array, ""]
+    rank: int = eqx.field(static=True)
+
+    @classmethod
+    def start(
+        cls, mean: Array, cov: Array, rank: int = 10, spare: int | None = None, spherical: bool = False
+    ) -> "LowRank":
+        """Build without a factor, from a mean and variances (D,); of a matrix (D, D) the diagonal is taken.
+
+        `spare` columns beyond `rank` take up data between cuts. A spherical belief needs equal variances.
+        """
+        var = jnp.diagonal(cov) if cov.ndim == 2 else cov
+        eye = jnp.eye(rank + (roomy(rank) if spare is None else spare), dtype=mean.dtype)
+        free = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
+        basis = jnp.zeros((mean.size, len(eye)), mean.dtype)
+        return cls(mean, free, basis, eye, eye, jnp.zeros((), jnp.int32), rank)
+
+    @property
+    def upsilon(self) -> Float[Array, "*D"]:
+        """The diagonal of the precision without its factor; infinite where a parameter is certain."""
+        return 1.0 / self.free
+
+    @property
+    def factor(self) -> Float[Array, "D K"]:
+        """W, the factor of the precision; columns not used are zero."""
+        return inverse(self.free).reshape(-1, 1) * product(self.basis, self.core)
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """The covariance, formed on request; positive semidefinite by construction."""
+        return self.spread(jnp.eye(self.mean.size, dtype=self.mean.dtype))
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """The variances; none falls below that of the parameter were all others known."""
+        tall = solve_lower(self.root, product(self.basis, self.core).T) if self.root.size else self.basis.T
+        least = self.free / (1.0 + self.free * jnp.sum(self.factor**2, axis=1))
+        return jnp.maximum(self.free - jnp.sum(tall * tall, axis=0), least)
+
+    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J Σ Jᵀ that the belief gives to J theta."""
+        return self._seen(J)[2]
+
+    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
+
+        With $S = I + BJ\Sigma J^\top B^\top = L_SL_S^\top$ the mean moves by $\Sigma J^\top B^\top S^{-1} r$; $L_S$ is
+        also what L grows by. B = 0 and r = 0 leave the belief as it is.
+        """
+        half, PJ, spread = self._seen(J)
+        spread = product(product(B, spread), B.T)
+        finite = jnp.isfinite(trace(spread))
+        S = jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, spread, 0.0)
+        L = cholesky(0.5 * (S + S.T))
+        z = solve_lower(L, r)
+        moved = self.mean + product(product(solve_upper(L, z)[None, :], B), PJ)[0]
+        sound = finite & jnp.all(jnp.isfinite(L)) & jnp.all(jnp.isfinite(moved))
+        taken = sound & jnp.any(B != 0.0)
+        columns = jnp.where(taken, product(B, J * _row(self.free)), 0.0).T
+        beside = jnp.where(taken, product(B, half.T), 0.0)
+        below = jnp.where(taken, L, jnp.eye(r.size, dtype=r.dtype))
+        new = self._grown(columns, beside, below, taken)
+        new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
+        return Conditioned(new, z, log_det(L), sound)
+
+    def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
+        """Add independent noise of variance q to every parameter."""
+        return self._moved(self.mean, None, q)
+
+    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
+        """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
+        for name, matrix in (("F", F), ("Q", noise)):
+            if matrix is not None and matrix.ndim == 2:
+                raise ValueError(
+                    f"a low-rank precision does not stay one under a matrix, but {name} is a matrix; give (D,) "
+                    "numbers, or use LG."
+                )
+        mean = self.mean if F is None else F * self.mean
+        return self._moved(mean if b is None else mean + b, F, None if noise is None else noise * noise)
+
+    def mix(self, initial: "LowRank", keep: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
+        r"""Move towards `initial`, whose factor is taken to be zero, as that of `start` is.
+
+        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)\Upsilon_0^{-1}$, exactly.
+        """
+        mean = keep * self.mean + (1.0 - keep) * initial.mean
+        return self._moved(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.free)
+
+    def inflate(self, factor: Float[Array, ""]) -> "LowRank":
+        """Multiply the covariance by a factor; the mean stays."""
+        return self._moved(self.mean, jnp.sqrt(factor), None)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
+        r"""Draw parameters, exactly: $\mu + V^{1/2}\epsilon_1 + URM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
+        D, K = self.basis.shape
+        of_free, of_factor = jax.random.split(key)
+        first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
+        if K:
+            second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
+            gap = solve_upper(self.root, solve_lower(self.root, (second - product(first, self.factor)).T))
+            first = first + product(product(self.basis, self.core), gap).T
+        return (self.mean[None, :] + first).reshape(*shape, D)
+
+    def _seen(self, J: Array) -> tuple[Array, Array, Array]:
+        """L⁻¹WᵀVJᵀ (K, O), JΣ (O, D) and JΣJᵀ.
+
+        The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
+        cancel where the factor knows more than the diagonal.
+        """
+        PJ, half = J * _row(self.free), jnp.zeros((0, J.shape[0]), J.dtype)
+        if not self.root.size:
+            return half, PJ, product(PJ, J.T)
+        # the barriers keep XLA from transposing these products, which it does slowly, instead of their results
+        shown = jax.lax.optimization_barrier(product(J, self.basis)).T
+        half = solve_lower(self.root, product(self.core.T, shown))
+        fit = solve_upper(self.root, half)
+        PJ = PJ - jax.lax.optimization_barrier(product(self.basis, product(self.core, fit))).T
+        spread = product(PJ * _row(inverse(self.free)), PJ.T) + product(fit.T, fit)
+        return half, PJ, 0.5 * (spread + spread.T)
+
+    def _grown(self, columns: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
+        """Take O more columns; cut where the next O would not fit."""
+        K, O = self.core.shape[0], columns.shape[1]
+        lazy = K - self.rank >= O
+        basis, core, root = self.basis, self.core, self.root
+        if not lazy:  # no datum fits: it is added beyond the end and cut off at once
+            basis = jnp.concatenate([basis, jnp.zeros_like(columns)], axis=1)
+            core, root, beside = _extended(core, O), _extended(root, O), jnp.pad(beside, ((0, 0), (0, O)))
+        place = jax.lax.dynamic_update_slice
+        basis = place(basis, columns, (jnp.zeros_like(self.used), self.used))
+        root = place(place(root, beside, (self.used, jnp.zeros_like(self.used))), below, (self.used, self.used))
+
+        def shorten() -> tuple:
+            free, kept = cut(self.free, basis, core, root, self.rank)
+            first = kept[:, : self.rank]
+            gram = product((inverse(free).reshape(-1, 1) * first).T, first)
+            small = _stable_root(gram) if self.rank else gram
+            eye = jnp.eye(K, dtype=gram.dtype)
+            return free, kept[:, :K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)
+
+        def leave() -> tuple:
+            used = self.used + jnp.where(taken, O, 0) if lazy else self.used
+            return self.free, basis[:, :K], self.core, root[:K, :K], used
+
+        full = taken & (self.used + 2 * O > K) if lazy else taken
+        free, basis, core, root, used = jax.lax.cond(full, shorten, leave)
+        return LowRank(self.mean, free, basis, core, root, used, self.rank)
+
+    def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
+        r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
+
+        Nothing is divided by k, which may be zero (errata E35, with a factor).
+        """
+        if not self.free.ndim and any(value is not None and jnp.size(value) > 1 for value in (keep, q)):
+            raise ValueError(
+                "a spherical low-rank belief has one variance for all parameters, but F, Q or a rate differs between "
+                "them; give a number, or leave spherical out."
+            )
+        keep = None if keep is None else jnp.reshape(keep, ()) if jnp.size(keep) == 1 else keep
+        free = self.free if keep is None else keep * keep * self.free
+        basis, core, root = self.basis, self.core, self.root
+        if q is not None:
+            free = free + (q if self.free.ndim else jnp.reshape(q, ()))
+            if root.size:
+                C = _stable_root(self._lost(q, free))
+                core, root = solve_lower(C, core.T).T, solve_lower(C, root)
+        if keep is not None:
+            held = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
+            core = core if keep.ndim else jnp.where(held[None, :], keep * core, core)
+            basis = keep[:, None] * basis if keep.ndim else basis
+        sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
+        pick = lambda new, old: new if new is old else jnp.where(sound, new, old)  # noqa: E731
+        mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
+        return LowRank(
+            mean,
+            pick(free, self.free),
+            pick(basis, self.basis),
+            pick(core, self.core),
+            pick(root, self.root),
+            self.used,
+            self.rank,
+        )
+
+    def _lost(self, q: Array, free: Array) -> Array:
+        """What noise takes from the factor, RᵀUᵀ q/(V V') U R (K, K); of a spherical belief it is known from L."""
+        share = q * inverse(free)
+        if not self.free.ndim:
+            return jnp.reshape(share, ()) * (
+                product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=free.dtype)
+            )
+        gram = product(((share * inverse(self.free))[:, None] * self.basis).T, self.basis)
+        return product(product(self.core.T, gram), self.core)
+
+
+def roomy(rank: int) -> int:
+    """Spare columns that make a step cheap on average.
+
+    A cut costs as the square of all columns and is shared by the data between: least for as many as the rank. Few of
+    them cost little, so that data of several outputs find room; a diagonal belief needs none.
+
+    >>> roomy(50), roomy(10), roomy(0)
+    (50, 20, 0)
+    """
+    return max(rank, 20) if rank else 0
+
+
+def _row(value: Array) -> Array:
+    """Numbers of the parameters, to multiply (O, D)."""
+    return value.reshape(1, -1)
+
+
+def _extended(A: Array, more: int) -> Array:
+    """A in the corner of a larger identity."""
+    if not more:
+        return A
+    return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
+
+
+def _stable_root(lost: Array) -> Array:
+    """Cholesky factor of I + lost; where rounding made that indefinite, of a neighbour that is not."""
+    whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
+    plain = cholesky(whole)
+    return jnp.where(jnp.all(jnp.isfinite(plain)), plain, psd_root(whole))

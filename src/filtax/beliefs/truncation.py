@@ -1,0 +1,154 @@
+r"""Which directions of a low-rank factor are kept when it is cut: the leading right singular vectors.
+
+For a factor W (D, K) the small matrix $W^\top W$ (K, K) has them as eigenvectors, and W Q needs no division by a
+singular value (errata E36). In float32 that matrix forgets singular values below 3e-4 of the largest. Where such ones
+are to be kept a second look at W Q, whose columns are nearly orthogonal and each of its own size, finds them again.
+
+Cost: O(K³) here; the products with D rows are the caller's.
+Thesis: algo:lofi-update.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from filtax.linalg import matmul
+
+__all__ = ["again", "cut", "inverse", "leading", "product", "too_wide"]
+
+
+def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
+    """Orthogonal Q whose first columns span the leading eigenvectors of a Gram matrix, largest first.
+
+    Derivatives see the two subspaces, kept and dropped, not the vectors in them: equal eigenvalues do no harm.
+
+    >>> leading(jnp.diag(jnp.array([1.0, 9.0])), 1)[:, 0].tolist()
+    [0.0, 1.0]
+    """
+    return _leading(gram, rank)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _leading(gram: Array, rank: int) -> Array:
+    return _or_identity(jnp.linalg.eigh(gram)[1][:, ::-1])
+
+
+@_leading.defjvp
+def _leading_jvp(rank: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return _turned(_leading(*primals, rank), rank, *primals, *tangents)
+
+
+def again(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
+    """The same for columns that are nearly orthogonal: each is first brought to length one, so that none is lost.
+
+    >>> tiny = jnp.diag(jnp.array([1.0, 1e-12, 1e-10]))
+    >>> jnp.abs(again(tiny, 1)).round(3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    return _again(gram, rank)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _again(gram: Array, rank: int) -> Array:
+    size = jnp.sqrt(jnp.diagonal(gram))
+    safe = jnp.where(size > 0.0, size, 1.0)
+    value, vector = jnp.linalg.eigh(gram / safe[:, None] / safe[None, :])
+    half = jnp.sqrt(jnp.maximum(value, 0.0))[:, None] * vector.T * size[None, :]
+    return _or_identity(jnp.linalg.svd(half)[2].T)
+
+
+@_again.defjvp
+def _again_jvp(rank: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return _turned(_again(*primals, rank), rank, *primals, *tangents)
+
+
+def _or_identity(Q: Array) -> Array:
+    """Where the squares overflowed any orthogonal matrix will do: what is kept is then not the most, but is right."""
+    return jnp.where(jnp.all(jnp.isfinite(Q)), Q, jnp.eye(len(Q), dtype=Q.dtype))
+
+
+def _turned(Q: Array, rank: int, gram: Array, change: Array) -> tuple[Array, Array]:
+    r"""$\dot Q = Q\Omega$, $\Omega_{ij} = (Q^\top\dot G Q)_{ij}/(\lambda_j - \lambda_i)$ between kept and dropped."""
+    value = jnp.sum(Q * matmul(gram, Q), axis=0)
+    kept = jnp.arange(value.size) < rank
+    gap = value[None, :] - value[:, None]
+    some = (kept[:, None] != kept[None, :]) & (jnp.abs(gap) > jnp.finfo(gram.dtype).eps * jnp.max(value))
+    turn = matmul(Q.T, matmul(change, Q))
+    return Q, matmul(Q, jnp.where(some, turn / jnp.where(some, gap, 1.0), 0.0))
+
+
+def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bool[Array, ""]:
+    """Whether what is kept spans more than a Gram matrix of this dtype can tell apart.
+
+    >>> bool(too_wide(jnp.diag(jnp.array([1.0, 1e-14])), jnp.eye(2), 2))
+    True
+    """
+    if rank == 0:
+        return jnp.zeros((), bool)
+    value = jnp.sum(Q[:, :rank] * matmul(gram, Q[:, :rank]), axis=0)
+    return value[-1] < 1e3 * jnp.finfo(gram.dtype).eps * value[0]
+
+
+def cut(
+    free: Float[Array, "*D"],
+    basis: Float[Array, "D K"],
+    core: Float[Array, "K K"],
+    root: Float[Array, "K K"],
+    rank: int,
+) -> tuple[Float[Array, "*D"], Float[Array, "D K"]]:
+    r"""Keep the leading directions of $W = V^{-1}UR$, and give the squares of the others to the diagonal.
+
+    Returns the new V, and the new U, whose R is the identity and whose columns beyond `rank` are zero. The dropped
+    columns are formed and squared: as a difference of sums they would be lost in rounding. One V for all parameters
+    takes their mean.
+
+    >>> V, U = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
+    >>> V.tolist(), jnp.abs(U).tolist()
+    ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]])
+    """
+    tall = product(basis, core) if rank == 0 else _rotated(free, basis, core, root, rank)
+    kept = (jnp.arange(tall.shape[1]) < rank)[None, :]
+    # V times the squares of W's dropped columns; masks, since slices of so tall an array would be copies
+    dropped = jnp.sum(jnp.where(kept, 0.0, tall * tall), axis=1) * inverse(free)
+    scale = 1.0 / (1.0 + (dropped if free.ndim else jnp.mean(dropped)))
+    return free * scale, jnp.where(kept, tall * scale.reshape(-1, 1), 0.0)
+
+
+def _rotated(free: Array, basis: Array, core: Array, root: Array, rank: int) -> Array:
+    """U R Q: the columns in their order of size."""
+    inv = inverse(free).reshape(-1, 1)
+    if free.ndim:
+        raw = inv * basis
+        gram = product(product(core.T, product(raw.T, raw)), core)
+    else:  # I + WᵀVW is at hand
+        gram = inverse(free) * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
+    gram = 0.5 * (gram + gram.T)
+    Q = leading(gram, rank)
+    tall = product(basis, product(core, Q))
+
+    def look_again() -> Array:
+        sized = inv * tall
+        return product(tall, again(product(sized.T, sized), rank))
+
+    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: tall)
+
+
+def inverse(value: Array) -> Array:
+    """1 / value, and 0 where there is none to take: of a certain parameter the factor holds nothing.
+
+    >>> inverse(jnp.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    some = value > 0.0
+    return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)
+
+
+def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
+    """Matrix product, also over no columns at all.
+
+    >>> product(jnp.ones((2, 0)), jnp.ones((0, 1))).tolist()
+    [[0.0], [0.0]]
+    """
+    return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)
