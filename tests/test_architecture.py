@@ -29,7 +29,7 @@ LAYERS = [
     {"bone"},
     {"grammar"},
     {"methods"},
-    {"compiled", "evaluate", "influence", "segmentation", "smoothing", "streams"},
+    {"compiled", "evaluate", "influence", "segmentation", "smoothing", "store", "streams"},
     {"report"},
     {"demo"},
     {"cli"},

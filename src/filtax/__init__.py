@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         models,
         priors,
         segmentation,
+        store,
         streams,
         weighting,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "posterior_influence",
     "priors",
     "segmentation",
+    "store",
     "streams",
     "tune_xla",
     "weighting",
