@@ -234,7 +234,7 @@ def test_a_full_or_failing_disk_leaves_what_was_there(tmp_path, monkeypatch, cal
     happens = call not in ("write", "replace") or at < 2  # two files, each written and renamed once
     with monkeypatch.context() as patch:
         patch.setattr(writing.os, call, fail)
-        with pytest.raises(OSError, match="bytes are needed.*intact") if happens else nullcontext():
+        with pytest.raises(OSError, match=r"bytes are needed.*intact") if happens else nullcontext():
             store.save(tmp_path, {**SMALL, "t": 8}, source={"row": 2})
     state, manifest = store.load(tmp_path, SMALL)
     assert not manifest["skipped"]
