@@ -2,9 +2,14 @@
 
 Regressor      a number, with a forecast distribution
 Classifier     a label, with probabilities; classes may appear at any time
+Segmenter      where a stream of readings changed
+Fleet          thousands of keyed streams of one of the first two, in one state
 """
 
 from filtax.estimators.classifier import Classifier
+from filtax.estimators.fleet import Fleet
+from filtax.estimators.forecast import Forecast
 from filtax.estimators.regressor import Regressor
+from filtax.estimators.segmenter import Segmenter
 
-__all__ = ["Classifier", "Regressor"]
+__all__ = ["Classifier", "Fleet", "Forecast", "Regressor", "Segmenter"]

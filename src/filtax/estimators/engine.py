@@ -30,6 +30,7 @@ from filtax.tick import conform, look_ahead
 __all__ = ["Engine", "engine"]
 
 CHUNKS = (256, 1)  # rows that one call of a compiled loop takes; few sizes, as each is compiled
+WIDTHS = (256, 16, 1)  # streams that one call takes
 KNOWN = 3.0  # data after which a forecast is held to what it says
 RELEARN = 10.0  # data that the units of y are worth after a change
 EXTRA = 3  # numbers that come with each row besides features and target: log(1/rate), rate, classes
@@ -76,7 +77,7 @@ class Engine:
         self._width = slots + 1 + EXTRA
         self._step = jax.jit(lambda vector, row: self._one(step, vector, row))
         self._scan = jax.jit(lambda vector, rows: jax.lax.scan(partial(self._carry, step), vector, rows))
-        self._each = jax.jit(jax.vmap(lambda vector, row: self._one(step, vector, row)))
+        self._each = jax.jit(lambda *streams: jax.lax.map(lambda one: self._one(step, *one), streams))
         self._full = jax.jit(lambda vector, x: _scaled(method, state, self.layout.unpack(vector), x))
         self._look = jax.jit(lambda vector, rows: jax.vmap(partial(self._seen, look, vector))(rows))
 
@@ -96,9 +97,18 @@ class Engine:
         return np.asarray(vector), np.concatenate(told) if told else np.zeros((0, len(TOLD)))
 
     def learn_each(self, vectors: Any, rows: np.ndarray) -> Any:
-        """One row for each of many streams, (B, N) and (B, M + ...)."""
+        """One row for each of many streams, (B, N) and (B, M + ...).
+
+        A loop inside of one call: on a CPU it is as fast as a batch, compiles in a tenth of the time, and gives each
+        stream the bits that it would have alone.
+        """
+        found, done = [], 0
         with jax.enable_x64(True):
-            return self._each(vectors, rows)
+            while done < len(rows):
+                length = next(size for size in WIDTHS if size <= len(rows) - done)
+                found.append(np.asarray(self._each(vectors[done : done + length], rows[done : done + length])))
+                done += length
+        return np.concatenate(found)
 
     def look(self, vector: Any, rows: np.ndarray) -> np.ndarray:
         """Forecasts for rows (T, M): mean and variance, or a chance for each head. Nothing changes."""

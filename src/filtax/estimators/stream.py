@@ -157,9 +157,8 @@ class Learner(Estimator):
         self._table, self._pending, self._size = table, pending, (0, 0)
 
     def _forget(self) -> None:
-        for name in list(vars(self)):
-            if name not in self._signature():
-                delattr(self, name)
+        for name in ("_labels", "_pending", "_size", "_table", "_vector", "feature_names_in_", "n_features_in_"):
+            vars(self).pop(name, None)
 
     def _heads(self) -> int:
         return 0
@@ -182,11 +181,15 @@ class Learner(Estimator):
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray) -> None:
         self._make_room()
+        self._vector, _ = self._engine().learn(self._vector, self._extended(rows, targets))
+
+    def _extended(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Rows as the kernels take them: features, target, log(1/rate), rate, classes known before."""
         extra = np.empty((len(rows), 1 + EXTRA))
         extra[:, 0] = targets[:, 0]
         extra[:, 1], extra[:, 2] = -math.log(self.false_alarms), self.false_alarms
         extra[:, 3] = targets[:, 1]
-        self._vector, _ = self._engine().learn(self._vector, np.concatenate([rows, extra], axis=1))
+        return np.concatenate([rows, extra], axis=1)
 
     def _targets(self, y: Sequence) -> np.ndarray:
         """Targets as numbers, and how many classes were known before each, (T, 2)."""
