@@ -30,6 +30,7 @@ LAYERS = [
     {"grammar"},
     {"methods"},
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "store", "streams"},
+    {"estimators"},
     {"report"},
     {"demo"},
     {"cli"},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         auxiliary,
         beliefs,
         distributions,
+        estimators,
         evaluate,
         methods,
         models,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
+    from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
     from filtax.grammar import method
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
@@ -38,14 +40,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bone",
+    "Classifier",
     "CollapseWarning",
     "ConditioningWarning",
+    "Fleet",
     "Info",
+    "Regressor",
+    "Segmenter",
     "State",
     "auxiliary",
     "beliefs",
     "compile",
     "distributions",
+    "estimators",
     "evaluate",
     "ewma",
     "kl",
@@ -63,6 +70,10 @@ __all__ = [
 
 _HOME = {
     "Bone": "bone",
+    "Classifier": "estimators",
+    "Fleet": "estimators",
+    "Regressor": "estimators",
+    "Segmenter": "estimators",
     "CollapseWarning": "state",
     "ConditioningWarning": "state",
     "Info": "state",

@@ -93,7 +93,7 @@ class Fleet:
         if key not in self._members:
             return self.estimator.clone()
         member = self._members[key]
-        twin = member.clone(include_attributes=True)
+        twin: Any = member.clone(include_attributes=True)
         twin._vector = self._pools[member._size].get(key)
         return twin
 

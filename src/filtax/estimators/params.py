@@ -113,7 +113,9 @@ class Estimator:
 
     @property
     def _raw_memory_usage(self) -> int:
-        seen, waiting, total = set(), [vars(self)], 0
+        seen: set[int] = set()
+        waiting: list[Any] = [vars(self)]
+        total = 0
         while waiting:
             thing = waiting.pop()
             if id(thing) in seen:

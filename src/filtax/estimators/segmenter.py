@@ -25,7 +25,7 @@ READINGS = "reading"
 
 @lru_cache(maxsize=64)
 def _kernel(settings: Settings, outputs: int) -> Any:
-    """One reading, compiled once for a setting: a segment born now expects the mean and variance of what came before."""
+    """One reading, compiled once for a setting; a segment born now expects mean and variance of what came before."""
     method, _ = build(settings, outputs, cyclic=False)
 
     @jax.jit
