@@ -35,6 +35,10 @@ class Pending:
         """Whether a datum waits under an id."""
         return id in self._waiting
 
+    def items(self) -> list[tuple[Hashable, dict]]:
+        """Ids and data that wait, the oldest first."""
+        return list(self._waiting.items())
+
     def put(self, id: Hashable, x: Mapping) -> None:
         """Let a datum wait; one that waits under the same id already is replaced."""
         self._waiting.pop(id, None)

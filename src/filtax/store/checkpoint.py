@@ -78,7 +78,8 @@ def load(folder: Any, like: PyTree, *, config: Any = None) -> tuple[PyTree, dict
 
     Args:
         folder: As for `save`.
-        like: A state of the same kind, such as a fresh one; it gives the structure, kinds, dtypes and shapes.
+        like: A state of the same kind, such as a fresh one; it gives the structure, kinds, dtypes and shapes. Or a
+            function that makes one of the manifest, where its `note` says what is needed.
         config: As for `save`; a checkpoint of another one is refused.
 
     Returns:
@@ -102,8 +103,9 @@ def load(folder: Any, like: PyTree, *, config: Any = None) -> tuple[PyTree, dict
     for number in found:
         try:
             manifest = _read_manifest(folder, number)
-            _check_kin(manifest, like, config)
-            state = unpacked(_read_arrays(folder, number, manifest), manifest["arrays"], like)
+            wanted = like(manifest) if callable(like) else like
+            _check_kin(manifest, wanted, config)
+            state = unpacked(_read_arrays(folder, number, manifest), manifest["arrays"], wanted)
         except Foreign as problem:
             raise Foreign(f"{_manifest(folder, number)}: {problem}.") from None
         except Damaged as problem:
