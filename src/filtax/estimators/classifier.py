@@ -37,11 +37,11 @@ class Classifier(Learner):
 
     def __init__(
         self,
-        method: str = "LG+RL[1]-OUPR(hazard=0.001)",
-        prior: float = 10.0,
-        false_alarms: float = 0.001,
-        capacity: int = 255,
-        pending: int = 1000,
+        method: Any = "LG+RL[1]-OUPR(hazard=0.001)",
+        prior: Any = 10.0,
+        false_alarms: Any = 0.001,
+        capacity: Any = 255,
+        pending: Any = 1000,
     ):
         self.method = method
         self.prior = prior

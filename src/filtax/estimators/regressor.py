@@ -42,12 +42,12 @@ class Regressor(Learner):
 
     def __init__(
         self,
-        method: str = "WoLF-IMQ(c=4)+NIG(shape=2)+RL[1]-OUPR(hazard=0.001)",
-        prior: float = 10.0,
-        false_alarms: float = 0.001,
-        capacity: int = 255,
-        level: float = 0.9,
-        pending: int = 1000,
+        method: Any = "WoLF-IMQ(c=4)+NIG(shape=2)+RL[1]-OUPR(hazard=0.001)",
+        prior: Any = 10.0,
+        false_alarms: Any = 0.001,
+        capacity: Any = 255,
+        level: Any = 0.9,
+        pending: Any = 1000,
     ):
         self.method = method
         self.prior = prior

@@ -69,11 +69,11 @@ class Segmenter(Estimator):
 
     def __init__(
         self,
-        threshold: float = 0.99,
-        hazard: float = 0.01,
-        least: int = 5,
-        warmup: int = 30,
-        keep: int = 100,
+        threshold: Any = 0.99,
+        hazard: Any = 0.01,
+        least: Any = 5,
+        warmup: Any = 30,
+        keep: Any = 100,
     ):
         self.threshold = threshold
         self.hazard = hazard

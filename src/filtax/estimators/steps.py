@@ -21,7 +21,7 @@ from filtax.tick import look_ahead
 
 __all__ = ["chances", "labelled", "measured", "moments", "scaled"]
 
-KNOWN = 3.0  # data after which a forecast is held to what it says
+KNOWN = 5.0  # data after which a forecast is held to what it says
 RELEARN = 10.0  # data that the units of y are worth after a change
 
 
