@@ -102,7 +102,10 @@ class Engine:
         with jax.enable_x64(True):
             while done < len(rows):
                 length = next(size for size in WIDTHS if size <= len(rows) - done)
-                found.append(np.asarray(self._each(vectors[done : done + length], rows[done : done + length])))
+                if length == 1:
+                    found.append(np.asarray(self._step(vectors[done], rows[done]))[None])
+                else:
+                    found.append(np.asarray(self._each(vectors[done : done + length], rows[done : done + length])))
                 done += length
         return np.concatenate(found)
 

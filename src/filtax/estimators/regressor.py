@@ -42,8 +42,8 @@ class Regressor(Learner):
 
     def __init__(
         self,
-        method: Any = "WoLF-IMQ(c=4)+NIG(shape=2)+RL[1]-OUPR(hazard=0.001)",
-        prior: Any = 10.0,
+        method: Any = "WoLF-IMQ(c=4)+NIG(shape=2, rate=0.2)+RL[1]-OUPR(hazard=0.0003)",
+        prior: Any = 20.0,
         false_alarms: Any = 0.001,
         capacity: Any = 255,
         level: Any = 0.9,
