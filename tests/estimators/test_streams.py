@@ -104,16 +104,17 @@ def test_a_change_is_told_of_and_followed(regressor):
 def test_false_alarms_are_as_rare_as_chosen():
     """5120 good data at a rate of 1 %: outliers within a 99.9 % binomial band, changes at most as often as promised."""
     model = Regressor(method=STATIC, false_alarms=0.01)
-    rows, y = stream(5120, seed=8, noise=1.0)
+    rows, y = stream(5120, seed=8, noise=7.0)
     model._begin()
     X = np.array([[row["a"], row["b"]] for row in rows])
     keys = model._table.columns(["a", "b"])
     model._table.admit(keys)
     model._make_room()
     _, told = model._engine().learn(model._vector, model._extended(model._rows(keys, X), model._targets(y.tolist())))
-    alarm = told[:, 6]
-    assert 30 <= (alarm == 1).sum() + (alarm == 2).sum() <= 76
+    tail, alarm = told[:, 2], told[:, 6]
+    assert 30 <= (tail < 0.01).sum() <= 76
     assert (alarm == 2).sum() <= 51
+    np.testing.assert_array_equal(alarm == 1, (tail < 0.01) & (alarm != 2))
 
 
 def test_forecasts_are_calibrated():
