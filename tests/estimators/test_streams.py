@@ -144,21 +144,23 @@ def test_predicting_changes_nothing(regressor):
     assert model._table.slot == before[1]
 
 
-def test_learn_many_is_learn_one(regressor):
+def test_learn_many_is_learn_one():
     """Bit for bit, over a chunk that is compiled as a loop, with a column that appears and gaps."""
     import pandas as pd
 
     rows, y = stream(300, seed=5)
     frame = pd.DataFrame(rows)
-    frame.loc[100:, "c"] = 1.5
-    frame.loc[::7, "a"] = np.nan
+    frame.loc[:100, "a"] = np.nan
+    frame.loc[150:, "0"] = 1.5
+    frame.loc[::7, "b"] = np.nan
     y[50] = np.nan
-    one, many = twin(regressor), twin(regressor)
+    one, many = Regressor(), Regressor()
     many.learn_many(frame, y)
     for x, target in zip(frame.to_dict("records"), y, strict=True):
         one.learn_one(x, target)
     np.testing.assert_array_equal(one._vector, many._vector)
     assert one._table.slot == many._table.slot
+    assert [name for _, name in many._table.slot] == ["b", "a", "0"]
 
 
 def test_features_that_appear_find_what_was_learned():
@@ -197,7 +199,7 @@ def test_labels_may_come_late(regressor):
 def test_a_class_may_appear_at_any_time():
     """The fifth class makes the heads double: it is as if they had been there."""
     rng = np.random.default_rng(2)
-    labels = [min(t // 12, 4) for t in range(70)]
+    labels = [t // 12 if t % 12 == 0 else int(rng.integers(0, t // 12 + 1)) for t in range(60)]
     quick = {"method": "LG+C-Static"}
     rows = [{"a": 3.0 * label + 0.3 * rng.normal(), "b": rng.normal()} for label in labels]
     model, roomy = Classifier(**quick), Classifier(**quick)
@@ -206,9 +208,9 @@ def test_a_class_may_appear_at_any_time():
     taught(roomy, rows, labels)
     assert model._size == roomy._size == (3, 8)
     seen, want = model.predict_proba_one(rows[-1]), roomy.predict_proba_one(rows[-1])
-    assert list(seen) == [0, 1, 2, 3, 4]
+    assert sorted(seen) == [0, 1, 2, 3, 4]
     np.testing.assert_allclose(list(seen.values()), list(want.values()), rtol=1e-9)
-    assert model.predict_one(rows[-1]) == 4
+    assert model.predict_one({"a": 12.0, "b": 0.0}) == 4
 
 
 def test_an_estimator_that_is_resumed_goes_on_bit_for_bit(tmp_path, regressor):
