@@ -46,7 +46,7 @@ class SlotTable:
     def __init__(self, capacity: int = 255):
         checks.whole("capacity", capacity, least=3, hint="It is the most slots that features may fill.")
         self.capacity = capacity
-        self.slot: dict[Hashable, int] = {}
+        self.slot: dict[tuple, int] = {}
         self.room = 0  # slots in a row now
 
     @property
@@ -71,7 +71,7 @@ class SlotTable:
                 row[at] = value
         return row
 
-    def admit(self, keys: Sequence[Hashable]) -> None:
+    def admit(self, keys: Sequence[tuple]) -> None:
         """Hand out slots to those keys that have none."""
         new = sorted((key for key in keys if key not in self.slot), key=repr)
         for key in new[: max(0, self.own - len(self.slot))]:
@@ -80,19 +80,19 @@ class SlotTable:
         wanted = self.capacity if shared else room_for(len(self.slot), self.capacity)
         self.room = max(self.room, wanted)
 
-    def find(self, key: Hashable) -> int | None:
+    def find(self, key: tuple) -> int | None:
         """The slot of a key, its own or a shared one; None for one that was never met."""
         at = self.slot.get(key)
         if at is None and self.room == self.capacity and len(self.slot) == self.own:
             return self.own + zlib.crc32(repr(key).encode()) % (self.capacity - self.own)
         return at
 
-    def columns(self, names: Sequence[Hashable]) -> list[Hashable]:
+    def columns(self, names: Sequence[Hashable]) -> list[tuple]:
         """Keys of numeric columns."""
         return [("number", name) for name in names]
 
 
-def _entry(name: Hashable, value: Any) -> list[tuple[Hashable, float]]:
+def _entry(name: Hashable, value: Any) -> list[tuple[tuple, float]]:
     """What one feature puts into a row; nothing if it is missing."""
     if type(value) is float:
         return [(("number", name), value)] if math.isfinite(value) else []

@@ -100,7 +100,7 @@ class Learner(Estimator):
             self._table.admit([keys[at] for at in new if first[at] == start])
             self._learn(self._rows(keys, X[start:end]), self._targets(y[start:end]))
 
-    def _rows(self, keys: Sequence[Hashable], X: np.ndarray) -> np.ndarray:
+    def _rows(self, keys: Sequence[tuple], X: np.ndarray) -> np.ndarray:
         rows = np.full((len(X), self._table.room), np.nan)
         for column, key in enumerate(keys):
             at = self._table.find(key)
