@@ -19,18 +19,21 @@ if TYPE_CHECKING:
         bandits,
         beliefs,
         distributions,
+        estimators,
         evaluate,
         methods,
         models,
         priors,
         segmentation,
         sources,
+        store,
         streams,
         weighting,
     )
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
+    from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
     from filtax.grammar import method
     from filtax.influence import posterior_influence
     from filtax.smoothing import ewma
@@ -41,15 +44,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bone",
+    "Classifier",
     "CollapseWarning",
     "ConditioningWarning",
+    "Fleet",
     "Info",
+    "Regressor",
+    "Segmenter",
     "State",
     "auxiliary",
     "bandits",
     "beliefs",
     "compile",
     "distributions",
+    "estimators",
     "evaluate",
     "ewma",
     "kl",
@@ -60,6 +68,7 @@ __all__ = [
     "priors",
     "segmentation",
     "sources",
+    "store",
     "streams",
     "tune",
     "tune_xla",
@@ -69,6 +78,10 @@ __all__ = [
 
 _HOME = {
     "Bone": "bone",
+    "Classifier": "estimators",
+    "Fleet": "estimators",
+    "Regressor": "estimators",
+    "Segmenter": "estimators",
     "CollapseWarning": "state",
     "ConditioningWarning": "state",
     "Info": "state",

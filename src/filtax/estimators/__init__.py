@@ -1,0 +1,17 @@
+"""Estimators: river's verbs for dicts, scikit-learn's for arrays, on the filters below.
+
+Regressor      a number, with a forecast distribution
+Classifier     a label, with probabilities; classes may appear at any time
+Segmenter      where a stream of readings changed
+load, save     an estimator in a folder of checkpoints
+Fleet          thousands of keyed streams of one of the first two, in one state
+"""
+
+from filtax.estimators.classifier import Classifier
+from filtax.estimators.fleet import Fleet
+from filtax.estimators.forecast import Forecast
+from filtax.estimators.keeping import load, save
+from filtax.estimators.regressor import Regressor
+from filtax.estimators.segmenter import Segmenter
+
+__all__ = ["Classifier", "Fleet", "Forecast", "Regressor", "Segmenter", "load", "save"]

@@ -1,0 +1,149 @@
+"""The compiled part of an estimator: one datum in, one vector out. Kernels are shared by all streams of one size.
+
+A filter that is believed (the champion) forecasts and learns. What its forecast calls an outlier it does not get to
+see. From the first surprise on, a second filter (the challenger) learns from scratch; if the surprises turn out to be a
+change, it takes over, with all it has learned since. So one bad datum costs nothing, and a change costs a few data.
+
+Axes: M features, H heads (one for regression, one for each class otherwise). Cost: that of a step of the method; twice
+that while something may have changed.
+"""
+
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from filtax.estimators.forecast import Forecast
+from filtax.estimators.memory import TOLD, Layout, Memory
+from filtax.estimators.steps import chances, labelled, measured, moments, scaled
+from filtax.estimators.units import Units
+from filtax.grammar import method as build
+from filtax.models import bernoulli, linear
+from filtax.state import State
+from filtax.tick import conform
+
+__all__ = ["Engine", "engine"]
+
+CHUNKS = (256, 1)  # rows that one call of a compiled loop takes; few sizes, as each is compiled
+WIDTHS = (256, 16, 1)  # streams that one call takes
+EXTRA = 3  # numbers that come with each row besides features and target: log(1/rate), rate, classes
+
+
+@lru_cache(maxsize=256)
+def engine(name: str, cov: float, slots: int, heads: int = 0) -> "Engine":
+    """The kernels for a method and a size; compiled once in a process.
+
+    >>> engine("LG+C-Static", 1.0, 3) is engine("LG+C-Static", 1.0, 3)
+    True
+    """
+    return Engine(name, cov, slots, heads)
+
+
+class Engine:
+    """A method on M features, for numbers (heads 0) or for labels, with everything compiled that a stream needs.
+
+    >>> small = engine("LG+C-Static", 1.0, 1)
+    >>> row = np.array([[1.0, 5.0, 6.9, 0.001, 0.0]])
+    >>> memory = small.learn(small.fresh, row)[0]
+    >>> small.told(memory)["alarm"]
+    0.0
+    """
+
+    def __init__(self, name: str, cov: float, slots: int, heads: int):
+        self.slots, self.heads = slots, heads
+        with jax.enable_x64(True):
+            model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
+            method = build(name, model=model)
+            if getattr(method.posterior, "draws", False) or getattr(method.posterior, "needs_key", False):
+                raise ValueError(f"method={name!r} draws at random; an estimator takes methods that do not.")
+            if method.auxiliary.room(0) is not None:
+                raise ValueError(
+                    f"method={name!r} keeps ever more hypotheses; write {method.auxiliary.name}[K] with a number K."
+                )
+            state = method.init(mean=np.zeros(slots + 1), cov=cov)
+            method = conform(method, state)
+            fresh = self._fresh(state)
+            self.layout = Layout(fresh)
+            self.fresh = np.asarray(self.layout.pack(fresh))
+            step = partial(labelled if heads else measured, method, state)
+            look = partial(chances if heads else moments, method, state)
+        self._width = slots + 1 + EXTRA
+        self._step = jax.jit(lambda vector, row: self._one(step, vector, row))
+        self._scan = jax.jit(lambda vector, rows: jax.lax.scan(partial(self._carry, step), vector, rows))
+        self._each = jax.jit(lambda *streams: jax.lax.map(lambda one: self._one(step, *one), streams))
+        self._full = jax.jit(lambda vector, x: scaled(method, state, self.layout.unpack(vector), x))
+        self._look = jax.jit(lambda vector, rows: jax.vmap(partial(self._seen, look, vector))(rows))
+
+    def learn(self, vector: Any, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The memory after some rows, one by one or in chunks: the same numbers; and what each row showed, (T, R)."""
+        told, done = [], 0
+        with jax.enable_x64(True):
+            while done < len(rows):
+                length = next(size for size in CHUNKS if size <= len(rows) - done)
+                if length == 1:
+                    vector = self._step(vector, rows[done])
+                    told.append(np.asarray(vector)[None, -len(TOLD) :])
+                else:
+                    vector, seen = self._scan(vector, rows[done : done + length])
+                    told.append(np.asarray(seen))
+                done += length
+        return np.asarray(vector), np.concatenate(told) if told else np.zeros((0, len(TOLD)))
+
+    def learn_each(self, vectors: Any, rows: np.ndarray) -> Any:
+        """One row for each of many streams, (B, N) and (B, M + ...).
+
+        A loop inside of one call: on a CPU it is as fast as a batch, compiles in a tenth of the time, and gives each
+        stream the bits that it would have alone.
+        """
+        found, done = [], 0
+        with jax.enable_x64(True):
+            while done < len(rows):
+                length = next(size for size in WIDTHS if size <= len(rows) - done)
+                if length == 1:
+                    found.append(np.asarray(self._step(vectors[done], rows[done]))[None])
+                else:
+                    found.append(np.asarray(self._each(vectors[done : done + length], rows[done : done + length])))
+                done += length
+        return np.concatenate(found)
+
+    def look(self, vector: Any, rows: np.ndarray) -> np.ndarray:
+        """Forecasts for rows (T, M): mean and variance, or a chance for each head. Nothing changes."""
+        found = []
+        with jax.enable_x64(True):
+            for start in range(0, len(rows), CHUNKS[0]):
+                part = rows[start : start + CHUNKS[0]]
+                length = next(size for size in CHUNKS[::-1] if size >= len(part))
+                padded = np.full((length, self.slots), np.nan)
+                padded[: len(part)] = part
+                found.append(np.asarray(self._look(vector, padded))[: len(part)])
+        return np.concatenate(found) if found else np.zeros((0, 2))
+
+    def distribution(self, vector: Any, x: np.ndarray) -> Forecast:
+        """The forecast distribution for one row, in the units of y."""
+        with jax.enable_x64(True):
+            return Forecast(self._full(vector, x))
+
+    def told(self, vector: Any) -> dict[str, float]:
+        """What the last datum showed."""
+        return dict(zip(TOLD, np.asarray(vector)[-len(TOLD) :].tolist(), strict=True))
+
+    def _fresh(self, state: State) -> Memory:
+        carry = (state.bank, state.t, state.began, state.refused, state.strain)
+        if self.heads:
+            carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.heads, *leaf.shape)), carry)
+        zero = jnp.zeros(())
+        told = jnp.zeros(len(TOLD)).at[TOLD.index("trust")].set(1.0)
+        return Memory(Units.start(self.slots), Units.start(1), carry, carry, zero, zero, told)
+
+    def _one(self, step: Any, vector: Array, row: Array) -> Array:
+        return self.layout.pack(step(self.layout.unpack(vector), row))
+
+    def _carry(self, step: Any, vector: Array, row: Array) -> tuple[Array, Array]:
+        vector = self._one(step, vector, row)
+        return vector, vector[-len(TOLD) :]
+
+    def _seen(self, look: Any, vector: Array, x: Array) -> Array:
+        return look(self.layout.unpack(vector), x)

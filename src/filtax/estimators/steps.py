@@ -1,0 +1,186 @@
+r"""One datum through an estimator: units, forecast, verdict, and the two filters. Everything here is traced.
+
+The champion forecasts and learns; what its forecast calls an outlier it does not get to see. From the first surprise
+on a challenger learns from scratch; if the surprises turn out to be a change, it takes over.
+
+Axes: M features, H heads (labels only: one for each class, and some to spare).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.bone import Bone, advance
+from filtax.distributions import Mixture, Normal, StudentT
+from filtax.estimators import alarms
+from filtax.estimators.memory import TOLD, Memory
+from filtax.estimators.units import Units, reexpressed
+from filtax.state import State
+from filtax.tick import look_ahead
+
+__all__ = ["chances", "labelled", "measured", "moments", "scaled"]
+
+KNOWN = 5.0  # data after which a forecast is held to what it says
+RELEARN = 10.0  # data that the units of y are worth after a change
+
+
+def _features(units: Units, x: Array) -> Array:
+    return jnp.concatenate([jnp.ones(1, x.dtype), units.standard(x)])
+
+
+def _both(
+    method: Bone, state: State, carries: tuple, x: Array, ys: tuple, starting: Array, doubt: Array, heads: bool
+) -> tuple[PyTree, PyTree, PyTree]:
+    """The champion steps, and in doubt the challenger too: one loop of one or two rounds, so one compilation."""
+    stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
+    filters, data = jax.tree.map(stack, *carries), jnp.stack(ys)
+
+    def step(carry: PyTree, y: Array, changed: Array) -> tuple:
+        return advance(method, state, carry, x, y, None, None, changed, complete=False)
+
+    step = jax.vmap(step, (0, 0, None)) if heads else step
+
+    def turn(i: Array, held: tuple) -> tuple:
+        filters, told = held
+        carry, info = step(jax.tree.map(lambda leaf: leaf[i], filters), data[i], starting & (i == 1))
+        seen = (info.trust, info.change_probability, info.runlength)
+        told = jax.tree.map(lambda new, old: jnp.where(i == 0, new, old), seen, told)
+        return jax.tree.map(lambda leaf, new: leaf.at[i].set(new), filters, carry), told
+
+    shape = jax.eval_shape(step, jax.tree.map(lambda leaf: leaf[0], filters), data[0], starting)[1]
+    empty = [jnp.zeros(part.shape, part.dtype) for part in (shape.trust, shape.change_probability, shape.runlength)]
+    rounds = jnp.where(doubt, 2, 1)
+    filters, told = jax.lax.fori_loop(0, rounds, turn, (filters, tuple(empty)))
+    return *(jax.tree.map(lambda leaf, i=i: leaf[i], filters) for i in (0, 1)), told
+
+
+def _moved(memory: Memory, inputs: Units, target: Units, heads: bool) -> tuple[PyTree, PyTree]:
+    """Both filters in new units."""
+
+    def one(belief: PyTree) -> PyTree:
+        y = () if heads else (memory.target, target)
+        return reexpressed(belief, memory.inputs, inputs, *y)
+
+    def carry(whole: PyTree) -> PyTree:
+        bank = whole[0]
+        each = jax.vmap(jax.vmap(one)) if heads else jax.vmap(one)
+        return (eqx.tree_at(lambda b: b.belief, bank, each(bank.belief)), *whole[1:])
+
+    return carry(memory.champion), carry(memory.challenger)
+
+
+def moments(method: Bone, state: State, memory: Memory, x: Array) -> Array:
+    """Mean and variance of y in its own units."""
+    seen = _distribution(method, state, memory, x)
+    centre, unit = _level(memory.target)
+    return jnp.stack([centre + unit * seen.mean, unit * unit * seen.var])
+
+
+def _distribution(method: Bone, state: State, memory: Memory, x: Array) -> PyTree:
+    return look_ahead(method, memory.champion[0], state.initial, _features(memory.inputs, x), None, False)
+
+
+def scaled(method: Bone, state: State, memory: Memory, x: Array) -> PyTree:
+    """The forecast distribution in the units of y."""
+    centre, unit = _level(memory.target)
+    seen = _distribution(method, state, memory, x)
+    parts = seen.parts if isinstance(seen, Mixture) else seen
+    if not isinstance(parts, StudentT | Normal):
+        raise ValueError(f"{method.name} has no forecast distribution of numbers in units of y.")
+    location, spread, *rest = jax.tree.leaves(parts)
+    scaled = [centre + unit * location, unit * unit * spread, *rest]
+    parts = jax.tree.unflatten(jax.tree.structure(parts), scaled)
+    return Mixture(parts, seen.log_weight) if isinstance(seen, Mixture) else parts
+
+
+def _level(target: Units) -> tuple[Array, Array]:
+    scale = target.scale[0]
+    return target.mean[0], jnp.where(scale > 0.0, scale, 1.0)
+
+
+def chances(method: Bone, state: State, memory: Memory, x: Array) -> Array:
+    """Probability of yes under each head."""
+    z = _features(memory.inputs, x)
+    head = lambda bank: look_ahead(method, bank, state.initial, z, None, False).mean  # noqa: E731
+    return jax.vmap(head)(memory.champion[0])
+
+
+def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
+    """Learn from one number."""
+    M = memory.inputs.count.size
+    x, y, limit, rate = row[:M], row[M], row[M + 1], row[M + 2]
+    seen = ~jnp.isnan(y)
+    forecast = _distribution(method, state, memory, x)
+    old, size = _level(memory.target)
+    below = forecast.cdf(jnp.where(seen, (y - old) / size, 0.0))
+    known = seen & (memory.target.count[0] >= KNOWN) & (memory.target.scale[0] > 0.0)
+    tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
+    outlier, event = tail < rate, tail < alarms.SURPRISE
+    score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
+
+    inputs, target = memory.inputs.after(x), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
+    z = _features(inputs, x)
+    centre, unit = _level(target)
+    level = (y - centre) / unit
+    data = (jnp.where(outlier, jnp.nan, level), level)
+    carries = _moved(memory, inputs, target, heads=False)
+    champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
+    told = (old + size * forecast.mean, size * size * forecast.var, tail, jnp.where(outlier, 0.0, told[0]), *told[1:])
+    return _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+
+
+def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
+    """Learn from one label: every head is asked whether it is its own."""
+    M = memory.inputs.count.size
+    x, label, limit, rate, classes = row[:M], row[M], row[M + 1], row[M + 2], row[M + 3]
+    seen = ~jnp.isnan(label)
+    each = chances(method, state, memory, x)
+    heads = jnp.arange(each.size).astype(x.dtype)
+    inside = jnp.where(heads < classes, each, 0.0)
+    shares = inside / jnp.where(classes > 0.0, jnp.maximum(jnp.sum(inside), 1e-300), 1.0)
+    own = heads == label
+    chance = jnp.sum(jnp.where(own, shares, 0.0))
+    known = seen & (label < classes) & (classes > 1.0) & (memory.target.count[0] >= KNOWN)
+    outlier = known & (chance < rate)
+    event = chance < jnp.max(shares)
+    score = alarms.next_score(memory.score, event, 1.0 - jnp.max(shares), known)
+
+    inputs, target = memory.inputs.after(x), memory.target.after(label[None])
+    z = _features(inputs, x)
+    hit = jnp.where(seen, own.astype(x.dtype), jnp.nan)
+    data = (jnp.where(outlier, jnp.nan, hit), hit)
+    carries = _moved(memory, inputs, target, heads=True)
+    champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=True)
+    used = (heads < classes) | own
+    trust = jnp.where(jnp.any(own), jnp.sum(jnp.where(own, told[0], 0.0)), 1.0)
+    change = jnp.max(jnp.where(used, told[1], 0.0))
+    runs = jnp.min(jnp.where(used, told[2], jnp.iinfo(told[2].dtype).max))
+    told = (chance, chance * (1.0 - chance), chance, jnp.where(outlier, 0.0, trust), change, runs)
+    return _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+
+
+def _decided(
+    memory: Memory,
+    inputs: Units,
+    target: Units,
+    champion: PyTree,
+    challenger: PyTree,
+    score: Array,
+    limit: Array,
+    outlier: Array,
+    seen: Array,
+    told: tuple,
+) -> Memory:
+    """If it was a change the challenger takes over; what is told of the datum."""
+    changed = score > limit
+    spell = jnp.where(memory.score == 0.0, 1.0, memory.spell + 1.0)
+    champion = jax.tree.map(lambda new, old: jnp.where(changed, new, old), challenger, champion)
+    quiet = jnp.where(outlier, float(alarms.OUTLIER), 0.0)
+    alarm = jnp.where(changed, float(alarms.CHANGE), jnp.where(seen, quiet, float(alarms.MISSING)))
+    told = (*told, alarm, jnp.where(changed, spell, 0.0))
+    shown = jnp.stack([jnp.asarray(value, score.dtype).reshape(()) for value in told])
+    at = TOLD.index("runlength")
+    shown = shown.at[at].set(jnp.where(changed, spell - 1.0, shown[at]))
+    score = jnp.where(changed, 0.0, score)
+    return Memory(inputs, target.younger(RELEARN, changed), champion, challenger, score, spell, shown)

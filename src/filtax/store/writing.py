@@ -1,0 +1,62 @@
+"""Files that are there as a whole or not at all: written aside, flushed, renamed, and the folder flushed."""
+
+import errno
+import os
+from pathlib import Path
+
+__all__ = ["PARTIAL", "flush_folder", "write_whole"]
+
+PARTIAL = ".partial"  # a name that ends so was never finished
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place in one step; after a crash there is the old one, or none, or the new one.
+
+    Args:
+        path: Where; what is there is replaced.
+        content: What.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "a", b"new")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['a']
+    """
+    aside = path.with_name(path.name + PARTIAL)
+    try:
+        file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            left = memoryview(content)
+            while left:
+                left = left[os.write(file, left) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.replace(aside, path)
+        flush_folder(path.parent)
+    except OSError as problem:
+        _drop(aside)
+        reason = problem.strerror or str(problem)
+        hint = f"; {len(content)} bytes are needed" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise OSError(
+            problem.errno, f"{path} could not be written ({reason}{hint}); what was there before is intact"
+        ) from problem
+
+
+def flush_folder(folder: Path) -> None:
+    """Make renames in a folder survive a loss of power.
+
+    >>> flush_folder(Path("."))
+    """
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _drop(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        pass

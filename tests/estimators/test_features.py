@@ -1,0 +1,63 @@
+"""Names to slots, and data that wait."""
+
+import numpy as np
+import pytest
+
+from filtax.estimators.features import SlotTable
+from filtax.estimators.pending import Pending
+
+
+def test_the_order_of_a_dict_does_not_matter():
+    one, two = SlotTable(), SlotTable()
+    one.row({"b": 1.0, "a": 2.0})
+    two.row({"a": 2.0, "b": 1.0})
+    assert one.slot == two.slot
+    one.row({"b": 1.0, "0": 2.0})
+    assert list(one.slot) == [("number", "a"), ("number", "b"), ("number", "0")]
+
+
+def test_numbers_texts_and_gaps():
+    table = SlotTable()
+    row = table.row({"n": 3, "yes": True, "none": None, "nan": float("nan"), "inf": float("inf"), "c": "red"})
+    assert set(table.slot) == {("number", "n"), ("number", "yes"), ("category", "c", "red")}
+    assert row[table.slot["number", "n"]] == 3.0
+    assert row[table.slot["category", "c", "red"]] == np.inf
+    again = table.row({"c": "blue", "n": np.float32(0.5)}, learn=False)
+    assert np.isnan(again[table.slot["category", "c", "red"]])
+    assert ("category", "c", "blue") not in table.slot
+
+
+@pytest.mark.parametrize("odd", [[1.0], object(), 1 + 2j, 10**400])
+def test_what_is_no_feature_is_refused(odd):
+    with pytest.raises(ValueError, match=r"feature 'a' is .*; give a number"):
+        SlotTable().row({"a": odd})
+
+
+def test_a_full_table_shares_its_last_slots_and_grows_no_more():
+    table = SlotTable(capacity=31)
+    for name in range(1000):
+        row = table.row({str(name): 1.0})
+        assert np.isfinite(row).sum() == 1
+    assert len(table.slot) == table.own == 28
+    assert table.room == 31
+    assert np.flatnonzero(np.isfinite(table.row({"999": 1.0})))[0] >= 28
+    assert np.flatnonzero(np.isfinite(table.row({"3": 1.0})))[0] == table.slot["number", "3"]
+
+
+def test_rooms_are_few():
+    table, rooms = SlotTable(), []
+    for name in range(100):
+        rooms.append(len(table.row({str(name): 1.0})))
+    assert sorted(set(rooms)) == [3, 7, 15, 31, 63, 127]
+
+
+def test_waiting_is_bounded_and_counted():
+    wait = Pending(2)
+    x = {"a": 1.0}
+    for id in "abc":
+        wait.put(id, x)
+    x["a"] = 5.0
+    assert (len(wait), wait.given_up, wait.take("a"), wait.unknown) == (2, 1, None, 1)
+    assert wait.take("c") == {"a": 1.0}
+    assert wait.take("c") is None
+    assert wait.unknown == 2
