@@ -42,17 +42,20 @@ def _by_dimension(*kinds: str) -> Callable[[Result], "Figure"]:
 
 
 def _showdown(result: Result) -> "Figure":
-    from filtax.report.panels import COLOURS, GREY, panels
+    from filtax.report.panels import COLOURS, panels
 
     figure, axis = panels(size=(8.0, 4.2))
     kinds = list(dict.fromkeys(row[0] for row in result.numbers["rows"]))
     for kind, colour, marker in zip(kinds, COLOURS, "os^Dv", strict=False):
         points = [(seconds, error, d) for name, d, error, seconds in result.numbers["rows"] if name == kind]
-        axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, marker=marker, lw=0.8, label=kind)
+        axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, marker=marker, ls="", label=kind)
         for seconds, error, d in points:
             axis.annotate(str(d), (seconds, error), textcoords="offset points", xytext=(4, 3), fontsize=7, color=colour)
-    axis.axhline(result.numbers["majority"], color=GREY, ls="--", label="majority class")
-    axis.set(xlabel="seconds for the stream", ylabel="misclassification", xscale="log", title="Error and time")
+    shown = [row[2] for row in result.numbers["rows"] if row[0] != "subspace, untrained"]
+    room = 0.3 * (max(shown) - min(shown)) + 0.002
+    title = f"Error and time, by dimension (majority class: {result.numbers['majority']:.2f})"
+    axis.set(xlabel="seconds for the stream", ylabel="misclassification", title=title)
+    axis.set(ylim=(min(shown) - room, max(shown) + room))  # an untrained subspace of few dimensions is off the scale
     axis.legend(frameon=False)
     return figure
 
