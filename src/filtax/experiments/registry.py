@@ -9,6 +9,7 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "heavy-tail": "heavy_tail",
 }
 
 
