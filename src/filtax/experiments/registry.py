@@ -9,6 +9,7 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "tracking": "tracking",
     "heavy-tail": "heavy_tail",
 }
 
