@@ -10,6 +10,7 @@ __all__ = ["find", "names"]
 MODULES = {
     "ridge": "ridge",
     "tracking": "tracking",
+    "mlp-1d": "mlp_1d",
     "heavy-tail": "heavy_tail",
 }
 
