@@ -32,26 +32,25 @@ def test_the_static_filter_is_ridge_regression(small):
 def test_run_lengths_are_those_of_a_table_of_all_segments(small):
     """Adams and MacKay's recursion with one batch regression for each start, in plain numpy."""
     setting, result = small
-    forecasts = []
-    for stream in _streams(setting, 3, None)[:1]:
-        log_joint = {0: 0.0}
-        for t in range(setting.steps):
-            moments = {}
-            for start in {*log_joint, t}:
-                X, y = stream.X[start:t], stream.y[start:t]
-                P = np.linalg.inv(np.eye(3) + X.T @ X)
-                moments[start] = stream.X[t] @ P @ X.T @ y, stream.X[t] @ P @ stream.X[t] + 1
-            total = np.logaddexp.reduce(list(log_joint.values()))
-            prior = {start: value + np.log1p(-setting.hazard) for start, value in log_joint.items()}
-            fresh = total + np.log(setting.hazard)
-            prior[t] = np.logaddexp(prior[t], fresh) if t in prior else fresh
-            norm = np.logaddexp.reduce(list(prior.values()))
-            forecasts.append(sum(np.exp(prior[s] - norm) * moments[s][0] for s in prior))
-            log_joint = {
-                s: prior[s] - 0.5 * np.log(moments[s][1]) - 0.5 * (stream.y[t] - moments[s][0]) ** 2 / moments[s][1]
-                for s in prior
-            }
-        rmse = np.sqrt(np.mean((np.array(forecasts) - stream.truth) ** 2))
+    forecasts, stream = [], _streams(setting, 3, None)[0]
+    log_joint = {0: 0.0}
+    for t in range(setting.steps):
+        moments = {}
+        for start in {*log_joint, t}:
+            X, y = stream.X[start:t], stream.y[start:t]
+            P = np.linalg.inv(np.eye(3) + X.T @ X)
+            moments[start] = stream.X[t] @ P @ X.T @ y, stream.X[t] @ P @ stream.X[t] + 1
+        total = np.logaddexp.reduce(list(log_joint.values()))
+        prior = {start: value + np.log1p(-setting.hazard) for start, value in log_joint.items()}
+        fresh = total + np.log(setting.hazard)
+        prior[t] = np.logaddexp(prior[t], fresh) if t in prior else fresh
+        norm = np.logaddexp.reduce(list(prior.values()))
+        forecasts.append(sum(np.exp(prior[s] - norm) * moments[s][0] for s in prior))
+        log_joint = {
+            s: prior[s] - 0.5 * np.log(moments[s][1]) - 0.5 * (stream.y[t] - moments[s][0]) ** 2 / moments[s][1]
+            for s in prior
+        }
+    rmse = np.sqrt(np.mean((np.array(forecasts) - stream.truth) ** 2))
     np.testing.assert_allclose(result.numbers["rmse"][PLAIN][0], rmse, rtol=1e-6)
 
 

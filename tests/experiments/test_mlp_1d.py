@@ -63,7 +63,7 @@ def test_every_method_has_its_numbers():
 LEVEL = {"EKF": 3.0, "EKF-B": 2.0, "EKF-IW": 1.0, "OGD": 4.0, "WoLF-IMQ": 1.0, "WoLF-TMD": 2.0}
 
 
-def made_up(part=None, model=None, name=None, factor=1.0, slow=2.0, inlier=0.5):
+def made_up(part="", model="", name="", factor=1.0, slow=2.0, inlier=0.5):
     rng = np.random.default_rng(0)
     noise = 0.01 * rng.standard_normal(40)
     levels = {
@@ -74,7 +74,9 @@ def made_up(part=None, model=None, name=None, factor=1.0, slow=2.0, inlier=0.5):
         levels[part][model][name] *= factor
     tails = np.where(noise >= np.sort(noise)[-3], 0.005, 0.0)  # EKF-IW has the longer ones
     make = lambda of: {n: v * (1 + noise) + (tails if n == "EKF-IW" else 0) for n, v in of.items()}
-    numbers = {p: {m: {run: make(of) for run in RUNS} for m, of in models.items()} for p, models in levels.items()}
+    numbers: dict = {
+        p: {m: {run: make(of) for run in RUNS} for m, of in models.items()} for p, models in levels.items()
+    }
     numbers["times"] = {"EKF-IW": [slow] * 5, "WoLF-IMQ": [1.0] * 5}
     numbers["inlier"] = {f"true {run}": inlier for run in RUNS}
     x = np.linspace(-3, 3, 9)

@@ -48,7 +48,7 @@ def test_all_is_drawn_and_told(small):
         assert draw(small).axes
 
 
-def made_up(kind=None, name=None, factor=1.0, time=1.0):
+def made_up(kind="", name="", factor=1.0, time=1.0):
     """All claims hold, but for what is asked: sums of squares of a method times a factor, its time likewise."""
     base = 1 + 0.01 * np.random.default_rng(0).standard_normal((30, 1))
     level = {

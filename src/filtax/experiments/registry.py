@@ -10,6 +10,7 @@ __all__ = ["find", "names"]
 MODULES = {
     "ridge": "ridge",
     "tracking": "tracking",
+    "uci-corrupted": "uci_corrupted",
     "mlp-1d": "mlp_1d",
     "heavy-tail": "heavy_tail",
 }
