@@ -58,7 +58,10 @@ def _draw_network(result: Result, run: str) -> "Figure":
         box.set(facecolor=colour, alpha=0.5)
         middle.set(color="black")
     right.set_yticks(range(1, len(METHODS) + 1), METHODS)
-    right.set(xlabel="RMedSE", title="All trials")
+    right.set(xlabel="RMedSE", title="All trials", xscale="log")
+    right.xaxis.set_major_formatter("{x:g}")
+    right.xaxis.set_minor_formatter("{x:g}")
+    right.tick_params(axis="x", which="both", labelsize=8, rotation=45)
     right.invert_yaxis()
     return figure
 

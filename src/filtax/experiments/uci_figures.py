@@ -42,5 +42,9 @@ def draw_quadrants(result: Result) -> "Figure":
     axis.axvline(1.0, color=INK, lw=0.8)
     axis.set(xscale="log", yscale="log", xlabel="time a step over OGD's", ylabel="RMedSE over OGD's")
     axis.set(title="Corrupted UCI sets; OGD is where the lines cross")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_formatter("{x:g}")
+        side.set_minor_formatter("{x:g}")
+    axis.tick_params(which="both", labelsize=8)
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
