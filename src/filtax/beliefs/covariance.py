@@ -83,6 +83,10 @@ class Covariance(Module):
 
     def _cut(self, U: Array, most: Array) -> Array:
         """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""
+        if self.mean.size > SMALL:
+            # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
+            # does not stop it on a CPU; a scatter does.
+            U = jnp.zeros_like(U).at[jnp.arange(self.mean.size)].set(U)
         cut = self.cov - matmul(U, U.T)
         if self.mean.size <= SMALL:
             return jnp.where(np.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov * (1.0 / most)), cut)

@@ -9,6 +9,10 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "tracking": "tracking",
+    "uci-corrupted": "uci_corrupted",
+    "mlp-1d": "mlp_1d",
+    "heavy-tail": "heavy_tail",
     "fashion-mnist": "fashion_mnist",
 }
 

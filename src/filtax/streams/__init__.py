@@ -1,6 +1,7 @@
 """Where data come from: generated streams with a known truth, and features that never look ahead."""
 
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
+from filtax.streams.faulty import corrupted_table, heavy_tailed_regression, noisy_curve
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
 from filtax.streams.season import Season
@@ -22,13 +23,16 @@ __all__ = [
     "Stream",
     "TimedFeatures",
     "constant_velocity",
+    "corrupted_table",
     "drifting_regression",
     "fill",
     "find_dataset",
     "harmonics",
+    "heavy_tailed_regression",
     "hourly_features",
     "hourly_load",
     "lagged",
+    "noisy_curve",
     "piecewise_regression",
     "read_arrays",
     "read_images",

@@ -1,0 +1,133 @@
+"""The six methods that chapter 4 compares on networks, built of numbers that may be searched and mapped over."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from filtax.tune import Log, Uniform, tune
+
+__all__ = ["SPACES", "build", "learner", "searched"]
+
+Learn = Callable[..., tuple[np.ndarray, np.ndarray]]
+
+_P = Log(1e-3, 1.0)
+SPACES: dict[str, dict[str, Uniform]] = {
+    "EKF": {"p": _P},
+    "EKF-B": {"p": _P, "a": Uniform(0.01, 5.0), "b": Uniform(0.01, 5.0)},
+    "EKF-IW": {"p": _P, "degrees": Log(0.1, 20.0)},
+    "OGD": {"rate": Log(1e-4, 1.0)},
+    "WoLF-IMQ": {"p": _P, "c": Log(0.1, 20.0)},
+    "WoLF-TMD": {"p": _P, "c": Log(0.1, 20.0)},
+}
+
+
+def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: float, iterations: int, inner: int) -> Any:
+    """A method by its name in the tables, for observations h(params, x) with noise variance 1.
+
+    Args:
+        name: EKF, EKF-B, EKF-IW, OGD, WoLF-IMQ or WoLF-TMD.
+        h: Function of parameters and x.
+        chosen: Its hyper-parameters, as in `SPACES`; `p` belongs to the initial belief.
+        drift: Variance that a step adds to each parameter; the belief has the form that is fastest for it.
+        iterations: Of EKF-B and EKF-IW.
+        inner: Steps of OGD for a datum.
+
+    >>> build("WoLF-IMQ", lambda theta, x: theta[0] * x, {"p": 1.0, "c": 4.0}, drift=0.01, iterations=2, inner=1).name
+    'WoLF-IMQ(c=4.0)+LG(form=covariance)+C-ACI(q=0.01)'
+    """
+    from filtax import models, posteriors, priors
+    from filtax.grammar import POSTERIORS, method
+
+    model, form = models.nonlinear(h, noise=1.0), "covariance"
+    moving = priors.additive_inflation(drift) if drift else priors.static()
+    if name == "OGD":
+        return method("OGD+C-Static", model=model, posterior=posteriors.Gradient(chosen["rate"], 1, inner))
+    posterior: Any = posteriors.Extended(form)
+    if name == "EKF-B":
+        posterior = POSTERIORS["OB"](a=chosen["a"], b=chosen["b"], iterations=iterations, form=form)
+    elif name == "EKF-IW":
+        posterior = POSTERIORS["IW"](degrees=chosen["degrees"], iterations=iterations, form=form)
+    elif name.startswith("WoLF"):
+        trust = models.imq if name == "WoLF-IMQ" else models.threshold
+        model = models.robust(model, trust=trust(chosen["c"]))
+    return method("C-Static", model=model, posterior=posterior, prior=moving)
+
+
+def learner(make: Callable[[Mapping[str, Any]], Any], *, in_turn: bool = False) -> Learn:
+    """A function that learns from N streams at once, each with its own numbers and start; it compiles once for a shape.
+
+    It takes N settings with the same names; initial parameters, vectors or a pytree with a leading axis N; inputs
+    (N, T, M); and what was observed, (N, T). It returns forecasts and trusts, (N, T) each.
+
+    Args:
+        make: From hyper-parameters to a method.
+        in_turn: One stream after the other: faster where one belief fills the cache of the machine.
+
+    >>> make = lambda at: build("EKF", lambda theta, x: theta[0] * x[0], at, drift=0.0, iterations=1, inner=1)
+    >>> mean, trust = learner(make)([{"p": 1.0}], np.zeros((1, 1)), np.ones((1, 2, 1)), np.ones((1, 2)))
+    >>> mean.round(2).tolist()
+    [[0.0, 0.5]]
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def one(at: Mapping[str, Any], start: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        filter_ = make(at)
+        begin = {"params": start} if isinstance(start, tuple) else {"mean": start}
+        infos = filter_.scan(filter_.init(cov=at.get("p", 1.0), **begin), X, y, keep=("mean", "trust"))[1]
+        return infos.mean, infos.trust
+
+    compiled = jax.jit((lambda *rows: jax.lax.map(lambda row: one(*row), rows)) if in_turn else jax.vmap(one))
+
+    def learn(chosen: Sequence[Mapping[str, float]], starts: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        at = {name: jnp.asarray([one[name] for one in chosen]) for name in chosen[0]}
+        mean, trust = compiled(at, jax.tree.map(jnp.asarray, starts), X, y)
+        return np.asarray(mean), np.asarray(trust)
+
+    return learn
+
+
+def searched(
+    make: Callable[[Mapping[str, Any]], Any],
+    name: str,
+    starts: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    *,
+    budget: int,
+    seed: int,
+    batch: int = 8,
+    in_turn: bool = False,
+) -> dict[str, float]:
+    """The setting with the least RMedSE, the mean over N warm-up streams.
+
+    Args:
+        make: From hyper-parameters to a method.
+        name: Whose `SPACES` are searched.
+        starts: Initial parameters, with a leading axis N.
+        X: Inputs, (N, T, M).
+        y: What was observed, (N, T).
+        budget: Settings to try.
+        seed: Of the search.
+        batch: Settings at a time.
+        in_turn: As in `learner`.
+
+    >>> make = lambda at: build("EKF", lambda theta, x: theta[0] * x[0], at, drift=0.0, iterations=1, inner=1)
+    >>> sorted(searched(make, "EKF", np.zeros((1, 1)), np.ones((1, 3, 1)), np.ones((1, 3)), budget=2, seed=0, batch=2))
+    ['p']
+    """
+    import jax
+
+    count, learn = len(y), learner(make, in_turn=in_turn)
+
+    def objective(at: dict[str, np.ndarray]) -> np.ndarray:
+        size = len(next(iter(at.values())))
+        chosen = [{key: float(value[i]) for key, value in at.items()} for i in range(size) for _ in range(count)]
+        tiled = jax.tree.map(lambda leaf: np.concatenate([leaf] * size), starts)
+        mean, _ = learn(chosen, tiled, np.concatenate([X] * size), np.concatenate([y] * size))
+        square = (mean - np.concatenate([y] * size)) ** 2
+        loss = np.sqrt(np.median(np.where(np.isfinite(square), square, np.inf), axis=1))
+        return loss.reshape(size, count).mean(axis=1)
+
+    return dict(tune(objective, SPACES[name], budget=budget, batch=batch, seed=seed).best)
