@@ -9,6 +9,7 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "q-inflation": "q_inflation",
 }
 
 
