@@ -22,11 +22,9 @@ MISSING = {
     "fig:dji-ewma-methods",
     "fig:dji-learning-rate",
     "fig:dji-returns",
-    "fig:dynamical-system-intro",
     "fig:fashion-mnist-lofi-rank",
     "fig:fashion-mnist-pulse-rank",
     "fig:fashion-mnist-subspace-rank",
-    "fig:intro-image",
     "fig:linear-ssm-sample-runs",
     "fig:online-mlp-example-run-sorted",
     "fig:online-mlp-example-run-unsorted",
@@ -42,7 +40,6 @@ MISSING = {
     "fig:showdown-mnist-lofi-rank",
     "fig:sorted-unsorted-clean-measurement",
     "fig:uci-per-step-time",
-    "fig:weighted-log-likelihood-gaussian",
 }
 
 DRAWN = [label for name in names() for label in find(name).figures]

@@ -10,6 +10,7 @@ __all__ = ["find", "names"]
 MODULES = {
     "ridge": "ridge",
     "q-inflation": "q_inflation",
+    "wolf-intro": "wolf_intro",
 }
 
 
