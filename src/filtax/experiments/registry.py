@@ -9,8 +9,10 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "rvga-logistic": "rvga_logistic",
     "q-inflation": "q_inflation",
     "wolf-intro": "wolf_intro",
+    "ewma": "ewma",
 }
 
 
