@@ -28,7 +28,6 @@ MISSING = {
     "fig:outliers-lr-res",
     "fig:recursive-nnet-clf",
     "fig:recursive-nnet-clf-accuracy",
-    "fig:recursive-nnet-rvga-vs-eekf",
     "fig:segements-tdlist-lr",
     "fig:segments-count",
     "fig:sements-dependency-lr",

@@ -11,6 +11,7 @@ MODULES = {
     "ridge": "ridge",
     "rvga-logistic": "rvga_logistic",
     "q-inflation": "q_inflation",
+    "expfam-moons": "expfam_moons",
     "wolf-intro": "wolf_intro",
     "ewma": "ewma",
 }

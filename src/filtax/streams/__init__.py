@@ -3,6 +3,7 @@
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
+from filtax.streams.moons import moons
 from filtax.streams.polynomial import piecewise_polynomial
 from filtax.streams.season import Season
 from filtax.streams.synthetic import (
@@ -30,6 +31,7 @@ __all__ = [
     "hourly_features",
     "hourly_load",
     "lagged",
+    "moons",
     "piecewise_polynomial",
     "piecewise_regression",
     "read_arrays",
