@@ -50,7 +50,7 @@ def test_the_mixed_form_learns_16_times_too_much_from_one_label():
     theta, restore = ravel_pytree(net.init(key, np.float32))
     eta, J = jax.value_and_grad(lambda m: net.apply(restore(m), stream.X[0].astype(np.float32)))(theta)
     p, J = float(jax.nn.sigmoid(eta)), np.asarray(J, float)
-    found = mixed(0.0)(key[None], 1.0, stream)
+    found = mixed()(key[None], 1.0, stream)
     gained = np.linalg.inv(found["cov"][0].astype(float)) - np.eye(theta.size)
     right = p * (1 - p) * np.outer(J, J)
     assert np.trace(gained) / np.trace(right) == pytest.approx(1 / (p * (1 - p)) ** 2, rel=0.01)

@@ -26,8 +26,6 @@ MISSING = {
     "fig:online-mlp-example-run-sorted",
     "fig:online-mlp-example-run-unsorted",
     "fig:outliers-lr-res",
-    "fig:recursive-nnet-clf",
-    "fig:recursive-nnet-clf-accuracy",
     "fig:segements-tdlist-lr",
     "fig:segments-count",
     "fig:sements-dependency-lr",

@@ -60,8 +60,8 @@ def learner(name: str) -> Any:
     return run
 
 
-def mixed(q: float) -> Any:
-    """The mixed form in single precision, as `learner` gives it.
+def mixed() -> Any:
+    """The mixed form in single precision, as `learner` gives it; the walk's variance comes last.
 
     J of the log odds with the variance p(1 - p) + epsilon of the label, residual y - p, and P in Joseph's form.
     """
@@ -71,14 +71,14 @@ def mixed(q: float) -> Any:
 
     net, _ = moons_model()
 
-    def one(key: Any, variance: Any, X: Any, y: Any) -> Any:
+    def one(key: Any, variance: Any, X: Any, y: Any, q: Any) -> Any:
         theta, restore = ravel_pytree(net.init(key, jnp.float32))
 
         def step(carry: tuple, row: tuple) -> tuple:
             (m, P), (x, y) = carry, row
             eta, J = jax.value_and_grad(lambda m: net.apply(restore(m), x))(m)
             p = jax.nn.sigmoid(eta)
-            P, R = P + jnp.float32(q) * jnp.eye(m.size, dtype=P.dtype), p * (1 - p) + jnp.float32(EPSILON)
+            P, R = P + q * jnp.eye(m.size, dtype=P.dtype), p * (1 - p) + jnp.float32(EPSILON)
             K = P @ J / (J @ P @ J + R)
             A = jnp.eye(m.size, dtype=P.dtype) - jnp.outer(K, J)
             return (m + K * (y - p), A @ P @ A.T + R * jnp.outer(K, K)), p
@@ -86,11 +86,11 @@ def mixed(q: float) -> Any:
         (_, P), forecasts = jax.lax.scan(step, (theta, variance * jnp.eye(theta.size, dtype=theta.dtype)), (X, y))
         return forecasts, P
 
-    several = jax.jit(jax.vmap(one, in_axes=(0, None, None, None)))
+    several = jax.jit(jax.vmap(one, in_axes=(0, None, None, None, None)))
 
-    def run(keys: Any, variance: float, stream: Any) -> dict[str, np.ndarray]:
+    def run(keys: Any, variance: float, stream: Any, q: float = 0.0) -> dict[str, np.ndarray]:
         X, y = (jnp.asarray(part, jnp.float32) for part in (stream.X, stream.y))
-        forecast, cov = (np.asarray(part) for part in several(keys, jnp.float32(variance), X, y))
+        forecast, cov = (np.asarray(part) for part in several(keys, jnp.float32(variance), X, y, jnp.float32(q)))
         finite = np.isfinite(forecast).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
         return {"forecast": forecast, "ok": np.asarray(finite), "cov": cov}
 

@@ -10,6 +10,7 @@ __all__ = ["find", "names"]
 MODULES = {
     "ridge": "ridge",
     "rvga-logistic": "rvga_logistic",
+    "rvga-moons": "rvga_moons",
     "q-inflation": "q_inflation",
     "expfam-moons": "expfam_moons",
     "wolf-intro": "wolf_intro",
