@@ -40,6 +40,7 @@ def curve(*parts):
         ([(60, 3e-4), (120, 0.0), (60, 1e-3)], False),  # no first
         ([(60, 2e-3), (120, 2e-4), (60, 1e-3)], False),  # not flat
         ([(120, 0.0), (60, 2e-3), (60, 1e-3)], False),  # flat at first
+        ([(60, 2e-3), (30, -1e-3), (40, 1e-3), (30, -1e-3), (60, 0.0)], False),  # the second rise is in the plateau
     ],
 )
 def test_rise_plateau_rise(parts, shaped):
