@@ -14,6 +14,12 @@ MODULES = {
     "mlp-1d": "mlp_1d",
     "heavy-tail": "heavy_tail",
     "fashion-mnist": "fashion_mnist",
+    "rvga-logistic": "rvga_logistic",
+    "rvga-moons": "rvga_moons",
+    "q-inflation": "q_inflation",
+    "expfam-moons": "expfam_moons",
+    "wolf-intro": "wolf_intro",
+    "ewma": "ewma",
 }
 
 

@@ -4,6 +4,8 @@ from filtax.streams.datasets import Images, find_dataset, read_arrays, read_imag
 from filtax.streams.faulty import corrupted_table, heavy_tailed_regression, noisy_curve
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.load import hourly_load
+from filtax.streams.moons import moons
+from filtax.streams.polynomial import piecewise_polynomial
 from filtax.streams.season import Season
 from filtax.streams.synthetic import (
     LinearSystem,
@@ -32,7 +34,9 @@ __all__ = [
     "hourly_features",
     "hourly_load",
     "lagged",
+    "moons",
     "noisy_curve",
+    "piecewise_polynomial",
     "piecewise_regression",
     "read_arrays",
     "read_images",
