@@ -9,6 +9,8 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "periodic-drift": "periodic_drift",
+    "drift-jumps": "drift_jumps",
 }
 
 

@@ -2,6 +2,7 @@
 
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
+from filtax.streams.labels import jumping_labels, rotating_labels
 from filtax.streams.load import hourly_load
 from filtax.streams.season import Season
 from filtax.streams.synthetic import (
@@ -28,10 +29,12 @@ __all__ = [
     "harmonics",
     "hourly_features",
     "hourly_load",
+    "jumping_labels",
     "lagged",
     "piecewise_regression",
     "read_arrays",
     "read_images",
     "read_table",
+    "rotating_labels",
     "tracking_2d",
 ]
