@@ -12,6 +12,7 @@ MODULES = {
     "electricity": "electricity",
     "periodic-drift": "periodic_drift",
     "drift-jumps": "drift_jumps",
+    "bernoulli-bandit": "bernoulli_bandit",
 }
 
 
