@@ -13,6 +13,7 @@ MODULES = {
     "periodic-drift": "periodic_drift",
     "drift-jumps": "drift_jumps",
     "bernoulli-bandit": "bernoulli_bandit",
+    "segments": "segments",
 }
 
 

@@ -4,6 +4,7 @@ from filtax.streams.datasets import Images, find_dataset, read_arrays, read_imag
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
 from filtax.streams.labels import jumping_labels, rotating_labels
 from filtax.streams.load import hourly_load
+from filtax.streams.polynomials import linked_parabolas
 from filtax.streams.season import Season
 from filtax.streams.synthetic import (
     LinearSystem,
@@ -31,6 +32,7 @@ __all__ = [
     "hourly_load",
     "jumping_labels",
     "lagged",
+    "linked_parabolas",
     "piecewise_regression",
     "read_arrays",
     "read_images",
