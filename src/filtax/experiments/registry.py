@@ -9,6 +9,7 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
+    "catalogue": "catalogue",
     "electricity": "electricity",
     "periodic-drift": "periodic_drift",
     "drift-jumps": "drift_jumps",
