@@ -5,6 +5,8 @@ import pytest
 from filtax.experiments import Experiment, Result, Table, find, names, reproduce, runner
 from filtax.experiments.page import write_report
 
+WITHOUT_FIGURES = ("catalogue",)  # a table of the thesis, not a figure
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
@@ -54,7 +56,7 @@ def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
     for name in names():
         experiment = find(name)
         assert experiment.name == name
-        assert experiment.figures
+        assert experiment.figures or name in WITHOUT_FIGURES
         assert experiment.claims
 
 

@@ -54,3 +54,23 @@ def test_a_share_for_each_parameter_forgets_the_one_that_is_wrong():
     assert gained[0] > 5 * gained[1] >= -1e-9
     mean = np.asarray(cpp.belief(after).mean)
     assert mean[0] > np.asarray(plain.belief(old).mean)[0] + 1.0
+
+
+@pytest.mark.parametrize("form", ["root", "covariance"])
+@pytest.mark.parametrize("off", [0.0, 3.0])
+def test_with_a_rate_the_share_takes_gradient_steps_from_where_all_is_kept(form, off):
+    name = f"LG(form={form})+"
+    plain, cpp = fx.method(f"{name}C-Static", model=model), fx.method(f"{name}CPP-OU(rate=0.005, steps=2)", model=model)
+    assert cpp.name.endswith("CPP-OU(rate=0.005, steps=2)")
+    state, _ = plain.scan(plain.init(**START), X, Y)
+    m, P = np.asarray(plain.belief(state).mean), np.asarray(plain.belief(state).cov)
+    y, decay = float(X[0] @ m) + off, 0.0
+    for _ in range(2):
+        at, h = max(decay, 1e-4), 1e-6
+        ends = [evidence(m, P, X[0], y, np.exp(-0.5 * (at + side))) for side in (h, -h)]
+        decay = max(0.0, decay + 0.005 * (ends[0] - ends[1]) / (2 * h))
+    after, _ = cpp.step(state, X[0], y)
+    ou = fx.method(f"{name}C-OU(rate={np.exp(-0.5 * decay)})", model=model)
+    want, _ = ou.step(state, X[0], y)
+    np.testing.assert_allclose(cpp.belief(after).mean, ou.belief(want).mean, atol=1e-5)
+    assert (0.05 < decay < 5.0) == (off > 0.0)

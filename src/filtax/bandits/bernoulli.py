@@ -1,7 +1,8 @@
 """The thesis' bandit: ten Bernoulli arms whose probabilities walk, and four ways to follow them, beside two more.
 
 Every arm is a log-odds with a Gaussian belief (one extended Kalman filter of one parameter), idle arms age, and all
-methods choose by Thompson sampling. The one number of each method is chosen on a warm-up world of its own key. Beside
+methods choose by Thompson sampling. The one number of each method is chosen on a warm-up world of its own key; that of
+CPP-OU is the rate of two gradient steps a round. Beside
 them: Beta arms with run lengths (Mellor and Shapiro 2013), and arms chosen blindly.
 
 Thesis: experiment:bandits, fig:bandit-results; errata of the published run: C-ACI was greedy there, the two constants
@@ -25,14 +26,16 @@ from filtax.bandits.rounds import stack
 from filtax.grammar import method
 from filtax.models import bernoulli
 
-__all__ = ["CLAIMED", "bernoulli_experiment", "contenders"]
+__all__ = ["CLAIMED", "bernoulli_contest", "bernoulli_experiment", "contenders"]
 
 CLAIMED = ("RL[1]-OUPR", "CPP-OU", "C-ACI", "RL[1]-PR")  # from the least regret to the most
 PUBLISHED = {"RL[1]-OUPR": 2367.0, "CPP-OU": 2594.0, "C-ACI": 3015.0, "RL[1]-PR": 4630.0}  # regret of rewards
 HAZARDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 VARIANCES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 HYPOTHESES = 10  # kept by the Beta arms, which in the publication keep all
 RESAMPLES = 2000
+POINTS = 100  # of a curve of regret over the rounds
 
 _LOG_ODDS = {"mean": np.zeros(1, np.float32), "cov": 2.0}
 _COUNTS = {"mean": np.full(1, 0.5, np.float32), "cov": 1.0 / 12.0}
@@ -48,7 +51,8 @@ def contenders() -> dict[str, tuple[Callable[[float], Any], tuple[float, ...], d
     counts = lambda h: method(f"Cj+RL[{HYPOTHESES}]-PR(hazard={h})", model=bernoulli())  # noqa: E731
     return {
         "C-ACI": (lambda q: of(f"C-ACI(q={q})"), VARIANCES, _LOG_ODDS),
-        "CPP-OU": (lambda _: of("CPP-OU"), (0.0,), _LOG_ODDS),
+        "CPP-OU": (lambda rate: of(f"CPP-OU(rate={rate}, steps=2)"), RATES, _LOG_ODDS),
+        "CPP-OU, searched": (lambda _: of("CPP-OU"), (0.0,), _LOG_ODDS),
         "RL[1]-PR": (lambda h: of(f"RL[1]-PR(hazard={h})"), HAZARDS, _LOG_ODDS),
         "RL[1]-OUPR": (lambda h: of(f"RL[1]-OUPR(hazard={h})"), HAZARDS, _LOG_ODDS),
         "Beta-RL": (counts, HAZARDS, _COUNTS),
@@ -88,31 +92,68 @@ def bernoulli_experiment(
     ['C-ACI', 'uniform']
     """
     runs = []
+    size = {"steps": steps, "simulations": simulations, "arms": arms, "warm_up": warm_up}
     for at, step in enumerate(sd):
-        of_warm_up, of_world, of_play = jax.random.split(jax.random.fold_in(key, at), 3)
-        warm = drifting_bernoulli(key=of_warm_up, steps=warm_up[0], simulations=warm_up[1], arms=arms, sd=step)
-        world = drifting_bernoulli(key=of_world, steps=steps, simulations=simulations, arms=arms, sd=step)
-        results = {}
-        for name in names:
-            build, candidates, start = contenders()[name]
-            results[name] = _contest(build, candidates, start, warm, world, of_play)
-            say(f"sd {step:.4f}  {_line(name, results[name])}")
-        results["uniform"] = _uniform(world, of_play)
-        say(f"sd {step:.4f}  {_line('uniform', results['uniform'])}")
+        results = bernoulli_contest(key=jax.random.fold_in(key, at), sd=step, names=names, say=say, **size)
         runs.append({"sd": step, "methods": {n: _told(r) for n, r in results.items()}, "claims": _claims(results)})
-    size = {"steps": steps, "simulations": simulations, "arms": arms, "warm_up": list(warm_up)}
+    size["warm_up"] = list(warm_up)
     return {"size": size, "published": {"sd": PUBLISHED_SD, "regret_of_rewards": PUBLISHED}, "runs": runs}
+
+
+def bernoulli_contest(
+    *,
+    key: Array,
+    sd: float,
+    steps: int,
+    simulations: int,
+    arms: int = 10,
+    names: tuple[str, ...] = CLAIMED,
+    warm_up: tuple[int, int] = (2000, 10),
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, dict[str, Any]]:
+    """Run the methods, and arms chosen blindly, through the same simulations of one step size.
+
+    Args:
+        key: Random key.
+        sd: Step size of the walk.
+        steps: Rounds.
+        simulations: How many.
+        arms: How many.
+        names: Which methods.
+        warm_up: As for `bernoulli_experiment`.
+        say: Called with a line for each method that is done.
+
+    Returns:
+        By name: `regret_of_means` and `regret_of_rewards` after the last round, (S,); `curve_of_means` and
+        `curve_of_rewards` at `rounds`, (P, S); the `number` chosen, and `seconds`.
+
+    >>> told = bernoulli_contest(key=jax.random.key(0), sd=0.03, steps=20, simulations=2, names=(), warm_up=(20, 2))
+    >>> told["uniform"]["regret_of_means"].shape
+    (2,)
+    """
+    of_warm_up, of_world, of_play = jax.random.split(key, 3)
+    warm = drifting_bernoulli(key=of_warm_up, steps=warm_up[0], simulations=warm_up[1], arms=arms, sd=sd)
+    world = drifting_bernoulli(key=of_world, steps=steps, simulations=simulations, arms=arms, sd=sd)
+    results = {}
+    for name in names:
+        build, candidates, start = contenders()[name]
+        results[name] = _contest(build, candidates, start, warm, world, of_play)
+        say(f"sd {sd:.4f}  {_line(name, results[name])}")
+    results["uniform"] = _uniform(world, of_play)
+    say(f"sd {sd:.4f}  {_line('uniform', results['uniform'])}")
+    return results
 
 
 def _contest(build: Callable, candidates: tuple, start: dict, warm: World, world: World, key: Array) -> dict[str, Any]:
     built = [build(number) for number in candidates]
     state = stack([built[0].init(**start)] * world.arms)
     lost = lambda chosen: jnp.mean(regret_of_means(warm, play(chosen, thompson(), warm, state, key=key))[-1])  # noqa: E731
-    best = int(
-        jnp.argmin(
-            jax.vmap(lost)(jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built))
-        )
-    )
+    if warm.rewards.shape == world.rewards.shape:  # the program of the contest serves: one compilation less
+        losses = jnp.stack([lost(chosen) for chosen in built])
+    else:
+        stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built)
+        losses = jax.vmap(lost)(stacked)
+    best = int(jnp.argmin(losses))
     number, began = candidates[best], time.perf_counter()
     played = jax.block_until_ready(play(built[best], thompson(), world, state, key=key))
     return _score(world, played) | {"number": number, "seconds": time.perf_counter() - began}
@@ -125,10 +166,11 @@ def _uniform(world: World, key: Array) -> dict[str, Any]:
 
 
 def _score(world: World, played: Played) -> dict[str, Any]:
-    return {
-        "regret_of_means": np.asarray(regret_of_means(world, played)[-1], np.float64),
-        "regret_of_rewards": np.asarray(regret_of_rewards(world, played)[-1], np.float64),
-    }
+    told: dict[str, Any] = {"rounds": np.linspace(0, world.steps - 1, min(POINTS, world.steps)).astype(int)}
+    for name, regret in (("means", regret_of_means), ("rewards", regret_of_rewards)):
+        curve = np.asarray(regret(world, played), np.float64)
+        told |= {f"regret_of_{name}": curve[-1], f"curve_of_{name}": curve[told["rounds"]]}
+    return told
 
 
 def _told(result: dict[str, Any]) -> dict[str, Any]:

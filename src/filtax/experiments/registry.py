@@ -9,17 +9,23 @@ __all__ = ["find", "names"]
 
 MODULES = {
     "ridge": "ridge",
-    "tracking": "tracking",
-    "uci-corrupted": "uci_corrupted",
-    "mlp-1d": "mlp_1d",
-    "heavy-tail": "heavy_tail",
-    "fashion-mnist": "fashion_mnist",
     "rvga-logistic": "rvga_logistic",
     "rvga-moons": "rvga_moons",
     "q-inflation": "q_inflation",
     "expfam-moons": "expfam_moons",
+    "catalogue": "catalogue",
+    "electricity": "electricity",
+    "periodic-drift": "periodic_drift",
+    "drift-jumps": "drift_jumps",
+    "bernoulli-bandit": "bernoulli_bandit",
+    "segments": "segments",
     "wolf-intro": "wolf_intro",
+    "tracking": "tracking",
+    "uci-corrupted": "uci_corrupted",
+    "mlp-1d": "mlp_1d",
+    "heavy-tail": "heavy_tail",
     "ewma": "ewma",
+    "fashion-mnist": "fashion_mnist",
 }
 
 

@@ -3,8 +3,10 @@
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.faulty import corrupted_table, heavy_tailed_regression, noisy_curve
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
+from filtax.streams.labels import jumping_labels, rotating_labels
 from filtax.streams.load import hourly_load
 from filtax.streams.moons import moons
+from filtax.streams.parabolas import linked_parabolas
 from filtax.streams.polynomial import piecewise_polynomial
 from filtax.streams.season import Season
 from filtax.streams.synthetic import (
@@ -33,7 +35,9 @@ __all__ = [
     "heavy_tailed_regression",
     "hourly_features",
     "hourly_load",
+    "jumping_labels",
     "lagged",
+    "linked_parabolas",
     "moons",
     "noisy_curve",
     "piecewise_polynomial",
@@ -41,5 +45,6 @@ __all__ = [
     "read_arrays",
     "read_images",
     "read_table",
+    "rotating_labels",
     "tracking_2d",
 ]

@@ -1,0 +1,99 @@
+"""What is shown and decided of the segments: forecasts, counts of changepoints, and the rules of the two claims."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from filtax.experiments.experiment import Result
+from filtax.experiments.verdicts import Verdict, all_of, below, holds_if, holds_only_if
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["counts", "draw_counts", "draw_forecasts", "lowest"]
+
+OURS, BOUNDARIES = "RL[1]-OUPR", 4
+ONE = ("RL[1]-PR", "RL[1]-MMPR", OURS)  # the methods of the thesis's figures
+
+
+def lowest(result: Result) -> Verdict:
+    """Paired over streams: OUPR is below the rivals with one hypothesis, then below those with more, and the last y."""
+    of = result.arrays
+    single = all_of([below(of[OURS], of[name], ("OUPR", name)) for name in ("C-Static", "RL[1]-PR", "RL[1]-MMPR")])
+    rivals = [name for name in result.numbers["methods"] if name not in (OURS, "C-Static") and "[1]" not in name]
+    best = min(rivals, key=lambda name: np.median(of[name]))
+    more = [below(of[OURS], of[best], ("OUPR", f"the best of more hypotheses, {best},"))]
+    more.append(below(of[OURS], of["last value"], ("OUPR", "last value")))
+    said = f"{single.evidence}; {more[0].evidence}; {more[1].evidence}"
+    if single.text == "holds" and any(part.text == "does not hold" for part in more):
+        lost = ["rivals keep one hypothesis", "the last value is left out"]
+        provisos = [words for words, part in zip(lost, more, strict=True) if part.text == "does not hold"]
+        return holds_only_if(True, " and ".join(provisos), said)
+    return Verdict(single.text, said)
+
+
+def counts(result: Result) -> Verdict:
+    """Median counts against the four boundaries, and whether forecasts and counts rank the methods alike."""
+    middle = {name: float(np.median(result.arrays[f"{name}, count"])) for name in ONE}
+    error = {name: float(np.median(result.arrays[name])) for name in ONE}
+    pr, mmpr, oupr = (middle[name] for name in ONE)
+    by_error = sorted(ONE, key=lambda name: error[name])
+    by_count = sorted(ONE, key=lambda name: abs(middle[name] - BOUNDARIES))
+    return all_of(
+        [
+            holds_if(pr >= 3 * BOUNDARIES, f"median count of RL[1]-PR {pr:g}, at least {3 * BOUNDARIES} expected"),
+            holds_if(abs(mmpr - BOUNDARIES) <= 2, f"of RL[1]-MMPR {mmpr:g}, {BOUNDARIES} give or take 2 expected"),
+            holds_if(oupr < BOUNDARIES, f"of RL[1]-OUPR {oupr:g}, below {BOUNDARIES} expected"),
+            holds_if(by_error != by_count, f"by error {', '.join(by_error)}; by count {', '.join(by_count)}"),
+        ]
+    )
+
+
+def draw_forecasts(result: Result) -> "Figure":
+    """One stream with the forecasts and run lengths of three methods, and the errors over all streams."""
+    from filtax.report.panels import COLOURS, FAINT, GREY, INK, panels
+
+    of = result.arrays
+    figure, axes = panels(2, 2, size=(10.0, 6.4))
+    low, high = of["truth"].min(), of["truth"].max()
+    room = 0.15 * (high - low) + 0.5
+    for axis, name in zip(axes.ravel()[:3], ONE, strict=True):
+        for place in of["x"][of["boundaries"]]:
+            axis.axvline(place, color=GREY, ls=":", lw=1)
+        axis.plot(of["x"], of["y"], ".", color=FAINT, ms=3, zorder=0)
+        axis.plot(of["x"], of["truth"], color=COLOURS[4], lw=2.5, label="truth")
+        axis.plot(of["x"], of[f"{name}, sample"], color=COLOURS[0], lw=1, label="forecast")
+        axis.set(title=name, xlabel="x", ylabel="y", ylim=(low - room, high + room))
+        right = axis.twinx()
+        right.spines["right"].set_visible(True)
+        right.plot(of["x"], of[f"{name}, sample runs"], color=COLOURS[1], lw=0.8, ls="--", label="run length")
+        right.set_ylabel("run length", color=COLOURS[1])
+    axes[0, 0].legend(frameon=False, loc="best")
+    box = axes[1, 1]
+    names = [*ONE, "C-Static", "last value"]
+    drawn = box.boxplot([of[n] for n in names], widths=0.5, patch_artist=True, medianprops={"color": INK})
+    for patch, colour in zip(drawn["boxes"], (*COLOURS[:4], GREY), strict=True):
+        patch.set(facecolor=colour, alpha=0.6)
+    box.set_xticks(range(1, len(names) + 1), [name.replace("]-", "]-\n").replace(" ", "\n") for name in names])
+    box.set(yscale="log", ylabel="RMSE", title=f"Errors over {len(of['lengths'])} streams")
+    return figure
+
+
+def draw_counts(result: Result) -> "Figure":
+    """How many changepoints each method counts, with the truth as a line."""
+    from filtax.report.panels import COLOURS, INK, panels
+
+    figure, axis = panels(size=(6.5, 3.4))
+    found = [result.arrays[f"{name}, count"] for name in ONE]
+    drawn = axis.boxplot(found, widths=0.5, patch_artist=True, medianprops={"color": INK})
+    for patch, colour in zip(drawn["boxes"], COLOURS, strict=False):
+        patch.set(facecolor=colour, alpha=0.6)
+    axis.set_yscale("symlog", linthresh=5)
+    ticks = [0, 1, 2, 4, 10, 30, 100, 300]
+    axis.set_yticks(ticks, [str(tick) for tick in ticks])
+    axis.minorticks_off()
+    axis.axhline(BOUNDARIES, color=COLOURS[4], lw=2, label=f"truth, {BOUNDARIES}")
+    axis.set_xticks(range(1, len(ONE) + 1), ONE)
+    axis.set(ylabel="changepoints counted", title="Data at which a segment is thought to begin")
+    axis.legend(frameon=False)
+    return figure

@@ -1,0 +1,143 @@
+"""The electricity load: preparation against sums written out, the filter against numpy, and the rules."""
+
+import jax
+import numpy as np
+import pytest
+
+from filtax.experiments import Result, electricity, electricity_claims, electricity_figures, find, reproduce
+from filtax.experiments.electricity_load import BURN, Hours, averages, prepare
+
+rng = np.random.default_rng(0)
+TIME = np.datetime64("2020-03-01T00") + np.arange(160)
+LOAD = 1000.0 + 50.0 * np.sin(np.arange(160) / 4) + rng.normal(size=160)
+WEATHER = rng.uniform(0.5, 2.0, size=(160, 6))
+
+
+def test_averages_are_sums_of_weights():
+    mean, sd = averages(LOAD[:9, None], 0.8)
+    weight = 0.8 ** np.arange(9)[::-1]
+    want = weight @ LOAD[:9] / weight.sum()
+    spread = weight @ (LOAD[:9] - want) ** 2 / (weight.sum() - (weight**2).sum() / weight.sum())
+    np.testing.assert_allclose(mean[-1, 0], want)
+    np.testing.assert_allclose(sd[-1, 0], np.sqrt(spread))
+
+
+@pytest.mark.parametrize("scaling", ["mean", "sd"])
+def test_a_row_knows_nothing_of_its_own_hour(scaling):
+    hours = prepare(TIME, LOAD, WEATHER, scaling)
+    t = 130
+    changed, weather = LOAD.copy(), WEATHER.copy()
+    changed[t:] += 100.0
+    weather[t:] += 1.0
+    other = prepare(TIME, changed, weather, scaling)
+    row = t - BURN
+    for part in ("X", "last", "changed"):
+        np.testing.assert_array_equal(getattr(hours, part)[: row + 1], getattr(other, part)[: row + 1])
+    np.testing.assert_array_equal(hours.y[:row], other.y[:row])
+    assert other.y[row] > hours.y[row] + 1.0
+    assert hours.time[row] == TIME[t]
+
+
+def test_rules_of_thumb_are_in_the_unit_of_the_target():
+    hours = prepare(TIME, LOAD, WEATHER)
+    keep = 0.5 ** (1 / 20)
+    mean, sd = averages(LOAD[:, None], keep)
+    t = 140
+    scaled = lambda load: (load - mean[t - 1, 0]) / sd[t - 1, 0]
+    row = t - BURN
+    np.testing.assert_allclose(hours.y[row], scaled(LOAD[t]))
+    np.testing.assert_allclose(hours.last[row], scaled(LOAD[t - 1]))
+    np.testing.assert_allclose(hours.changed[row], scaled(LOAD[t - 1] + LOAD[t - 24] - LOAD[t - 25]))
+
+
+def network(theta, x):
+    """The perceptron 6-4-4-1 on a flat vector, in numpy: biases before weights."""
+    at = 0
+    for fan, width in ((6, 4), (4, 4), (4, 1)):
+        bias, weight = theta[at : at + width], theta[at + width : at + width + fan * width].reshape(fan, width)
+        at += width + fan * width
+        x = x @ weight + bias
+        x = np.maximum(x, 0.0) if width > 1 else x
+    return x[0]
+
+
+@pytest.mark.x64
+def test_forecasts_are_those_of_a_filter_in_numpy():
+    hours = prepare(TIME, LOAD, WEATHER)
+    said, _ = electricity._forecasts("C-ACI", {"q": 0.1}, hours, 1, 0)
+    leaves = jax.tree.leaves(electricity.NETWORK.init(jax.random.key(0)))
+    mean = np.concatenate([np.ravel(leaf) for leaf in leaves])
+    cov, want, h = np.eye(53), [], 1e-6
+    for x, y in zip(hours.X, hours.y, strict=True):
+        want.append(network(mean, x))
+        cov = cov + 0.1 * np.eye(53)
+        J = np.array([(network(mean + h * e, x) - network(mean - h * e, x)) / (2 * h) for e in np.eye(53)])
+        gain = cov @ J / (J @ cov @ J + 1.0)
+        mean, cov = mean + gain * (y - want[-1]), cov - np.outer(gain, J @ cov)
+    np.testing.assert_allclose(said[0], want, atol=1e-4)
+
+
+def test_a_small_run(monkeypatch):
+    hours = prepare(TIME[0] + np.arange(600), 1000 + 50 * np.sin(np.arange(600) / 4), rng.uniform(1, 2, size=(600, 6)))
+    monkeypatch.setattr(electricity, "read_hours", lambda scaling="mean": hours)
+    monkeypatch.setattr(electricity, "SPACES", {"C-ACI": electricity.SPACES["C-ACI"]})
+    result = electricity._run(electricity.Setting(budget=2), 0, lambda share: None)
+    assert result.arrays["C-ACI"].shape == (1, 200)
+    np.testing.assert_allclose(result.arrays["last value"][0], Hours(*hours).last[300:])
+    assert "below that of" in result.notes[0]
+
+
+NAMES = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR", "RL[1]-OUPR+ACI", "last value", "plus yesterday's change")
+
+
+def made(errors, runs=None, flat=0.1):
+    """Three weeks from 24 February 2020 on; errors are constant but for a little noise."""
+    T = 24 * 24
+    time = np.datetime64("2020-02-24T00") + np.arange(T)
+    noise = np.random.default_rng(1).normal(size=T)
+    size = np.where(time < np.datetime64("2020-03-07"), 1.0, flat)
+    arrays = {name: (error + 1e-3 * noise)[None] for name, error in zip(NAMES, errors, strict=True)}
+    runs = np.arange(T)[None] + 1 if runs is None else runs
+    arrays |= {"RL[1]-PR, runs": runs, "RL[1]-PR, runs at the published setting": np.arange(T)[None] % 12}
+    load = 1000 + 100 * size * np.sin(np.arange(T) * np.pi / 12)
+    return Result({}, arrays | {"y": np.zeros(T), "load": load, "hours": time.astype(np.int64)})
+
+
+def decided(result):
+    return [claim.decide(result).text for claim in find("electricity").claims]
+
+
+def test_rules_of_the_claims():
+    assert decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.6))) == ["holds", "holds", "does not hold", "holds"]
+    with_rules = decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1), flat=0.5))
+    assert with_rules == ["does not hold", "holds", "does not hold", "holds only if rules of thumb are left out"]
+    assert decided(made((0.4, 0.3, 0.35, 0.5, 0.2, 0.6, 0.6)))[1::2] == ["does not hold", "does not hold"]
+
+
+def test_resets_are_counted_in_days():
+    hours = np.arange(24 * 24)
+    still = np.where(hours < 12 * 24, hours % 12, 1 + hours)[None]
+    assert decided(made((0.2,) * 7, still))[2] == "holds"
+    assert decided(made((0.2,) * 7, (hours % 24)[None]))[2] == "does not hold"
+
+
+def test_figures_show_methods_and_rules():
+    result = made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1))
+    assert len(electricity_figures.draw_change(result).axes[1].lines) == 4 + 2 + 1
+    assert len(electricity_figures.draw_boxes(result).axes[0].get_xticklabels()) == 7
+    mean = electricity_claims.rolling(result, "C-ACI")
+    np.testing.assert_allclose(mean[50], np.abs(result.arrays["C-ACI"][0, 39:51]).mean())
+
+
+@pytest.mark.nightly
+def test_verdicts_and_bars_of_the_quick_size(tmp_path):
+    try:
+        (found,) = reproduce(["electricity"], out=tmp_path)
+    except FileNotFoundError as absent:
+        pytest.skip(str(absent))
+    verdicts = [claim["verdict"] for claim in found["claims"]]
+    assert verdicts == ["holds", "holds", "does not hold", "does not hold"]
+    scores = {row[0]: row[3] for row in found["tables"][0]["rows"]}
+    assert scores["last value"] == pytest.approx(0.16, abs=0.005)
+    assert scores["plus yesterday's change"] == pytest.approx(0.044, abs=0.001)
+    assert "below that of every method" in found["notes"][0]
