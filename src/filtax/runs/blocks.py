@@ -1,4 +1,4 @@
-"""Rows in blocks of one size, whatever the chunks of the source: so that a run that goes on cuts them as it did before."""
+"""Rows in blocks of one size, whatever the chunks of the source: a run that goes on cuts them as it did before."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
-    """Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
+    r"""Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
 
     Args:
         table: An open table.
@@ -56,7 +56,7 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
     >>> from filtax.sources import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "t.csv"
-    ...     _ = path.write_text("load,wind\\n1,2\\nx,2\\n3,4\\n5,6\\n")
+    ...     _ = path.write_text("load,wind\n1,2\nx,2\n3,4\n5,6\n")
     ...     cut = list(blocks(open_table(path, target="load"), 2, [], eager=False))
     >>> [(block.rows, len(block.rejected)) for block in cut]
     [(2, 1), (1, 0)]

@@ -104,7 +104,9 @@ class Config:
         try:
             return cls.from_json(tomllib.loads(path.read_bytes().decode()))
         except (ValueError, TypeError, RecursionError) as problem:
-            raise Damaged(f"{path} cannot be read ({str(problem).rstrip('.')}); bring it back, or start anew.") from None
+            raise Damaged(
+                f"{path} cannot be read ({str(problem).rstrip('.')}); bring it back, or start anew."
+            ) from None
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Config":

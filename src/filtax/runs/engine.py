@@ -70,10 +70,12 @@ class Learner:
             The carry; the forecasts, a distribution with leading axis B (of the chance of each head: then H, too); and
             what the learned rows showed.
         """
-        run = _heads if self.heads else _series
         ahead = self.horizon if self.horizon > 1 else None
+        y = np.where(np.isnan(y), np.nan, y == 0.0) if self.heads == 1 else y  # the one head is that of label 0
         given = (jnp.asarray(slot, jnp.int32), jnp.asarray(X), jnp.asarray(L), jnp.asarray(y))
-        return run(self.method, self.state, carry, given, jnp.asarray(n, jnp.int32), ahead=ahead)
+        run = _heads if self.heads > 1 else _series
+        carry, made, told = run(self.method, self.state, carry, given, jnp.asarray(n, jnp.int32), ahead=ahead)
+        return carry, made.mean if self.heads == 1 else made, told
 
 
 @partial(jax.jit, static_argnames=("ahead",), donate_argnums=(2,))

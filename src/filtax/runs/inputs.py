@@ -95,7 +95,9 @@ class Inputs:
     [[2.0, inf, nan], [3.0, nan, inf]]
     """
 
-    def __init__(self, numbers: Sequence[str], texts: Sequence[str], met: Mapping[str, list[str]] | None = None) -> None:
+    def __init__(
+        self, numbers: Sequence[str], texts: Sequence[str], met: Mapping[str, list[str]] | None = None
+    ) -> None:
         self.numbers, self.texts = tuple(numbers), tuple(texts)
         self.met: dict[str, list[str]] = {name: list((met or {}).get(name, [])) for name in self.texts}
 

@@ -12,13 +12,13 @@ from filtax import store
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
 from filtax.runs.labels import LabelStream
-from filtax.runs.ledger import Ledger, record_type
+from filtax.runs.ledger import Ledger
+from filtax.runs.making import kind_of, make_stream
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
-from filtax.sources import InputError, Position, open_table
-from filtax.streams import Season
+from filtax.sources import InputError, Position, Rejected, open_table
 
-__all__ = ["CHECKPOINT", "Progress", "carry_on", "kind_of", "make_stream", "plan_of"]
+__all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
 CHECKPOINT = "checkpoint"
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
@@ -34,7 +34,8 @@ class Progress:
         rejected: Rows left out.
         changes: Alarms of a change.
         distrusted: Rows that were not trusted.
-        seconds: Time spent, in all processes that worked on it.
+        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled.
+        untimed: Rows of those first blocks.
         stopped: Whether it was asked to stop before the end of its source.
 
     >>> Progress().rows
@@ -46,6 +47,7 @@ class Progress:
     changes: int = 0
     distrusted: int = 0
     seconds: float = 0.0
+    untimed: int = 0
     stopped: bool = False
 
 
@@ -56,7 +58,7 @@ def carry_on(
     tell: Callable[[Progress, Block, dict[str, np.ndarray], Any], object] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Progress:
-    """Learn a source to its end, from the latest checkpoint in the folder if there is one.
+    r"""Learn a source to its end, from the latest checkpoint in the folder if there is one.
 
     Args:
         config: What to do. Where there is a checkpoint, that of the run it belongs to.
@@ -66,6 +68,16 @@ def carry_on(
 
     Returns:
         How far it came.
+
+    Example:
+        >>> import tempfile
+        >>> from filtax.runs import Config, carry_on, open_run
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "t.csv"
+        ...     _ = path.write_text("x,y\n" + "".join(f"{t % 7},{2 * (t % 7) + 0.5}\n" for t in range(100)))
+        ...     asked = Config(str(path), "y", method="LG+C-Static", block=64)
+        ...     carry_on(asked, Path(folder) / "run").rows, open_run(Path(folder) / "run").rows
+        (100, 100)
     """
     with store.lock(root / CHECKPOINT) as folder:
         job = _Job(config, root, folder)
@@ -77,33 +89,23 @@ def carry_on(
                 if stop is not None and stop():
                     job.progress.stopped = True
                     break
+            if job.stream is None and not job.progress.stopped:
+                why = f"; the first that was left out: {job.early[0]}" if job.early else ""
+                raise InputError(f"{config.source}: not one row could be read{why}.")
             job.save(done=not job.progress.stopped)
         except InputError:  # the rows before the bad one are kept
             if job.stream is not None:
                 job.save(done=False)
             raise
+        except KeyboardInterrupt:
+            if (
+                not job.busy
+            ):  # what is between two blocks is whole; what is not is learned again from the last checkpoint
+                job.save(done=False)
+            raise
         finally:
             job.close()
         return job.progress
-
-
-def make_stream(plan: Plan, note: dict[str, Any] | None = None) -> NumberStream | LabelStream:
-    """The stream of a plan, with room for what a note tells of.
-
-    >>> from filtax.runs.config import Config
-    >>> plan = Plan(Config("-", "y", method="LG+C-Static", prior=1.0), (), (), None, 1)
-    >>> type(make_stream(plan)).__name__
-    'LabelStream'
-    """
-    note = note or {}
-    if plan.heads:
-        return LabelStream(plan, note.get("labels"), note.get("met"))
-    return NumberStream(plan, note.get("keys"), note.get("met"))
-
-
-def kind_of(stream: NumberStream | LabelStream, clock: str | None) -> np.dtype:
-    """The type of the records of a stream; times are whole microseconds unless they are plain numbers."""
-    return record_type(stream.names, clock is not None and clock != "number")
 
 
 class _Job:
@@ -112,13 +114,14 @@ class _Job:
     def __init__(self, config: Config, root: Path, folder: Path) -> None:
         self.config, self.root, self.folder = config, root, folder
         self.files: list[str] = []
+        self.early: list[Rejected] = []
         self.told = [-1, 0]  # file and line of the last rejected row that was told of
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
         self.position: Position | None = None
         self.clock: str | None = None
         self.progress = Progress()
-        self.saved = (0, perf_counter())
+        self.saved, self.warm, self.busy = (0, perf_counter()), False, False
         if store.generations(folder):
             self._restore()
 
@@ -151,22 +154,28 @@ class _Job:
 
     def learn(self, block: Block) -> dict[str, np.ndarray]:
         """Take a block in."""
-        began = perf_counter()
+        began, self.busy = perf_counter(), True
         if self.stream is None and block.rows:
             self._begin(block)
         self._tell_rejected(block)
         said: dict[str, np.ndarray] = {}
         if block.rows:
-            assert self.stream is not None and self.ledger is not None
+            assert self.stream is not None
+            assert self.ledger is not None
             said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
             for row, kind, value in found:
                 self._tell_event(block, row, kind, value)
             self.progress.rows += block.rows
             self.position = block.position or self.position
-        self.progress.seconds += perf_counter() - began
+        if self.warm:
+            self.progress.seconds += perf_counter() - began
+        else:
+            self.progress.untimed += block.rows
+            self.warm = block.rows > 0
         if self.progress.rows - self.saved[0] >= self.config.every or perf_counter() - self.saved[1] > PATIENCE:
             self.save(done=False)
+        self.busy = False
         return said
 
     def save(self, *, done: bool) -> None:
@@ -182,7 +191,7 @@ class _Job:
             "told": self.told,
             "clock": self.clock,
             "progress": asdict(self.progress),
-            "plan": _plain(self.stream.plan),
+            "plan": self.stream.plan.to_json(),
             "done": done,
         }
         source = None if self.position is None else self.position.to_json()
@@ -207,7 +216,7 @@ class _Job:
         made: list[NumberStream | LabelStream] = []
 
         def like(manifest: dict) -> Any:
-            made.append(make_stream(plan_of(manifest["note"]), manifest["note"]))
+            made.append(make_stream(Plan.from_json(manifest["note"]["plan"]), manifest["note"]))
             return made[-1].state()
 
         state, manifest = store.load(self.folder, like, config=self.config.to_json())
@@ -223,7 +232,8 @@ class _Job:
         self.saved = (self.progress.rows, perf_counter())
 
     def _records(self, block: Block, said: dict[str, np.ndarray]) -> np.ndarray:
-        assert self.stream is not None and self.ledger is not None
+        assert self.stream is not None
+        assert self.ledger is not None
         records = np.zeros(block.rows, self.ledger.kind)
         records["line"], records["file"] = block.line, block.file
         if block.key is not None and isinstance(self.stream, NumberStream):
@@ -238,7 +248,10 @@ class _Job:
     def _tell_rejected(self, block: Block) -> None:
         for row in block.rejected:
             at = [self.files.index(row.file), row.line]
-            if at <= self.told or self.ledger is None:
+            if self.ledger is None:
+                self.early.append(row)
+                continue
+            if at <= self.told:
                 continue
             self.told = at
             self.progress.rejected += 1
@@ -261,21 +274,3 @@ class _Job:
         else:
             event["label"] = value
         self.ledger.tell(event)
-
-
-def _plain(plan: Plan) -> dict[str, Any]:
-    season = None if plan.season is None else {**asdict(plan.season), "cycles": list(plan.season.cycles)}
-    return {
-        "config": plan.config.to_json(),
-        "numbers": list(plan.numbers),
-        "texts": list(plan.texts),
-        "season": season,
-        "heads": plan.heads,
-    }
-
-
-def plan_of(note: dict[str, Any]) -> Plan:
-    """The plan that a checkpoint tells of."""
-    plain = note["plan"]
-    season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
-    return Plan(Config.from_json(plain["config"]), tuple(plain["numbers"]), tuple(plain["texts"]), season, plain["heads"])

@@ -45,7 +45,8 @@ class LabelStream:
         self.inputs = Inputs(plan.numbers, plan.texts, met)
         extra = len(self.inputs.names)
         self.pool, self.units = Pool.start(extra), Pool.start(extra)
-        assert config.method is not None and config.prior is not None
+        assert config.method is not None
+        assert config.prior is not None
         self.learner = Learner(config.method, 1 + extra, config.prior, heads=plan.heads)
         self.carry = self.learner.fresh(plan.heads)
         self.rivals, self.surprise = LabelRivals(self.room), Surprise(config.false_alarms)
@@ -109,7 +110,7 @@ class LabelStream:
         return {"labels": self.labels, "met": self.inputs.met}
 
     def _codes(self, block: Block, found: list[tuple[int, str, Any]]) -> tuple[np.ndarray, np.ndarray]:
-        """Number of each label, and how many labels were known before each row; one too many is told of and left out."""
+        """Number of each label, and how many were known before each row; one too many is told of and left out."""
         target = self.plan.config.target
         if target in block.texts:
             values = block.texts[target].astype(str).tolist()

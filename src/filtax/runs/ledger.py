@@ -39,8 +39,10 @@ class Ledger:
     ...     ledger = Ledger(Path(folder), kind, 0, 0)
     ...     ledger.append(np.zeros(3, kind))
     ...     kept = ledger.flush()
-    ...     ledger.append(np.zeros(5, kind))  # and then the process ends
-    ...     Ledger(Path(folder), kind, *kept).rows
+    ...     ledger.append(np.zeros(5, kind))
+    ...     ledger.close()  # as if the process had ended here
+    ...     Ledger(Path(folder), kind, *kept).close()
+    ...     Path(folder, RECORDS).stat().st_size // kind.itemsize
     3
     """
 

@@ -23,7 +23,7 @@ from filtax.runs.spread import interval, parts_of, place
 from filtax.runs.surprise import Surprise
 from filtax.streams import TimedFeatures
 
-__all__ = ["NumberStream"]
+__all__ = ["NumberStream", "moved"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 
@@ -52,7 +52,8 @@ class NumberStream:
         extra = len(self.inputs.names)
         self.pools = [Pool.start(extra), Pool.start(1)]  # of the columns, of the target
         self.units = [Pool.start(extra), Pool.start(1)]  # those in use
-        assert config.method is not None and config.prior is not None
+        assert config.method is not None
+        assert config.prior is not None
         self.learner = Learner(config.method, self.made + extra, config.prior, config.horizon)
         self.rivals, self.surprise = Rivals(cycles, config.horizon), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
@@ -228,8 +229,8 @@ def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target:
     >>> learner = Learner("LG+C-Static", columns=2, cov=1.0)
     >>> one, two = Pool(*np.ones((3, 1))), Pool(np.ones(1), np.ones(1), np.full(1, 4.0))
     >>> carry = moved(learner.fresh(1), [one, one], [two, one], 1, target=False)
-    >>> np.asarray(carry[0].belief.cov)[0, 0].tolist()
-    [[1.0, 0.0], [0.0, 4.0]]
+    >>> np.asarray(carry[0].belief.root)[0, 0].tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
     """
 
     def units(pool: Pool) -> Units:

@@ -1,7 +1,9 @@
 """What the first rows decide: the task, the season, the method. Decided once, and written down with the run."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +42,19 @@ class Plan:
     texts: tuple[str, ...]
     season: Season | None
     heads: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
+        columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
+        return {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
+        """Read it back."""
+        season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
+        columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
+        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"])
 
 
 def label_of(value: float | str) -> str:

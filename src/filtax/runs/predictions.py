@@ -94,5 +94,8 @@ def _write_csv(run: Run, path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(columns_of(run, np.zeros(0, run.kind)))
         for records in run.records(GROUP):
-            columns = [values.astype(str) if values.dtype.kind == "M" else values for values in columns_of(run, records).values()]
+            columns = [
+                values.astype(str) if values.dtype.kind == "M" else values
+                for values in columns_of(run, records).values()
+            ]
             writer.writerows(zip(*(column.tolist() for column in columns), strict=True))

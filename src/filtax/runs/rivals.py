@@ -78,7 +78,7 @@ class LabelRivals:
         self.last, self.counts = np.array([np.nan]), np.zeros(labels)
 
     def forecast(self, y: np.ndarray) -> np.ndarray:
-        """Forecast every row from the rows before it, (B, 2), and remember them; the first of equals is the majority."""
+        """Forecast every row from those before it, (B, 2), and remember them; of equals the first is the majority."""
         seen = np.isfinite(y)
         own = (np.where(seen, y, -1.0)[:, None] == np.arange(self.counts.size)).astype(np.float64)
         counts = self.counts + np.concatenate([np.zeros((1, self.counts.size)), np.cumsum(own, axis=0)])

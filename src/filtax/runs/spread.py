@@ -1,7 +1,8 @@
 r"""What is kept of a block of forecasts: mean, interval, and where y fell in it.
 
 A forecast is Gaussian, a Student-t, or a mixture of such over hypotheses. The distribution function of a mixture is
-$F(y) = \sum_c w_c F_c((y - \mu_c)/s_c)$; its quantiles are found by Newton's steps and halving, between those of its parts.
+$F(y) = \sum_c w_c F_c((y - \mu_c)/s_c)$; its quantiles lie between those of its
+parts, and are found by Newton's steps and halving.
 
 Axes: B rows, C hypotheses.
 """
@@ -51,7 +52,9 @@ def parts_of(made: Any, rows: int) -> Parts:
     scale = inner.scale if isinstance(inner, StudentT) else inner.cov
     location = np.asarray(inner.mean)[:rows].reshape(width)
     scale = np.sqrt(np.asarray(scale)[:rows].reshape(width))
-    freedom = np.asarray(inner.freedom)[:rows].reshape(width) if isinstance(inner, StudentT) else np.full_like(scale, np.inf)
+    freedom = (
+        np.asarray(inner.freedom)[:rows].reshape(width) if isinstance(inner, StudentT) else np.full_like(scale, np.inf)
+    )
     weight = np.exp(np.asarray(made.log_weight)[:rows]) if isinstance(made, Mixture) else np.ones_like(scale)
     return Parts(weight, location, scale, np.minimum(freedom, MOST))
 

@@ -1,9 +1,9 @@
 r"""Which rows are not to be trusted, and when the world changed: from where each y fell in its forecast.
 
-A row whose forecast gave it, and anything as extreme, a probability below $\alpha$ is distrusted. A change is what keeps
-surprising: the score W of `filtax.estimators.alarms` grows with rows outside of two standard deviations, falls with all
-others, and gives an alarm above $2\log(1/\alpha)$, from where it starts anew. If forecasts are calibrated and errors
-independent, the mean time to a false alarm is at least $\alpha^{-2}$ rows.
+A row whose forecast gave it, and anything as extreme, a probability below $\alpha$ is distrusted. A change is what
+keeps surprising: the score W of `filtax.estimators.alarms` grows with rows outside of two standard deviations, falls
+with all others, and gives an alarm above $2\log(1/\alpha)$, from where it starts anew. If forecasts are calibrated and
+errors independent, the mean time to a false alarm is at least $\alpha^{-2}$ rows.
 """
 
 import math
