@@ -29,7 +29,7 @@ def test_the_ends_of_the_interval_are_quantiles(C, level):
     parts = mixtures(C, C)
     for end, chance in zip(interval(parts, level), (0.5 - level / 2, 0.5 + level / 2), strict=True):
         for row, value in enumerate(end):
-            want = brentq(lambda y, row=row: cdf(parts, row, y) - chance, -1e6, 1e6, xtol=1e-12)
+            want = brentq(lambda y, row=row, chance=chance: cdf(parts, row, y) - chance, -1e6, 1e6, xtol=1e-12)
             np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-6)
             assert abs(cdf(parts, row, value) - chance) < 2e-9
 
