@@ -116,5 +116,5 @@ def test_blocks_have_one_size_whatever_the_chunks(bytes_at_once, tmp_path):
     assert sum(len(block.rejected) for block in cut) == 10
     for block in cut[:-1]:
         assert all(row.line < block.line[-1] for row in block.rejected)
-    rest = list(blocks(open_table(path, target="y", start=cut[1].position), 16, [], eager=False))
+    rest = list(blocks(open_table(path, target="y", start=cut[1].position()), 16, [], eager=False))
     np.testing.assert_array_equal(rest[0].numbers["y"], cut[2].numbers["y"])

@@ -38,7 +38,7 @@ def run(
     ] = False,
     each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
     every: Annotated[int, typer.Option(help="Rows between two checkpoints.")] = 65536,
-    block: Annotated[int, typer.Option(hidden=True)] = 1024,
+    block: Annotated[int, typer.Option(hidden=True)] = 2048,
 ) -> None:
     """Learn a table online: each row is forecast, then learned. Compares with baselines, and writes a report.
 

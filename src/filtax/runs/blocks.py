@@ -1,6 +1,7 @@
 """Rows in blocks of one size, whatever the chunks of the source: a run that goes on cuts them as it did before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ class Block(NamedTuple):
         line: Line of each row.
         file: Number of the file of each row.
         rejected: Rows that were left out before the last of these.
-        position: To go on behind it; None if the source cannot be read again.
+        position: Tells how to go on behind it, when it is asked; None if the source cannot be read again.
 
     >>> Block({}, {}, None, None, np.arange(3), np.zeros(3), [], None).rows
     3
@@ -34,7 +35,7 @@ class Block(NamedTuple):
     line: np.ndarray
     file: np.ndarray
     rejected: list[Rejected]
-    position: Position | None
+    position: Callable[[], Position] | None
 
     @property
     def rows(self) -> int:
@@ -114,5 +115,5 @@ def _joined(
         line,
         np.concatenate(number),
         before,
-        None if eager else table.position(last[0], last[2] - 1),
+        None if eager else partial(table.position, last[0], last[2] - 1),
     )

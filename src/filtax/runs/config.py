@@ -61,7 +61,7 @@ class Config:
     on_bad: str = "reject"
     level: float = 0.9
     false_alarms: float = 0.001
-    block: int = 1024
+    block: int = 2048
     every: int = 65536
     version: str | None = None
 

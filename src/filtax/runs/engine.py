@@ -72,9 +72,9 @@ class Learner:
         """
         ahead = self.horizon if self.horizon > 1 else None
         y = np.where(np.isnan(y), np.nan, y == 0.0) if self.heads == 1 else y  # the one head is that of label 0
-        given = (jnp.asarray(slot, jnp.int32), jnp.asarray(X), jnp.asarray(L), jnp.asarray(y))
+        given = (slot.astype(np.int32), X, None if L is X else L, y)
         run = _heads if self.heads > 1 else _series
-        carry, made, told = run(self.method, self.state, carry, given, jnp.asarray(n, jnp.int32), ahead=ahead)
+        carry, made, told = run(self.method, self.state, carry, given, np.int32(n), ahead=ahead)
         return carry, made.mean if self.heads == 1 else made, told
 
 
@@ -84,10 +84,11 @@ def _series(
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
     slot, X, L, y = given
+    learned = lambda i: X[i] if L is None else L[i]  # noqa: E731
     if jax.tree.leaves(carry)[0].shape[0] == 1:  # a single series needs no looking up: it is updated in place
 
         def alone(i: Array, one: PyTree) -> tuple[PyTree, Any]:
-            made, one, told = _row(method, state, one, X[i], L[i], y[i], ahead)
+            made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
             return one, (made, told)
 
         carry, made, told = _loop(alone, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
@@ -95,7 +96,7 @@ def _series(
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         one = jax.tree.map(lambda leaf: leaf[slot[i]], carry)
-        made, one, told = _row(method, state, one, X[i], L[i], y[i], ahead)
+        made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
         return jax.tree.map(lambda leaf, new: leaf.at[slot[i]].set(new), carry, one), (made, told)
 
     return _loop(row, carry, len(y), n)
@@ -106,12 +107,12 @@ def _heads(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array, *, ahead: int | None
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    _, X, L, y = given
+    _, X, _, y = given
     heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         own = jnp.where(jnp.isnan(y[i]), jnp.nan, (heads == y[i]).astype(y.dtype))
-        step = lambda one, y: _row(method, state, one, X[i], L[i], y, ahead)  # noqa: E731
+        step = lambda one, y: _row(method, state, one, X[i], X[i], y, ahead)  # noqa: E731
         made, carry, told = jax.vmap(step)(carry, own)
         return carry, (made.mean, told)
 

@@ -118,7 +118,8 @@ class _Job:
         self.told = [-1, 0]  # file and line of the last rejected row that was told of
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
-        self.position: Position | None = None
+        self.position: Position | None = None  # of the latest checkpoint
+        self.latest: Callable[[], Position] | None = None  # of the latest block
         self.clock: str | None = None
         self.progress = Progress()
         self.saved, self.warm, self.busy = (0, perf_counter()), False, False
@@ -167,7 +168,7 @@ class _Job:
             for row, kind, value in found:
                 self._tell_event(block, row, kind, value)
             self.progress.rows += block.rows
-            self.position = block.position or self.position
+            self.latest = block.position or self.latest
         if self.warm:
             self.progress.seconds += perf_counter() - began
         else:
@@ -194,6 +195,8 @@ class _Job:
             "plan": self.stream.plan.to_json(),
             "done": done,
         }
+        if self.latest is not None:
+            self.position, self.latest = self.latest(), None
         source = None if self.position is None else self.position.to_json()
         config = self.stream.plan.config.to_json()
         store.save(self.folder, self.stream.state(), config=config, source=source, note=note, held=True)

@@ -134,7 +134,8 @@ class LabelStream:
     def _advance(self, X: np.ndarray, y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, size = len(y), self.plan.config.block
         pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]))])  # noqa: E731
-        self.carry, made, told = self.learner.advance(self.carry, np.zeros(size, int), pad(X), pad(X), pad(y), n)
+        given = pad(X)
+        self.carry, made, told = self.learner.advance(self.carry, np.zeros(size, int), given, given, pad(y), n)
         each = np.asarray(made)[:n].reshape(n, -1)
         trust, change = (np.asarray(told[name])[:n].reshape(n, -1) for name in ("trust", "change_probability"))
         shown = np.where(np.isfinite(y)[:, None], np.stack([trust.min(axis=1), change.max(axis=1)], axis=1), np.nan)

@@ -179,7 +179,9 @@ class NumberStream:
         n, size = len(u), self.plan.config.block
         L, v = self._delayed(slot, X, u)
         pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
-        self.carry, made, told = self.learner.advance(self.carry, pad(slot), pad(X), pad(L), pad(v), n)
+        given = pad(X)
+        late = given if L is X else pad(L)
+        self.carry, made, told = self.learner.advance(self.carry, pad(slot), given, late, pad(v), n)
         parts = parts_of(made, n)
         lower, upper = interval(parts, self.plan.config.level)
         ready = np.isfinite(scale)

@@ -65,7 +65,7 @@ class Run:
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Its events, in order."""
-        return read_events(self.root)
+        return read_events(self.root, self.note["events"])
 
 
 def open_run(root: Path) -> Run:
