@@ -158,7 +158,7 @@ class _Show:
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
         columns = {"line": block.line}
         if block.time is not None:
-            columns["time"] = block.time.astype(str)
+            columns["time"] = [str(moment).removesuffix(".000000") for moment in block.time]
         if block.key is not None:
             columns["key"] = block.key
         names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")

@@ -7,6 +7,7 @@ on cuts off what lies behind. So a row is neither lost nor written twice, whenev
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,24 +55,38 @@ class Ledger:
 
     def append(self, records: np.ndarray) -> None:
         """Write the records of some rows."""
-        self._records.write(records.astype(self.kind, copy=False).tobytes())
+        with _named(self._records):
+            self._records.write(records.astype(self.kind, copy=False).tobytes())
         self.rows += len(records)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Write an event."""
-        self._events.write(json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        line = json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        with _named(self._events):
+            self._events.write(line)
 
     def flush(self) -> tuple[int, int]:
         """See to it that all is on disk; how many rows, and how many bytes of events."""
         for file in (self._records, self._events):
-            file.flush()
-            os.fsync(file.fileno())
+            with _named(file):
+                file.flush()
+                os.fsync(file.fileno())
         return self.rows, self._events.tell()
 
     def close(self) -> None:
-        """Close the files."""
-        self._records.close()
-        self._events.close()
+        """Close the files. What was not flushed is not counted on by any checkpoint, and may be lost."""
+        for file in (self._records, self._events):
+            with suppress(OSError):
+                file.close()
+
+
+@contextmanager
+def _named(file: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        told = f"{file.name} could not be written ({problem.strerror}); make room, then resume the run"
+        raise OSError(problem.errno, told) from problem
 
 
 def _open_at(path: Path, size: int) -> Any:
