@@ -166,6 +166,18 @@ def test_a_file_that_has_grown_goes_on_and_one_that_changed_is_refused(tmp_path)
         carry_on(Config.read(tmp_path / "run"), tmp_path / "run")
 
 
+def test_bad_rows_at_the_end_are_told_of_once(tmp_path):
+    """They lie behind the last row, where a resumed run starts to read: it meets them again."""
+    source = write(tmp_path / "t.csv", load(1, 200))
+    with open(source, "a") as file:
+        file.write("nonsense\n")
+    carry_on(Config(source, "load", time="when", method=METHOD, block=128), tmp_path / "run")
+    told = (tmp_path / "run" / "events.jsonl").read_bytes()
+    assert told.count(b'"rejected"') == 1
+    assert carry_on(Config.read(tmp_path / "run"), tmp_path / "run").rejected == 1
+    assert (tmp_path / "run" / "events.jsonl").read_bytes() == told
+
+
 def test_a_second_writer_is_refused(plain):
     _, root, _, _, _ = plain
     with store.lock(root / "checkpoint"), pytest.raises(store.Busy, match="is being written by process"):
