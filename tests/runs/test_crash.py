@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.x64  # the worker computes in 64 bits, whatever this process does
 WORKER = Path(__file__).parent / "crash_worker.py"
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -32,7 +32,7 @@ class LabelStream:
     >>> x = np.arange(200) % 2
     >>> words = np.array(["no", "yes"], object)[x]
     >>> block = Block({"x": x * 1.0}, {"y": words}, None, None, np.arange(200), np.zeros(200), [], None)
-    >>> stream = LabelStream(decide(Config("-", "y", block=256), block))
+    >>> stream = LabelStream(decide(Config("-", "y", method="LG+C-Static", block=256), block))
     >>> told, _ = stream.learn(block)
     >>> bool(np.all(told["forecast"][-9:] == told["y"][-9:])), stream.labels
     (True, ['no', 'yes'])

@@ -35,7 +35,8 @@ class NumberStream:
     >>> from filtax.runs.plan import decide
     >>> t = np.arange(300.0)
     >>> block = Block({"y": np.sin(t)}, {}, t, None, np.arange(300), np.zeros(300), [], None)
-    >>> stream = NumberStream(decide(Config("-", "y", time="t", block=512), block))
+    >>> asked = Config("-", "y", time="t", method="LG+C-Static", block=512)
+    >>> stream = NumberStream(decide(asked, block))
     >>> said, found = stream.learn(block)
     >>> bool(np.abs(said["forecast"] - np.sin(t))[-50:].max() < 0.1)
     True
