@@ -33,7 +33,7 @@ LAYERS = [
     {"compiled", "evaluate", "influence", "segmentation", "smoothing", "store", "streams", "tune"},
     {"bandits", "estimators"},
     {"report"},
-    {"demo", "experiments"},
+    {"demo", "experiments", "runs"},
     {"commands"},
     {"cli"},
 ]

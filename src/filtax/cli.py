@@ -1,6 +1,7 @@
 """The command line: parses and prints, computes nothing. Standard output is data, standard error is talk.
 
-Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted. A command imports what it needs when it runs. 64-bit
+Exit codes: 0 done, 1 failed, 2 wrong arguments or input that cannot be used, 3 a checkpoint that cannot be used, 4 not
+written, 130 interrupted. A command imports what it needs when it runs. 64-bit
 numbers and the cache of compiled programs are switched on by the commands, for their process; importing filtax changes
 neither.
 """
@@ -16,8 +17,13 @@ import typer
 from filtax.commands.bandit import bandit
 from filtax.commands.data import data
 from filtax.commands.demo import demo
+from filtax.commands.doctor import doctor
 from filtax.commands.methods import methods
+from filtax.commands.report import compare, report
 from filtax.commands.reproduce import reproduce
+from filtax.commands.run import resume
+from filtax.commands.run import run as learn
+from filtax.commands.segment import segment
 from filtax.commands.talk import talk
 
 __all__ = ["app", "main", "run"]
@@ -75,6 +81,12 @@ def _options(
     pass
 
 
+app.command("run", short_help="Learn a table of your own online; forecasts, alarms, a report.")(learn)
+app.command("resume", short_help="Go on with a run that was interrupted.")(resume)
+app.command("report", short_help="Write the report of a run again.")(report)
+app.command("compare", short_help="Hold runs against each other.")(compare)
+app.command("segment", short_help="Find where a series changed.")(segment)
+app.command("doctor", short_help="Check that filtax works here.")(doctor)
 app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")(demo)
 app.command("bandit", short_help="Judge a bandit policy by the log of another one.")(bandit)
 app.command("data", short_help="List the public data sets, and where they are.")(data)

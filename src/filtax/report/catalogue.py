@@ -17,6 +17,7 @@ _GIVEN = {
     "LSSM": "A linear or nonlinear system, given as `prior=`.",
     "RL": "Run length: when the regime began; K hypotheses are kept, inf for all.",
     "CPT": "Change times: paths of changes under a law of segment lengths.",
+    "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
     "CPL": "Change locations: at each datum, whether it was a change.",
     "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
 }

@@ -1,0 +1,49 @@
+"""How a command ends when something is wrong with a run: one sentence, and an exit code that says what kind."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from filtax.commands.talk import talk
+
+__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "INTERRUPTED", "NOT_WRITTEN", "guarded"]
+
+BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 2, 3, 4, 130
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn what can go wrong into a sentence and an exit code.
+
+    2: the source or an argument cannot be used. 3: a checkpoint, or a source that is not the one it was. 4: something
+    could not be written or read, or another process is at it. 130: interrupted.
+
+    >>> with guarded():
+    ...     raise ValueError("--horizon 0: it must be 1 or more steps.")
+    Traceback (most recent call last):
+    typer.exceptions.Exit: 2
+    """
+    from filtax.store import Damaged
+
+    try:
+        yield
+    except Damaged as problem:
+        raise _say(BAD_CHECKPOINT, problem) from None
+    except ValueError as problem:  # InputError is one
+        raise _say(BAD_INPUT, problem) from None
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        named = f"{problem.filename}: {reason}" if problem.filename else problem
+        raise _say(BAD_INPUT if isinstance(problem, FileNotFoundError) else NOT_WRITTEN, named) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _say(code: int, problem: Exception | str) -> typer.Exit:
+    told = problem.strerror if isinstance(problem, OSError) else None
+    sentence = " ".join((told or str(problem)).split())
+    talk(f"filtax: {sentence}{'' if sentence.endswith(('.', '?')) else '.'}")
+    return typer.Exit(code)

@@ -1,0 +1,200 @@
+"""`filtax run` and `filtax resume`: learn a table online, and go on where that stopped."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import current_thread, main_thread
+from time import monotonic
+from typing import Annotated, Any
+
+import typer
+
+from filtax.commands.outcome import INTERRUPTED, guarded
+from filtax.commands.talk import start_jax, talk
+
+__all__ = ["resume", "run"]
+
+Target = Annotated[str, typer.Option(help="Column that is to be learned.")]
+
+
+def run(
+    source: Annotated[
+        str, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
+    ],
+    target: Target,
+    time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
+    features: Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")] = None,
+    task: Annotated[str, typer.Option(help="auto, regress, classify or segment.")] = "auto",
+    method: Annotated[str | None, typer.Option(help="Name of a filter; `filtax methods` lists the parts.")] = None,
+    horizon: Annotated[int, typer.Option(help="Steps ahead.")] = 1,
+    key: Annotated[str | None, typer.Option(help="Column that tells one series from another.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
+    on_bad: Annotated[str, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = "reject",
+    no_features: Annotated[
+        bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")
+    ] = False,
+    each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
+    every: Annotated[int, typer.Option(help="Rows between two checkpoints.")] = 65536,
+    block: Annotated[int, typer.Option(hidden=True)] = 2048,
+) -> None:
+    """Learn a table online: each row is forecast, then learned. Compares with baselines, and writes a report.
+
+    The folder of the run holds predictions, events, scores, a checkpoint and the report. After a crash, --resume goes
+    on as if nothing had happened.
+    """
+    if task == "segment":
+        from filtax.commands.segment import segment
+
+        return segment(source, target, time=time, out=out)
+    columns = None if features is None else tuple(name for name in features.split(",") if name)
+    with guarded():
+        from filtax.runs.config import Config
+
+        asked = Config(
+            source=source,
+            target=target,
+            time=time,
+            key=key,
+            features=columns,
+            task=task,
+            method=method,
+            horizon=horizon,
+            made=not no_features,
+            on_bad=on_bad,
+            every=every,
+            block=block,
+        )
+        root = out or _usual(source, resume)
+        _go(_agreed(asked, root, resume), root, each)
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
+) -> None:
+    """Go on with a run that was interrupted, or whose file has grown, from its latest checkpoint."""
+    with guarded():
+        from filtax.runs.config import Config
+
+        _go(Config.read(folder), folder, each)
+
+
+def _usual(source: str, resume: bool) -> Path:
+    """out/NAME; a new run takes the first that is free."""
+    name = "stdin" if source == "-" else Path(source).name.split(".")[0].strip("*?[]-_") or "run"
+    base = Path("out") / name
+    number = 2
+    root = base
+    while not resume and (root / "config.toml").exists():
+        root, number = Path("out") / f"{name}-{number}", number + 1
+    return root
+
+
+def _agreed(asked: Any, root: Path, resume: bool) -> Any:
+    """The configuration of the run in the folder, if there is one and it is what was asked for."""
+    from filtax.runs.config import CONFIG, Config
+
+    if not (root / CONFIG).exists():
+        return asked
+    if not resume:
+        raise ValueError(f"{root} holds a run already; add --resume to go on with it, or name another --out.")
+    known = Config.read(root)
+    usual = Config(asked.source, asked.target)
+    for name, value in asked.to_json().items():
+        left_out = value == usual.to_json()[name] and name not in ("source", "target")
+        if not left_out and value != known.to_json()[name]:
+            raise ValueError(
+                f"--resume: the run in {root} has {name} = {known.to_json()[name]!r:.60}, not {value!r:.60}; leave it "
+                "out, or name another --out."
+            )
+    return known
+
+
+def _go(config: Any, root: Path, each: bool) -> None:
+    start_jax()
+    from filtax.runs import carry_on
+    from filtax.runs.outputs import write_outputs
+
+    show = _Show(each)
+    with _asked_to_stop(patient=config.source != "-") as asked:
+        done = carry_on(config, root, tell=show, stop=lambda: bool(asked))
+        show.end(done)
+        if done.stopped:
+            talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
+            raise typer.Exit(INTERRUPTED if asked[0] == signal.SIGINT else 0)
+    written = write_outputs(root)
+    text = f"{written.table}\n{written.words}"
+    talk(text) if each else print(text)
+    talk(written.about)
+    talk(f"Report: {written.report}")
+
+
+class _Show:
+    """Progress on standard error, and each forecast on standard output if wanted."""
+
+    def __init__(self, each: bool) -> None:
+        self.each, self.live = each, sys.stderr.isatty()
+        self.said, self.began, self.first = 0.0, monotonic(), True
+
+    def __call__(self, progress: Any, block: Any, told: dict[str, Any], stream: Any) -> None:
+        if self.each and block.rows:
+            self._print(block, told, stream)
+        if self.live and monotonic() - self.said > 0.2:
+            self.said = monotonic()
+            speed = progress.rows / max(self.said - self.began, 1e-9)
+            print(f"\r{progress.rows:,} rows, {speed:,.0f} a second\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def end(self, progress: Any) -> None:
+        """Leave a line that stays."""
+        print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        talk(
+            f"{progress.rows} rows learned, {progress.rejected} left out, {progress.distrusted} not trusted, "
+            f"{progress.changes} changes."
+        )
+
+    def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
+        columns = {"line": block.line}
+        if block.time is not None:
+            columns["time"] = [str(moment).removesuffix(".000000") for moment in block.time]
+        if block.key is not None:
+            columns["key"] = block.key
+        names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")
+        labels = getattr(stream, "labels", None)
+        for name in names:
+            values = told[name].tolist()
+            if labels is not None and name != "probability":
+                values = ["" if value != value else labels[int(value)] for value in values]
+            columns[name] = values
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        if self.first:
+            writer.writerow(columns)
+            self.first = False
+        writer.writerows(zip(*columns.values(), strict=True))
+        sys.stdout.flush()
+
+
+@contextmanager
+def _asked_to_stop(patient: bool) -> Iterator[list[int]]:
+    """Collect the first signal, so that a run can end at a checkpoint; the second one ends it at once.
+
+    A run that waits for standard input is ended by the first.
+    """
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked or not patient:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    heard = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
+    before = {number: signal.signal(number, note) for number in heard}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,147 @@
+"""What a run is asked to do: plain values, written as TOML beside what it found, and read back to repeat it."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from filtax.store.errors import Damaged, Missing
+from filtax.store.writing import write_whole
+
+__all__ = ["CONFIG", "TASKS", "Config"]
+
+CONFIG = "config.toml"
+TASKS = ("auto", "regress", "classify")
+WORDS = {
+    "source": "what is read: a file, a pattern of files, or - for standard input",
+    "target": "the column that is learned",
+    "time": "the column of times",
+    "key": "the column that tells one series from another",
+    "features": "columns to learn from; all others if this line is missing",
+    "task": "regress a number or classify a label",
+    "method": "name of the filter; `filtax methods` explains it",
+    "prior": "variance of the weights before any row",
+    "horizon": "steps ahead",
+    "made": "whether lags and calendar are made of the target and its times",
+    "on_bad": "reject: bad rows are left out and counted; stop: the first one ends the run",
+    "level": "probability that the intervals hold",
+    "false_alarms": "probability that a good row is called an outlier; a false alarm of a change is rarer still",
+    "block": "rows that are computed together; the answer does not depend on it",
+    "every": "rows between two checkpoints",
+    "version": "of filtax, when the run began",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything needed to repeat a run; `WORDS` says what each entry is.
+
+    Example:
+        >>> import tempfile
+        >>> from filtax.runs import Config
+        >>> asked = Config(source="load.csv", target="load", time="when", features=("wind",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asked.write(Path(folder))
+        ...     Config.read(Path(folder)) == asked
+        True
+    """
+
+    source: str
+    target: str
+    time: str | None = None
+    key: str | None = None
+    features: tuple[str, ...] | None = None
+    task: str = "auto"
+    method: str | None = None
+    prior: float | None = None
+    horizon: int = 1
+    made: bool = True
+    on_bad: str = "reject"
+    level: float = 0.9
+    false_alarms: float = 0.001
+    block: int = 2048
+    every: int = 65536
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse, in the words of the command line, what cannot be done."""
+        if self.task not in TASKS:
+            raise ValueError(f"--task {self.task:.40}: it must be one of {', '.join(TASKS)}.")
+        if self.on_bad not in ("reject", "stop"):
+            raise ValueError(f"--on-bad {self.on_bad:.40}: it must be reject or stop.")
+        if self.horizon < 1:
+            raise ValueError(f"--horizon {self.horizon}: it must be 1 or more steps.")
+        if self.horizon > 1 and not (self.time and self.made):
+            raise ValueError(
+                f"--horizon {self.horizon} needs --time, and the features that are made of it: without times there is "
+                "no step to look ahead by. Give --time, and leave out --no-features."
+            )
+        if self.block < 1 or self.every < 1:
+            raise ValueError(f"block={self.block} and every={self.every} must be 1 or more rows.")
+        if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
+            raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entries as plain values."""
+        return {**asdict(self), "features": None if self.features is None else list(self.features)}
+
+    def write(self, folder: Path) -> None:
+        """Write config.toml; an entry that is None is left out."""
+        lines = ["# filtax run: everything needed to repeat it\n"]
+        for name, value in self.to_json().items():
+            if value is not None:
+                lines.append(f"{name} = {_toml(value)}  # {WORDS[name]}\n")
+        write_whole(folder / CONFIG, "".join(lines).encode())
+
+    @classmethod
+    def read(cls, folder: Path) -> "Config":
+        """Read config.toml of a run; what is not one is refused in a sentence."""
+        path = folder / CONFIG
+        if not path.is_file():
+            raise Missing(f"{folder} holds no run: there is no {CONFIG} in it. Name the folder of a run.")
+        try:
+            return cls.from_json(tomllib.loads(path.read_bytes().decode()))
+        except (ValueError, TypeError, RecursionError) as problem:
+            raise Damaged(
+                f"{path} cannot be read ({str(problem).rstrip('.')}); bring it back, or start anew."
+            ) from None
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Config":
+        """Make one of plain values, each of its type.
+
+        >>> Config.from_json({"source": "a.csv", "target": "y", "horizn": 3})
+        Traceback (most recent call last):
+        ValueError: there is no entry 'horizn'
+        """
+        known = {field.name: field.default for field in fields(cls)}
+        for name, value in plain.items():
+            if name not in known:
+                raise ValueError(f"there is no entry {name!r:.40}")
+            wanted = _KINDS.get(name, str)
+            if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+                raise ValueError(f"{name} = {value!r:.40} is of another kind")
+        features = plain.get("features")
+        return cls(**{**plain, "features": None if features is None else tuple(map(str, features))})
+
+
+_KINDS: dict[str, Any] = {
+    "features": list,
+    "horizon": int,
+    "block": int,
+    "every": int,
+    "made": bool,
+    "level": float | int,
+    "false_alarms": float | int,
+    "prior": float | int,
+}
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

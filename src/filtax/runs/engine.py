@@ -1,0 +1,145 @@
+"""The compiled loop of a run: forecast a row, then learn one, for as many rows as there are.
+
+Rows come in blocks of one size, of which the first n count: so nothing is compiled twice, and a block that is not full
+costs what its rows cost. A block may hold rows of several series; each has its own slot in the carry.
+
+Axes: B rows of a block, S series (or H heads, one for each label), D columns of the design.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from filtax.bone import Bone
+from filtax.grammar import method as build
+from filtax.models import bernoulli, linear
+from filtax.state import State
+from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+
+__all__ = ["Learner"]
+
+TOLD = ("trust", "change_probability", "runlength", "ok")
+
+
+class Learner:
+    """A method on D columns, for numbers (`heads` 0) or for labels, and the loop that runs it.
+
+    >>> learner = Learner("LG+C-Static", columns=1, cov=1.0)
+    >>> X, y = np.ones((4, 1)), np.full(4, 2.0)
+    >>> carry, made, told = learner.advance(learner.fresh(1), np.zeros(4, int), X, X, y, 3)
+    >>> np.asarray(made.mean).round(3).tolist()  # the fourth row does not count
+    [0.0, 1.0, 1.333, 0.0]
+    """
+
+    def __init__(self, name: str, columns: int, cov: float, horizon: int = 1, heads: int = 0) -> None:
+        model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
+        self.method: Bone = build(name, model=model)
+        if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
+            raise ValueError(f"--method {name}: it draws at random; a run takes methods that do not.")
+        if self.method.auxiliary.room(0) is not None:
+            raise ValueError(
+                f"--method {name}: it keeps ever more hypotheses; write {self.method.auxiliary.name}[K] with a number."
+            )
+        self.state = self.method.init(mean=np.zeros(columns), cov=cov)
+        self.horizon, self.heads = horizon, heads
+
+    def fresh(self, slots: int) -> PyTree:
+        """What a run carries from row to row before any datum, for so many series or heads."""
+        state = self.state
+        one = (fresh_bank(self.method, state.initial), state.t, state.began, state.refused, state.strain)
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one)
+
+    def advance(
+        self, carry: PyTree, slot: np.ndarray, X: np.ndarray, L: np.ndarray, y: np.ndarray, n: int
+    ) -> tuple[PyTree, PyTree, dict[str, Array]]:
+        """Forecast the first n rows of a block, and learn as many.
+
+        Args:
+            carry: From `fresh`, or from the block before.
+            slot: Series of each row, (B,); not looked at where there are heads.
+            X: Rows to forecast, (B, D).
+            L: Rows to learn, (B, D): the same, or older ones where labels come late.
+            y: What they learn, (B,): a number, or the number of a label; NaN where it is missing.
+            n: How many rows count.
+
+        Returns:
+            The carry; the forecasts, a distribution with leading axis B (of the chance of each head: then H, too); and
+            what the learned rows showed.
+        """
+        ahead = self.horizon if self.horizon > 1 else None
+        y = np.where(np.isnan(y), np.nan, y == 0.0) if self.heads == 1 else y  # the one head is that of label 0
+        given = (slot.astype(np.int32), X, None if L is X else L, y)
+        run = _heads if self.heads > 1 else _series
+        carry, made, told = run(self.method, self.state, carry, given, np.int32(n), ahead=ahead)
+        return carry, made.mean if self.heads == 1 else made, told
+
+
+@partial(jax.jit, static_argnames=("ahead",), donate_argnums=(2,))
+def _series(
+    method: Bone, state: State, carry: PyTree, given: tuple, n: Array, *, ahead: int | None
+) -> tuple[PyTree, PyTree, dict[str, Array]]:
+    method = conform(method, state)
+    slot, X, L, y = given
+    learned = lambda i: X[i] if L is None else L[i]  # noqa: E731
+    if jax.tree.leaves(carry)[0].shape[0] == 1:  # a single series needs no looking up: it is updated in place
+
+        def alone(i: Array, one: PyTree) -> tuple[PyTree, Any]:
+            made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
+            return one, (made, told)
+
+        carry, made, told = _loop(alone, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
+        return jax.tree.map(lambda leaf: leaf[None], carry), made, told
+
+    def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
+        one = jax.tree.map(lambda leaf: leaf[slot[i]], carry)
+        made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
+        return jax.tree.map(lambda leaf, new: leaf.at[slot[i]].set(new), carry, one), (made, told)
+
+    return _loop(row, carry, len(y), n)
+
+
+@partial(jax.jit, static_argnames=("ahead",), donate_argnums=(2,))
+def _heads(
+    method: Bone, state: State, carry: PyTree, given: tuple, n: Array, *, ahead: int | None
+) -> tuple[PyTree, PyTree, dict[str, Array]]:
+    method = conform(method, state)
+    _, X, _, y = given
+    heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
+
+    def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
+        own = jnp.where(jnp.isnan(y[i]), jnp.nan, (heads == y[i]).astype(y.dtype))
+        step = lambda one, y: _row(method, state, one, X[i], X[i], y, ahead)  # noqa: E731
+        made, carry, told = jax.vmap(step)(carry, own)
+        return carry, (made.mean, told)
+
+    return _loop(row, carry, len(y), n)
+
+
+def _row(method: Bone, state: State, one: PyTree, x: Array, learned: Array, y: Array, ahead: int | None) -> tuple:
+    """Forecast x, then let a tick pass and learn a row; without delay they are the same, and so is the forecast."""
+    bank, t, began, refused, strain = one
+    datum = admit(method, state.initial, learned, y, None, False)
+    outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
+    made = outcome.forecast
+    if ahead is not None:  # one tick as long as the horizon
+        made = look_ahead(method, bank, state.initial, x, jnp.asarray(ahead, x.dtype), False)
+    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
+    one = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain)
+    return made, one, {name: getattr(outcome.info, name) for name in TOLD}
+
+
+def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:
+    shapes = jax.eval_shape(row, jnp.zeros((), jnp.int32), carry)[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
+
+    def turn(i: Array, held: tuple) -> tuple:
+        carry, kept = held
+        carry, seen = row(i, carry)
+        return carry, jax.tree.map(lambda leaf, new: leaf.at[i].set(new), kept, seen)
+
+    carry, (made, told) = jax.lax.fori_loop(0, n, turn, (carry, empty))
+    return carry, made, told

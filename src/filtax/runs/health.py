@@ -1,0 +1,60 @@
+"""Whether filtax works here: versions, device, cache, and a run on a small series whose answer is known."""
+
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+__all__ = ["checked"]
+
+PACKAGES = ("filtax", "jax", "jaxlib", "numpy", "equinox", "pyarrow", "safetensors", "matplotlib")
+
+
+def checked() -> Iterator[tuple[str, str, bool]]:
+    """What was looked at, what was found, and whether it is well.
+
+    >>> name, found, well = next(checked())
+    >>> name, well
+    ('python', True)
+    """
+    yield "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", True
+    for name in PACKAGES:
+        try:
+            yield name, version(name), True
+        except PackageNotFoundError:
+            yield name, "is not installed", False
+    import jax
+
+    device = jax.devices()[0]
+    yield "device", f"{device.platform}: {device.device_kind}, {os.cpu_count()} processors", True
+    cache = jax.config.values["jax_compilation_cache_dir"]
+    kept = sum(1 for _ in Path(cache).iterdir()) if cache and Path(cache).is_dir() else 0
+    yield "cache", f"{cache}, {kept} compiled programs" if cache else "none: programs are compiled each time", True
+    yield _self_test()
+
+
+def _self_test() -> tuple[str, str, bool]:
+    """A line with a cycle, learned from a file, with a checkpoint, to the end."""
+    from filtax.runs.config import Config
+    from filtax.runs.job import carry_on
+    from filtax.runs.results import open_run, scores
+
+    began = perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "series.csv"
+        t = np.arange(600)
+        y = np.sin(2 * np.pi * t / 24) + 0.1 * np.random.default_rng(0).normal(size=600)
+        hours = np.datetime64("2024-01-01T00:00") + 60 * t
+        path.write_text("when,y\n" + "".join(f"{hour},{value}\n" for hour, value in zip(hours, y, strict=True)))
+        carry_on(Config(str(path), "y", time="when"), Path(folder) / "run")
+        run = open_run(Path(folder) / "run")
+        table = scores(run)["table"]
+    own = table.pop(run.config.method)["mae"]
+    least = min(line["mae"] for line in table.values())
+    words = f"600 rows in {perf_counter() - began:.1f} s, error {own:.3f}, of the best baseline {least:.3f}"
+    return "self-test", words, 0.05 < own < least

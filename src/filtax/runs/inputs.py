@@ -1,0 +1,131 @@
+r"""Columns of a table into rows of numbers, in units that are learned from the rows before.
+
+A column of numbers fills one slot; a missing number stands at the mean. A column of text fills `WIDTH` slots: the first
+texts that appear have one each, all later ones share the last. Units, a mean and a scale for each slot, are fixed for a
+stretch of rows and renewed where the rows before have doubled, later every `STRETCH` rows; the belief is then
+re-expressed (`filtax.estimators.units`), so that it goes on saying the same.
+
+Axes: B rows, M slots.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Inputs", "Pool", "next_stop"]
+
+WIDTH = 12  # slots of a column of text
+FIRST, STRETCH = 8, 4096  # rows before the first units, and between two units later on
+MEMORY = 32768.0  # rows that old data count for at most
+FAR = 20.0  # scales beyond which a number counts as being there
+
+
+def next_stop(rows: int) -> int:
+    """The number of rows at which units are renewed next.
+
+    >>> [next_stop(rows) for rows in (0, 8, 9, 4096, 5000)]
+    [8, 16, 16, 8192, 8192]
+    """
+    stop = FIRST
+    while stop <= rows and stop < STRETCH:
+        stop *= 2
+    return stop if rows < STRETCH else (rows // STRETCH + 1) * STRETCH
+
+
+class Pool:
+    """Count, mean and variance of M columns, as data come in; what is not finite was not seen.
+
+    >>> pool = Pool.start(1)
+    >>> pool.add(np.array([[1.0], [3.0], [np.nan]]))
+    >>> pool.mean.tolist(), pool.var.tolist()
+    ([2.0], [1.0])
+    """
+
+    def __init__(self, count: np.ndarray, mean: np.ndarray, var: np.ndarray) -> None:
+        self.count, self.mean, self.var = count, mean, var
+
+    @classmethod
+    def start(cls, columns: int) -> "Pool":
+        """Nothing seen."""
+        return cls(*np.zeros((3, columns)))
+
+    @property
+    def arrays(self) -> np.ndarray:
+        """All of it, (3, M)."""
+        return np.stack([self.count, self.mean, self.var])
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Standard deviations; 0 where a column has held one value only."""
+        return np.sqrt(self.var)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Take more rows in, (B, M). A number further off than `FAR` scales counts as one that is so far."""
+        if self.count.size == 0 or len(rows) == 0:
+            return
+        known = self.count >= FIRST
+        reach = np.where(known & (self.var > 0.0), FAR * self.scale, np.inf)
+        rows = np.clip(rows, self.mean - reach, self.mean + reach, where=np.isfinite(rows), out=rows.copy())
+        seen = np.isfinite(rows)
+        n = seen.sum(axis=0).astype(np.float64)
+        safe = np.maximum(n, 1.0)
+        mean = np.where(seen, rows, 0.0).sum(axis=0) / safe
+        var = np.where(seen, (rows - mean) ** 2, 0.0).sum(axis=0) / safe
+        old = np.minimum(self.count, MEMORY)
+        share = n / np.maximum(old + n, 1.0)
+        gap = mean - self.mean
+        self.var = (1.0 - share) * self.var + share * var + share * (1.0 - share) * gap * gap
+        self.mean = self.mean + share * gap
+        self.count = self.count + n
+
+    def standard(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in these units: 0 for what is missing (NaN) or has no scale yet, 1 for a category (infinity)."""
+        scale = self.scale
+        there = np.isfinite(rows) & (scale > 0.0)
+        z = (np.where(there, rows, 0.0) - self.mean) / np.where(scale > 0.0, scale, 1.0)
+        return np.where(np.isinf(rows), 1.0, np.where(there, np.clip(z, -FAR, FAR), 0.0))
+
+
+class Inputs:
+    """Which columns fill which slots.
+
+    >>> inputs = Inputs(["wind"], ["day"])
+    >>> inputs.raw(np.array([[2.0], [3.0]]), {"day": np.array(["mo", "tu"])})[:, :3].tolist()
+    [[2.0, inf, nan], [3.0, nan, inf]]
+    """
+
+    def __init__(
+        self, numbers: Sequence[str], texts: Sequence[str], met: Mapping[str, list[str]] | None = None
+    ) -> None:
+        self.numbers, self.texts = tuple(numbers), tuple(texts)
+        self.met: dict[str, list[str]] = {name: list((met or {}).get(name, [])) for name in self.texts}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each slot."""
+        slots = [f"{name}={self._label(name, i)}" for name in self.texts for i in range(WIDTH)]
+        return (*self.numbers, *slots)
+
+    def raw(self, numbers: np.ndarray, texts: Mapping[str, Any]) -> np.ndarray:
+        """Rows (B, M): numbers as they are, and infinity where a category is there, NaN where it is not."""
+        columns = [numbers]
+        for name in self.texts:
+            found = np.full((len(numbers), WIDTH), np.nan)
+            values, codes = np.unique(np.asarray(texts[name]).astype(str), return_inverse=True)
+            first = np.argsort([int(np.argmax(codes == i)) for i in range(len(values))])
+            for i in first:  # in the order of appearance
+                if values[i] != "":
+                    found[codes == i, self._slot(name, str(values[i]))] = np.inf
+            columns.append(found)
+        return np.concatenate(columns, axis=1)
+
+    def _slot(self, name: str, text: str) -> int:
+        met = self.met[name]
+        if text not in met and len(met) < WIDTH - 1:
+            met.append(text)
+        return met.index(text) if text in met else WIDTH - 1
+
+    def _label(self, name: str, slot: int) -> str:
+        met = self.met[name]
+        return met[slot] if slot < len(met) else "others" if slot == WIDTH - 1 else f"({slot})"

@@ -1,0 +1,279 @@
+"""A run: read rows, forecast, learn, write, checkpoint; from the start, or from where an earlier one ended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from filtax import store
+from filtax.runs.blocks import Block, blocks
+from filtax.runs.config import Config
+from filtax.runs.labels import LabelStream
+from filtax.runs.ledger import Ledger
+from filtax.runs.making import kind_of, make_stream
+from filtax.runs.numbers import NumberStream
+from filtax.runs.plan import Plan, decide
+from filtax.sources import InputError, Position, Rejected, open_table
+
+__all__ = ["CHECKPOINT", "Progress", "carry_on"]
+
+CHECKPOINT = "checkpoint"
+PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
+WAIT = 50  # rows that standard input must give before anything is decided
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        rows: Rows learned.
+        rejected: Rows left out.
+        changes: Alarms of a change.
+        distrusted: Rows that were not trusted.
+        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled.
+        untimed: Rows of those first blocks.
+        stopped: Whether it was asked to stop before the end of its source.
+
+    >>> Progress().rows
+    0
+    """
+
+    rows: int = 0
+    rejected: int = 0
+    changes: int = 0
+    distrusted: int = 0
+    seconds: float = 0.0
+    untimed: int = 0
+    stopped: bool = False
+
+
+def carry_on(
+    config: Config,
+    root: Path,
+    *,
+    tell: Callable[[Progress, Block, dict[str, np.ndarray], Any], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Progress:
+    r"""Learn a source to its end, from the latest checkpoint in the folder if there is one.
+
+    Args:
+        config: What to do. Where there is a checkpoint, that of the run it belongs to.
+        root: Folder of the run; made if it is not there.
+        tell: Called after each block with the progress, the block, what was told of its rows, and the stream.
+        stop: Asked after each block; True ends the run at a checkpoint.
+
+    Returns:
+        How far it came.
+
+    Example:
+        >>> import tempfile
+        >>> from filtax.runs import Config, carry_on, open_run
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "t.csv"
+        ...     _ = path.write_text("x,y\n" + "".join(f"{t % 7},{2 * (t % 7) + 0.5}\n" for t in range(100)))
+        ...     asked = Config(str(path), "y", method="LG+C-Static", block=64)
+        ...     carry_on(asked, Path(folder) / "run").rows, open_run(Path(folder) / "run").rows
+        (100, 100)
+    """
+    with store.lock(root / CHECKPOINT) as folder:
+        job = _Job(config, root, folder)
+        try:
+            for block in job.blocks():
+                seen = job.learn(block)
+                if tell is not None and job.stream is not None:
+                    tell(job.progress, block, seen, job.stream)
+                if stop is not None and stop():
+                    job.progress.stopped = True
+                    break
+            if job.stream is None and not job.progress.stopped:
+                why = f"; the first that was left out: {job.early[0]}" if job.early else ""
+                raise InputError(f"{config.source}: not one row could be read{why}.")
+            job.save(done=not job.progress.stopped)
+        except InputError:  # the rows before the bad one are kept
+            if job.stream is not None:
+                job.save(done=False)
+            raise
+        except KeyboardInterrupt:
+            if (
+                not job.busy
+            ):  # what is between two blocks is whole; what is not is learned again from the last checkpoint
+                job.save(done=False)
+            raise
+        finally:
+            job.close()
+        return job.progress
+
+
+class _Job:
+    """One process's part of a run."""
+
+    def __init__(self, config: Config, root: Path, folder: Path) -> None:
+        self.config, self.root, self.folder = config, root, folder
+        self.files: list[str] = []
+        self.early: list[Rejected] = []
+        self.told = [-1, 0]  # file and line of the last rejected row that was told of
+        self.stream: NumberStream | LabelStream | None = None
+        self.ledger: Ledger | None = None
+        self.position: Position | None = None  # of the latest checkpoint
+        self.latest: Callable[[], Position] | None = None  # of the latest block
+        self.clock: str | None = None
+        self.progress = Progress()
+        self.saved, self.warm, self.busy = (0, perf_counter()), False, False
+        if store.generations(folder):
+            self._restore()
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows that are left."""
+        c = self.config
+        asked = {"target": c.target, "time": c.time, "key": c.key, "on_bad": c.on_bad}
+        eager = c.source == "-"
+        try:
+            asked["features"] = self._features(eager)
+            table = open_table(c.source, **asked, start=self.position)
+        except (InputError, OSError) as problem:
+            if self.position is None:
+                raise
+            raise store.Damaged(f"{str(problem).rstrip('.')}. The run in {self.root} cannot go on.") from None
+        yield from blocks(table, c.block, self.files, eager=eager, least=WAIT)
+
+    def _features(self, eager: bool) -> list[str] | None:
+        """Columns to read: a series that is forecast from its own past needs no others."""
+        c = self.config
+        if c.features is not None:
+            return list(c.features)
+        if c.time is None or not c.made or c.task == "classify":
+            return None
+        if c.task == "auto" and not eager:
+            layout = open_table(c.source, target=c.target, time=c.time, key=c.key, features=[]).layout
+            if layout is not None and layout.kinds[c.target] == "text":
+                return None
+        return []
+
+    def learn(self, block: Block) -> dict[str, np.ndarray]:
+        """Take a block in."""
+        began, self.busy = perf_counter(), True
+        if self.stream is None and block.rows:
+            self._begin(block)
+        self._tell_rejected(block)
+        said: dict[str, np.ndarray] = {}
+        if block.rows:
+            assert self.stream is not None
+            assert self.ledger is not None
+            said, found = self.stream.learn(block)
+            self.ledger.append(self._records(block, said))
+            for row, kind, value in found:
+                self._tell_event(block, row, kind, value)
+            self.progress.rows += block.rows
+            self.latest = block.position or self.latest
+        if self.warm:
+            self.progress.seconds += perf_counter() - began
+        else:
+            self.progress.untimed += block.rows
+            self.warm = block.rows > 0
+        if self.progress.rows - self.saved[0] >= self.config.every or perf_counter() - self.saved[1] > PATIENCE:
+            self.save(done=False)
+        self.busy = False
+        return said
+
+    def save(self, *, done: bool) -> None:
+        """Write a checkpoint: first what it counts on, then itself."""
+        if self.stream is None or self.ledger is None:
+            return
+        rows, events = self.ledger.flush()
+        note = {
+            **self.stream.note(),
+            "rows": rows,
+            "events": events,
+            "files": self.files,
+            "told": self.told,
+            "clock": self.clock,
+            "progress": asdict(self.progress),
+            "plan": self.stream.plan.to_json(),
+            "done": done,
+        }
+        if self.latest is not None:
+            self.position, self.latest = self.latest(), None
+        source = None if self.position is None else self.position.to_json()
+        config = self.stream.plan.config.to_json()
+        store.save(self.folder, self.stream.state(), config=config, source=source, note=note, held=True)
+        self.saved = (self.progress.rows, perf_counter())
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self.ledger is not None:
+            self.ledger.close()
+
+    def _begin(self, block: Block) -> None:
+        plan = decide(self.config, block)
+        self.config = plan.config
+        self.stream = make_stream(plan)
+        plan.config.write(self.root)
+        self.clock = None if block.time is None else "local" if block.time.dtype.kind == "M" else "number"
+        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), 0, 0)
+
+    def _restore(self) -> None:
+        made: list[NumberStream | LabelStream] = []
+
+        def like(manifest: dict) -> Any:
+            made.append(make_stream(Plan.from_json(manifest["note"]["plan"]), manifest["note"]))
+            return made[-1].state()
+
+        state, manifest = store.load(self.folder, like, config=self.config.to_json())
+        self.stream = made[-1]
+        self.stream.restore(state)
+        note = manifest["note"]
+        self.files, self.told, self.clock = note["files"], note["told"], note["clock"]
+        self.progress = Progress(**{**note["progress"], "stopped": False})
+        self.position = None if manifest["source"] is None else Position.from_json(manifest["source"])
+        if self.position is None:
+            raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
+        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), note["rows"], note["events"])
+        self.saved = (self.progress.rows, perf_counter())
+
+    def _records(self, block: Block, said: dict[str, np.ndarray]) -> np.ndarray:
+        assert self.stream is not None
+        assert self.ledger is not None
+        records = np.zeros(block.rows, self.ledger.kind)
+        records["line"], records["file"] = block.line, block.file
+        if block.key is not None and isinstance(self.stream, NumberStream):
+            records["series"] = [self.stream.keys[key] for key in block.key.astype(str).tolist()]
+        if block.time is not None:
+            whole = block.time.dtype.kind == "M"
+            records["time"] = block.time.astype("datetime64[us]").astype(np.int64) if whole else block.time
+        for name, values in said.items():
+            records[name] = values
+        return records
+
+    def _tell_rejected(self, block: Block) -> None:
+        for row in block.rejected:
+            at = [self.files.index(row.file), row.line]
+            if self.ledger is None:
+                self.early.append(row)
+                continue
+            if at <= self.told:
+                continue
+            self.told = at
+            self.progress.rejected += 1
+            self.ledger.tell({"event": "rejected", **row.to_json()})
+
+    def _tell_event(self, block: Block, row: int, kind: str, value: Any) -> None:
+        assert self.ledger is not None
+        event: dict[str, Any] = {"event": kind, "row": self.progress.rows + row + 1}
+        event |= {"file": self.files[int(block.file[row])], "line": int(block.line[row])}
+        if block.time is not None:
+            event["time"] = str(block.time[row]).removesuffix(".000000")
+        if block.key is not None:
+            event["key"] = str(block.key[row])
+        if kind == "change":
+            self.progress.changes += 1
+            event["began"] = max(1, event["row"] - value)
+        elif kind == "distrusted":
+            self.progress.distrusted += 1
+            event["probability"] = value
+        else:
+            event["label"] = value
+        self.ledger.tell(event)

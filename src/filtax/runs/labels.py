@@ -1,0 +1,154 @@
+r"""Learn a label from blocks of rows.
+
+Two labels are one logistic filter. Of more, each has a filter of its own for "this label or another", $p_c$, and
+probabilities are $p_c / \sum_k p_k$ over the labels met so far, as in `filtax.estimators.Classifier`.
+
+Axes: B rows, H heads, C labels.
+"""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import PyTree
+
+from filtax.runs.blocks import Block
+from filtax.runs.engine import Learner
+from filtax.runs.inputs import Inputs, Pool, next_stop
+from filtax.runs.numbers import moved
+from filtax.runs.plan import Plan, label_of
+from filtax.runs.rivals import LabelRivals
+from filtax.runs.surprise import Surprise
+
+__all__ = ["LabelStream"]
+
+TINY = 1e-300
+
+
+class LabelStream:
+    """Everything that is known about the labels of a run; `learn` takes the next rows in.
+
+    >>> from filtax.runs.config import Config
+    >>> from filtax.runs.plan import decide
+    >>> x = np.arange(200) % 2
+    >>> words = np.array(["no", "yes"], object)[x]
+    >>> block = Block({"x": x * 1.0}, {"y": words}, None, None, np.arange(200), np.zeros(200), [], None)
+    >>> stream = LabelStream(decide(Config("-", "y", method="LG+C-Static", block=256), block))
+    >>> told, _ = stream.learn(block)
+    >>> bool(np.all(told["forecast"][-9:] == told["y"][-9:])), stream.labels
+    (True, ['no', 'yes'])
+    """
+
+    def __init__(self, plan: Plan, labels: list[str] | None = None, met: dict | None = None) -> None:
+        config = plan.config
+        self.plan, self.rows = plan, 0
+        self.labels = list(labels or [])
+        self.inputs = Inputs(plan.numbers, plan.texts, met)
+        extra = len(self.inputs.names)
+        self.pool, self.units = Pool.start(extra), Pool.start(extra)
+        assert config.method is not None
+        assert config.prior is not None
+        self.learner = Learner(config.method, 1 + extra, config.prior, heads=plan.heads)
+        self.carry = self.learner.fresh(plan.heads)
+        self.rivals, self.surprise = LabelRivals(self.room), Surprise(config.false_alarms)
+
+    @property
+    def room(self) -> int:
+        """Labels that there is room for."""
+        return 2 if self.plan.heads == 1 else self.plan.heads
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `learn` returns for each row; labels by their number."""
+        chances = [f"p{i}" for i in range(self.room)]
+        return ("y", "forecast", "probability", "p_true", "trust", "change_probability", *chances, *self.rivals.names)
+
+    def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
+        """Forecast each row, then learn it: what is to be written for each, and the events."""
+        found: list[tuple[int, str, Any]] = []
+        y, known = self._codes(block, found)
+        numbers = [block.numbers[name] for name in self.inputs.numbers]
+        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
+        raw = self.inputs.raw(table, block.texts)
+        chances, told = np.zeros((len(y), self.room)), np.full((len(y), 2), np.nan)
+        start = 0
+        while start < len(y):
+            stop = min(len(y), start + next_stop(self.rows) - self.rows, start + self.plan.config.block)
+            part = slice(start, stop)
+            X = np.concatenate([np.ones((stop - start, 1)), self.units.standard(raw[part])], axis=1)
+            chances[part], told[part] = self._advance(X, y[part], known[part])
+            self._renew(raw[part])
+            start = stop
+        said = np.where(known > 0, np.argmax(chances, axis=1), np.nan)
+        most = np.where(known > 0, chances.max(axis=1), np.nan)
+        inside = np.where(np.isfinite(y), y, 0).astype(int)
+        true = np.where(np.isfinite(y) & (known > 0), chances[np.arange(len(y)), inside], np.nan)
+        found += self.surprise.labels(np.where(y < known, true, np.nan), np.nan_to_num(most, nan=0.5))
+        rivals = self.rivals.forecast(y)
+        columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
+        return dict(zip(self.names, columns, strict=True)), found
+
+    def state(self) -> PyTree:
+        """All arrays that a resumed run needs."""
+        arrays = {
+            "units": [self.pool.arrays, self.units.arrays],
+            "last": self.rivals.last,
+            "counts": self.rivals.counts,
+            "scores": self.surprise.scores,
+            "rows": np.array(self.rows),
+        }
+        return {"carry": self.carry, "arrays": arrays}
+
+    def restore(self, state: PyTree) -> None:
+        """Go on from what `state` returned."""
+        self.carry, arrays = state["carry"], state["arrays"]
+        self.pool, self.units = (Pool(*array) for array in arrays["units"])
+        self.rivals.last, self.rivals.counts = arrays["last"], arrays["counts"]
+        self.surprise.scores, self.rows = arrays["scores"], int(arrays["rows"])
+
+    def note(self) -> dict[str, Any]:
+        """The rest: plain values."""
+        return {"labels": self.labels, "met": self.inputs.met}
+
+    def _codes(self, block: Block, found: list[tuple[int, str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+        """Number of each label, and how many were known before each row; one too many is told of and left out."""
+        target = self.plan.config.target
+        if target in block.texts:
+            values = block.texts[target].astype(str).tolist()
+        else:
+            values = ["" if value != value else label_of(value) for value in block.numbers[target].tolist()]
+        numbers = {label: float(i) for i, label in enumerate(self.labels)}
+        y, known = np.full(len(values), np.nan), np.zeros(len(values))
+        for row, value in enumerate(values):
+            known[row] = len(numbers)
+            if value == "":
+                continue
+            if value not in numbers:
+                if len(numbers) == self.room:
+                    found.append((row, "unexpected label", value))
+                    continue
+                numbers[value] = float(len(numbers))
+                self.labels.append(value)
+            y[row] = numbers[value]
+        return y, known
+
+    def _advance(self, X: np.ndarray, y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, size = len(y), self.plan.config.block
+        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]))])  # noqa: E731
+        given = pad(X)
+        self.carry, made, told = self.learner.advance(self.carry, np.zeros(size, int), given, given, pad(y), n)
+        each = np.asarray(made)[:n].reshape(n, -1)
+        trust, change = (np.asarray(told[name])[:n].reshape(n, -1) for name in ("trust", "change_probability"))
+        shown = np.where(np.isfinite(y)[:, None], np.stack([trust.min(axis=1), change.max(axis=1)], axis=1), np.nan)
+        if self.plan.heads == 1:
+            return np.concatenate([each, 1.0 - each], axis=1), shown
+        inside = np.where(np.arange(self.room) < known[:, None], np.maximum(each, TINY), 0.0)
+        return inside / np.maximum(inside.sum(axis=1, keepdims=True), TINY), shown
+
+    def _renew(self, raw: np.ndarray) -> None:
+        self.pool.add(raw)
+        before, self.rows = self.rows, self.rows + len(raw)
+        if self.rows < next_stop(before) or not self.inputs.names:
+            return
+        now = Pool(*self.pool.arrays)
+        self.carry = moved(self.carry, [self.units], [now], 1, target=False)
+        self.units = now

@@ -1,0 +1,133 @@
+"""What a run writes as it goes: a record of each row, a line for each event. After a crash both are cut back.
+
+Records have one length, events are lines of JSON; a checkpoint says how many of each it knows of, and a run that goes
+on cuts off what lies behind. So a row is neither lost nor written twice, whenever the process ended.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.store.errors import Damaged
+
+__all__ = ["EVENTS", "RECORDS", "Ledger", "read_events", "read_records", "record_type"]
+
+EVENTS, RECORDS = "events.jsonl", "checkpoint/rows.bin"
+
+
+def record_type(names: Sequence[str], clock: bool) -> np.dtype:
+    """The type of a record: line, file, series and time of a row, then what is told of it.
+
+    >>> record_type(["y"], clock=True).names
+    ('line', 'file', 'series', 'time', 'y')
+    """
+    head = [("line", "<i8"), ("file", "<i4"), ("series", "<i4"), ("time", "<i8" if clock else "<f8")]
+    return np.dtype(head + [(name, "<f8") for name in names])
+
+
+class Ledger:
+    """The two files of a run, open for writing at the place where they were left.
+
+    >>> import tempfile
+    >>> kind = record_type(["y"], clock=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "checkpoint").mkdir()
+    ...     ledger = Ledger(Path(folder), kind, 0, 0)
+    ...     ledger.append(np.zeros(3, kind))
+    ...     kept = ledger.flush()
+    ...     ledger.append(np.zeros(5, kind))
+    ...     ledger.close()  # as if the process had ended here
+    ...     Ledger(Path(folder), kind, *kept).close()
+    ...     Path(folder, RECORDS).stat().st_size // kind.itemsize
+    3
+    """
+
+    def __init__(self, root: Path, kind: np.dtype, rows: int, events: int) -> None:
+        self.kind = kind
+        self._records = _open_at(root / RECORDS, rows * kind.itemsize)
+        self._events = _open_at(root / EVENTS, events)
+        self.rows = rows
+
+    def append(self, records: np.ndarray) -> None:
+        """Write the records of some rows."""
+        with _named(self._records):
+            self._records.write(records.astype(self.kind, copy=False).tobytes())
+        self.rows += len(records)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """Write an event."""
+        line = json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        with _named(self._events):
+            self._events.write(line)
+
+    def flush(self) -> tuple[int, int]:
+        """See to it that all is on disk; how many rows, and how many bytes of events."""
+        for file in (self._records, self._events):
+            with _named(file):
+                file.flush()
+                os.fsync(file.fileno())
+        return self.rows, self._events.tell()
+
+    def close(self) -> None:
+        """Close the files. What was not flushed is not counted on by any checkpoint, and may be lost."""
+        for file in (self._records, self._events):
+            with suppress(OSError):
+                file.close()
+
+
+@contextmanager
+def _named(file: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        told = f"{file.name} could not be written ({problem.strerror}); make room, then resume the run"
+        raise OSError(problem.errno, told) from problem
+
+
+def _open_at(path: Path, size: int) -> Any:
+    file = open(path, "r+b" if path.exists() else "w+b")
+    if os.fstat(file.fileno()).st_size < size:
+        file.close()
+        raise Damaged(f"{path} is shorter than its checkpoint says ({size} bytes); start anew in another folder.")
+    file.truncate(size)
+    file.seek(size)
+    return file
+
+
+def read_records(root: Path, kind: np.dtype, rows: int, step: int = 65536) -> Iterator[np.ndarray]:
+    """Read records, some at a time.
+
+    >>> list(read_records(Path("nowhere"), record_type([], clock=False), 0))
+    []
+    """
+    if not rows:
+        return
+    with open(root / RECORDS, "rb") as file:
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            content = file.read(count * kind.itemsize)
+            if len(content) < count * kind.itemsize:
+                raise Damaged(f"{root / RECORDS} is shorter than its checkpoint says; start anew in another folder.")
+            yield np.frombuffer(content, kind)
+
+
+def read_events(root: Path, size: int) -> Iterator[dict[str, Any]]:
+    """Read the events of a run, as far as its checkpoint knows of them; behind that may lie half a line.
+
+    >>> list(read_events(Path("nowhere"), 0))
+    []
+    """
+    path = root / EVENTS
+    if not size:
+        return
+    with open(path, "rb") as lines:
+        while lines.tell() < size:
+            try:
+                yield json.loads(lines.readline())
+            except ValueError:
+                raise Damaged(f"{path} holds a line that is no event; resume the run, or start anew.") from None

@@ -1,0 +1,31 @@
+"""The stream of a plan: of numbers or of labels, and the records that it fills."""
+
+from typing import Any
+
+import numpy as np
+
+from filtax.runs.labels import LabelStream
+from filtax.runs.ledger import record_type
+from filtax.runs.numbers import NumberStream
+from filtax.runs.plan import Plan
+
+__all__ = ["kind_of", "make_stream"]
+
+
+def make_stream(plan: Plan, note: dict[str, Any] | None = None) -> NumberStream | LabelStream:
+    """The stream of a plan, with room for what a note tells of.
+
+    >>> from filtax.runs.config import Config
+    >>> plan = Plan(Config("-", "y", method="LG+C-Static", prior=1.0), (), (), None, 1)
+    >>> type(make_stream(plan)).__name__
+    'LabelStream'
+    """
+    note = note or {}
+    if plan.heads:
+        return LabelStream(plan, note.get("labels"), note.get("met"))
+    return NumberStream(plan, note.get("keys"), note.get("met"))
+
+
+def kind_of(stream: NumberStream | LabelStream, clock: str | None) -> np.dtype:
+    """The type of the records of a stream; times are whole microseconds unless they are plain numbers."""
+    return record_type(stream.names, clock is not None and clock != "number")

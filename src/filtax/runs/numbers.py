@@ -1,0 +1,253 @@
+"""Learn a number from blocks of rows: features, forecast, learning, what each row showed.
+
+With a season, the features are made of the target itself, and further columns stand beside them; without, the other
+columns are all there is, and the target is put into units as they are.
+
+Axes: B rows, S series, D columns of the design.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from filtax.estimators.units import Units, reexpressed
+from filtax.runs.blocks import Block
+from filtax.runs.engine import Learner
+from filtax.runs.inputs import Inputs, Pool, next_stop
+from filtax.runs.plan import Plan
+from filtax.runs.rivals import Rivals
+from filtax.runs.spread import interval, parts_of, place
+from filtax.runs.surprise import Surprise
+from filtax.streams import TimedFeatures
+
+__all__ = ["NumberStream", "moved"]
+
+SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
+
+
+class NumberStream:
+    """Everything that is known about the series of a run; `learn` takes the next rows in.
+
+    >>> from filtax.runs.config import Config
+    >>> from filtax.runs.plan import decide
+    >>> t = np.arange(300.0)
+    >>> block = Block({"y": np.sin(t)}, {}, t, None, np.arange(300), np.zeros(300), [], None)
+    >>> asked = Config("-", "y", time="t", method="LG+C-Static", block=512)
+    >>> stream = NumberStream(decide(asked, block))
+    >>> said, found = stream.learn(block)
+    >>> bool(np.abs(said["forecast"] - np.sin(t))[-50:].max() < 0.1)
+    True
+    """
+
+    def __init__(self, plan: Plan, keys: list[str] | None = None, met: dict | None = None) -> None:
+        config = plan.config
+        self.plan, self.rows = plan, 0
+        self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
+        self.inputs = Inputs(plan.numbers, plan.texts, met)
+        self.maker = TimedFeatures(plan.season, config.horizon) if plan.season else None
+        cycles = plan.season.cycles if plan.season else ()
+        self.made = len(self.maker.names) if self.maker else 1
+        extra = len(self.inputs.names)
+        self.pools = [Pool.start(extra), Pool.start(1)]  # of the columns, of the target
+        self.units = [Pool.start(extra), Pool.start(1)]  # those in use
+        assert config.method is not None
+        assert config.prior is not None
+        self.learner = Learner(config.method, self.made + extra, config.prior, config.horizon)
+        self.rivals, self.surprise = Rivals(cycles, config.horizon), Surprise(config.false_alarms)
+        self.slots, self.carry = 1, self.learner.fresh(1)
+        self.grids: list[dict[str, np.ndarray]] = []
+        self.late = (np.zeros((1, config.horizon - 1, self.made + extra)), np.full((1, config.horizon - 1), np.nan))
+        self._make_room()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `learn` returns for each row."""
+        return ("y", *SAID, *self.rivals.names)
+
+    def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
+        """Forecast each row, then learn it: what is to be written for each, and the events."""
+        y = np.asarray(block.numbers[self.plan.config.target], np.float64)
+        slot = self._slots(block)
+        raw = self._raw(block)
+        X, base, scale, u = self._features(block, slot, y)
+        said = {name: np.full(len(y), np.nan) for name in SAID}
+        start = 0
+        while start < len(y):
+            stop = min(len(y), start + self._stretch(), start + self.plan.config.block)
+            part = slice(start, stop)
+            if self.maker is None:
+                base[part], scale[part] = self._target_units()
+                u[part] = (y[part] - base[part]) / scale[part]
+            rows = np.concatenate([X[part], self.units[0].standard(raw[part])], axis=1)
+            self._advance(slot[part], rows, u[part], base[part], scale[part], y[part], said, part)
+            self._renew(raw[part], y[part], stop - start)
+            start = stop
+        rivals = self.rivals.forecast(slot, y)
+        found = self.surprise.numbers(slot, said["pit"], changes=self.plan.config.horizon == 1)
+        told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
+        return told, found
+
+    def state(self) -> PyTree:
+        """All arrays that a resumed run needs."""
+        arrays = {
+            "units": [pool.arrays for pool in (*self.pools, *self.units)],
+            "grids": self.grids,
+            "past": self.rivals.past,
+            "total": self.rivals.total,
+            "scores": self.surprise.scores,
+            "late": list(self.late),
+            "rows": np.array(self.rows),
+        }
+        return {"carry": self.carry, "arrays": arrays}
+
+    def restore(self, state: PyTree) -> None:
+        """Go on from what `state` returned."""
+        self.carry, arrays = state["carry"], state["arrays"]
+        pools = [Pool(*array) for array in arrays["units"]]
+        self.pools, self.units, self.grids = pools[:2], pools[2:], arrays["grids"]
+        self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
+        self.surprise.scores = arrays["scores"]
+        self.late, self.rows = tuple(arrays["late"]), int(arrays["rows"])
+
+    def note(self) -> dict[str, Any]:
+        """The rest: plain values."""
+        return {"keys": list(self.keys), "met": self.inputs.met}
+
+    def _slots(self, block: Block) -> np.ndarray:
+        if block.key is None:
+            return np.zeros(block.rows, np.int64)
+        values, codes = np.unique(block.key.astype(str), return_inverse=True)
+        new = [value for value in values.tolist() if value not in self.keys]
+        for value in new:
+            self.keys[value] = len(self.keys)
+        self._make_room()
+        return np.array([self.keys[value] for value in values.tolist()])[codes]
+
+    def _make_room(self) -> None:
+        """Room for the series: 1, 2, 4, ... slots, so that few sizes are ever compiled."""
+        slots = self.slots
+        while slots < len(self.keys):
+            slots *= 2
+        if slots > self.slots:
+            more = self.learner.fresh(slots - self.slots)
+            self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
+            width = ((0, slots - self.slots), (0, 0))
+            self.late = (np.pad(self.late[0], (*width, (0, 0))), np.pad(self.late[1], width, constant_values=np.nan))
+            self.slots = slots
+        if self.maker:
+            self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
+        self.rivals.make_room(slots)
+        self.surprise.make_room(slots)
+
+    def _raw(self, block: Block) -> np.ndarray:
+        numbers = [block.numbers[name] for name in self.inputs.numbers]
+        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
+        return self.inputs.raw(table, block.texts)
+
+    def _features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        X, (base, scale, u) = np.ones((len(y), self.made)), np.full((3, len(y)), np.nan)
+        if self.maker is None or block.time is None:
+            return X, base, scale, u
+        for series in np.unique(slot):
+            rows = np.flatnonzero(slot == series)
+            self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
+            X[rows], base[rows], scale[rows], u[rows] = made.X, made.base, made.scale, made.target
+        return X, base, scale, u
+
+    def _stretch(self) -> int:
+        """Rows until units are renewed."""
+        needs = self.maker is None or len(self.inputs.names)
+        return next_stop(self.rows) - self.rows if needs else self.plan.config.block
+
+    def _target_units(self) -> tuple[np.ndarray, np.ndarray]:
+        unit = self.units[1]
+        return unit.mean, np.where(unit.scale > 0.0, unit.scale, np.where(unit.count > 0.0, 1.0, np.nan))
+
+    def _advance(
+        self,
+        slot: np.ndarray,
+        X: np.ndarray,
+        u: np.ndarray,
+        base: np.ndarray,
+        scale: np.ndarray,
+        y: np.ndarray,
+        said: dict[str, np.ndarray],
+        part: slice,
+    ) -> None:
+        n, size = len(u), self.plan.config.block
+        L, v = self._delayed(slot, X, u)
+        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        given = pad(X)
+        late = given if L is X else pad(L)
+        self.carry, made, told = self.learner.advance(self.carry, pad(slot), given, late, pad(v), n)
+        parts = parts_of(made, n)
+        lower, upper = interval(parts, self.plan.config.level)
+        ready = np.isfinite(scale)
+        with np.errstate(invalid="ignore"):
+            pit, log_score = place(parts, (y - base) / scale)
+        for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
+            said[name][part] = base + scale * values
+        warm = ready & np.isfinite(u)  # while the scale is not known, where y falls tells nothing
+        said["pit"][part] = np.where(warm, pit, np.nan)
+        said["log_score"][part] = np.where(warm, log_score - np.log(np.where(ready, scale, 1.0)), np.nan)
+        if self.plan.config.horizon == 1:
+            for name in ("trust", "change_probability", "runlength"):
+                said[name][part] = np.where(np.isfinite(u), np.asarray(told[name])[:n], np.nan)
+
+    def _delayed(self, slot: np.ndarray, X: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows to learn while these are forecast: those of the horizon before."""
+        late = self.plan.config.horizon - 1
+        if not late:
+            return X, u
+        L, v = np.empty_like(X), np.empty_like(u)
+        for series in np.unique(slot):
+            rows = np.flatnonzero(slot == series)
+            whole = np.concatenate([self.late[0][series], X[rows]])
+            labels = np.concatenate([self.late[1][series], u[rows]])
+            L[rows], v[rows] = whole[: len(rows)], labels[: len(rows)]
+            self.late[0][series], self.late[1][series] = whole[len(rows) :], labels[len(rows) :]
+        return L, v
+
+    def _renew(self, raw: np.ndarray, y: np.ndarray, rows: int) -> None:
+        """Remember the rows; where it is time, go over to new units."""
+        self.pools[0].add(raw)
+        if self.maker is None:
+            self.pools[1].add(y[:, None])
+        before, self.rows = self.rows, self.rows + rows
+        if (self.maker is not None and not self.inputs.names) or self.rows < next_stop(before):
+            return
+        now = [Pool(*pool.arrays) for pool in self.pools]
+        if self.maker is not None:
+            now[1] = self.units[1]
+        self.carry = moved(self.carry, self.units, now, self.made, target=self.maker is None)
+        self.units = now
+
+
+def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target: bool) -> PyTree:
+    """Beliefs that say in new units what they said in the old ones; the made columns have theirs for ever.
+
+    >>> learner = Learner("LG+C-Static", columns=2, cov=1.0)
+    >>> one, two = Pool(*np.ones((3, 1))), Pool(np.ones(1), np.ones(1), np.full(1, 4.0))
+    >>> carry = moved(learner.fresh(1), [one, one], [two, one], 1, target=False)
+    >>> np.asarray(carry[0].belief.root)[0, 0].tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+
+    def units(pool: Pool) -> Units:
+        fixed = np.stack([np.ones(made - 1), np.zeros(made - 1), np.ones(made - 1)])
+        return Units(*(jnp.asarray(row) for row in np.concatenate([fixed, pool.arrays], axis=1)))
+
+    ys = tuple(Units(*(jnp.asarray(row) for row in pool[1].arrays)) for pool in (before, now)) if target else ()
+    return _move(carry, units(before[0]), units(now[0]), *ys)
+
+
+@jax.jit
+def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
+    import equinox as eqx
+
+    bank, *rest = carry
+    one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
+    return (eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief)), *rest)

@@ -1,0 +1,38 @@
+"""What a run leaves for people and programs: predictions, scores, the report."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from filtax.runs.page import write_page
+from filtax.runs.predictions import write_predictions
+from filtax.runs.results import open_run, scores, verdict, write_metrics
+
+__all__ = ["Written", "write_outputs"]
+
+
+class Written(NamedTuple):
+    """What was written, and what there is to say.
+
+    >>> Written("", "", "", Path("report.html")).report.name
+    'report.html'
+    """
+
+    table: str
+    words: str
+    about: str
+    report: Path
+
+
+def write_outputs(root: Path) -> Written:
+    """Write predictions.parquet, metrics.json and report.html of a run, each in one step."""
+    run = open_run(root)
+    found = scores(run)
+    write_predictions(run)
+    write_metrics(run, found)
+    table, words = verdict(run, found)
+    about = "accuracy: share of labels that were forecast right."
+    if run.config.task == "regress":
+        about = f"mae, median, rmse: of the errors, in the unit of {run.config.target}."
+        if found.get("coverage") is not None:
+            about += f" {found['coverage']:.1%} of the readings lie inside of the {run.config.level:.0%} interval."
+    return Written(table, words, about, write_page(run, found))

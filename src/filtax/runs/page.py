@@ -1,0 +1,220 @@
+"""The report of a run: one file without addresses, for a screen, a phone and paper. What users named is escaped."""
+
+import html
+import itertools
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.beliefs import collapse
+from filtax.runs.chart import bars, chart, short
+from filtax.runs.config import CONFIG
+from filtax.runs.digest import Digest, digest
+from filtax.runs.results import Run, microseconds, verdict
+from filtax.runs.style import CSS, SCRIPT
+from filtax.store.writing import write_whole
+
+__all__ = ["command_of", "write_page"]
+
+SHOWN = 25  # events of a kind that are listed
+MARKED = 200  # changes that are marked
+
+
+def write_page(run: Run, found: dict[str, Any]) -> Path:
+    """Write report.html of a run.
+
+    Args:
+        run: The run.
+        found: What `scores` returned.
+
+    Returns:
+        The path.
+    """
+    told = digest(run)
+    title = f"{run.config.target} of {Path(run.config.source).name}"
+    label = run.config.task == "classify"
+    sections = [
+        ("In short", _summary(run, found)),
+        ("Against the baselines", _table(run, found)),
+        *([] if label else [("Forecast and truth", _forecasts(run, told))]),
+        ("Error as it went", _errors(run, told)),
+        *([] if label else [("How honest the intervals are", _calibration(run, found, told))]),
+        ("When the world changed", _changes(run, told)),
+        ("Rows that were not trusted", _events(run, "distrusted", ("line", "time", "key", "probability"))),
+        ("Rows that were left out", _events(run, "rejected", ("file", "line", "column", "reason"))),
+        ("What was learned", _learned(run)),
+        ("How to repeat it", _repeat(run)),
+    ]
+    body = "".join(f"<section><h2>{html.escape(name)}</h2>{text}</section>" for name, text in sections if text)
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{CSS}</style></head><body><h1>{html.escape(title)}</h1>"
+        f"{body}<script>{SCRIPT}</script></body></html>"
+    )
+    path = run.root / "report.html"
+    write_whole(path, page.encode("utf-8", "backslashreplace"))
+    return path
+
+
+def command_of(run: Run) -> str:
+    """The command that makes the same run.
+
+    The answer is one line for a shell; names with blanks are quoted.
+    """
+    c = run.config
+    words = ["filtax", "run", c.source, "--target", c.target]
+    for name, value in (("--time", c.time), ("--key", c.key), ("--method", c.method)):
+        words += [name, value] if value else []
+    words += ["--features", ",".join(c.features)] if c.features is not None else []
+    words += ["--task", c.task, "--horizon", str(c.horizon), "--on-bad", c.on_bad]
+    words += [] if c.made else ["--no-features"]
+    return shlex.join(words)
+
+
+def _summary(run: Run, found: dict[str, Any]) -> str:
+    progress, cost = run.note["progress"], microseconds(run)
+    ahead = "" if run.config.horizon == 1 else f", {run.config.horizon} steps ahead"
+    cards = [
+        (f"{run.rows:,}", f"rows{ahead}"),
+        (f"{progress['rejected']:,}", "left out"),
+        (f"{progress['distrusted']:,}", "not trusted"),
+        (f"{progress['changes']:,}", "changes"),
+    ]
+    if found.get("coverage") is not None:
+        cards.append((f"{found['coverage']:.1%}", f"inside of the {run.config.level:.0%} interval"))
+    if cost is not None:
+        cards.append((f"{1e6 / cost:,.0f}", "rows a second"))
+    shown = "".join(f"<div><b>{html.escape(value)}</b>{html.escape(name)}</div>" for value, name in cards)
+    unfinished = "" if run.note["done"] else "<p><strong>The run did not reach the end of its source.</strong></p>"
+    return f'<div class="cards">{shown}</div>{unfinished}<p class="words">{html.escape(verdict(run, found)[1])}</p>'
+
+
+def _table(run: Run, found: dict[str, Any]) -> str:
+    names = list(next(iter(found["table"].values())))
+    head = "".join(f"<th>{name}</th>" for name in ("", *names))
+    best = {
+        name: (max if name == "accuracy" else min)(line[name] for line in found["table"].values()) for name in names
+    }
+    rows = "".join(
+        f"<tr><td>{html.escape(who)}</td>"
+        + "".join(f"<td{' class=best' if line[n] == best[n] else ''}>{short(line[n])}</td>" for n in names)
+        + "</tr>"
+        for who, line in found["table"].items()
+    )
+    unit = (
+        "" if run.config.task == "classify" else f" In the unit of {html.escape(run.config.target)}; smaller is better."
+    )
+    return f"<table><tr>{head}</tr>{rows}</table><p>On {found['rows']:,} rows that all of them forecast.{unit}</p>"
+
+
+def _forecasts(run: Run, told: Digest) -> str:
+    means, last = told.means, told.last
+    shown = {"forecast": means["forecast"], "truth": means["y"]}
+    whole = chart(told.x, shown, timed=told.timed, band=(told.low, told.high))
+    text = f"<h3>All rows</h3>{whole}<p>Averages of stretches of rows; the band spans the readings of each.</p>"
+    if len(last) and run.config.time:
+        x = last["time"].astype(np.float64)
+    else:
+        x = np.arange(run.rows - len(last), run.rows) + 1.0
+    lines = {"forecast": last["forecast"], "truth": last["y"]}
+    which = f" of {html.escape(run.note['keys'][0])}" if run.config.key else ""
+    near = chart(x, lines, timed=told.timed, band=(last["lower"], last["upper"]))
+    return (
+        f"{text}<h3>The last {len(last)} rows{which}</h3>{near}<p>The band is the {run.config.level:.0%} interval.</p>"
+    )
+
+
+def _errors(run: Run, told: Digest) -> str:
+    means = told.means
+    names = ("forecast", *run.rivals)
+    order = sorted(run.rivals, key=lambda name: np.nanmean(means[f"error of {name}"]) if run.rows else 0.0)
+    shown = [name for name in names if name == "forecast" or name in order[:3]]
+    lines = {("this run" if name == "forecast" else name): means[f"error of {name}"] for name in shown}
+    what = "Share of wrong labels" if run.config.task == "classify" else "Mean absolute error"
+    return chart(told.x, lines, timed=told.timed, floor=0.0) + f"<p>{what} over stretches of rows.</p>"
+
+
+def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
+    inside = chart(
+        told.x, {"share inside": told.means["inside"]}, timed=told.timed, level=run.config.level, floor=0.0, ceiling=1.0
+    )
+    counts = found["pit"]
+    pit = bars(counts, sum(counts) / len(counts), "histogram of the probability integral transform")
+    return (
+        f"<h3>Share of readings inside of the {run.config.level:.0%} interval</h3>{inside}"
+        f"<h3>Where readings fell in their forecasts</h3>{pit}"
+        "<p>0 is far below the forecast, 1 far above. Level bars: the forecasts say how sure they are, and are right. "
+        "High bars at both ends: too sure. A hill in the middle: not sure enough.</p>"
+    )
+
+
+def _changes(run: Run, told: Digest) -> str:
+    if run.config.horizon > 1:
+        return "<p>Changes are looked for one step ahead only.</p>"
+    found = list(itertools.islice((e for e in run.events() if e["event"] == "change"), MARKED))
+    marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
+    lines = {"change probability": told.changes}
+    text = chart(told.x, lines, timed=told.timed, marks=marks, floor=0.0, ceiling=1.0)
+    rows = "".join(
+        f"<tr><td>{e['row']}</td><td>{e['line']}</td><td>{html.escape(str(e.get('time', '')))}</td>"
+        f"<td>{html.escape(str(e.get('key', '')))}</td><td>{e['began']}</td></tr>"
+        for e in found[:SHOWN]
+    )
+    head = "<tr><th>row</th><th>line</th><th>time</th><th>series</th><th>began with row</th></tr>"
+    listed = f"<table>{head}{rows}</table>" if rows else "<p>No alarm was given.</p>"
+    return f"{text}<p>Largest probability of each stretch; lines across are alarms.</p>{listed}"
+
+
+def _at(run: Run, told: Digest, event: dict[str, Any]) -> float:
+    if told.timed:
+        return float(np.datetime64(event["time"], "us").astype(np.int64))
+    return float(event["time"]) if run.config.time else float(event["row"])
+
+
+def _events(run: Run, kind: str, names: tuple[str, ...]) -> str:
+    found = list(itertools.islice((e for e in run.events() if e["event"] == kind), SHOWN + 1))
+    if not found:
+        return "<p>None.</p>"
+    names = tuple(name for name in names if any(name in event for event in found))
+    head = "".join(f"<th>{name}</th>" for name in names)
+    cell = lambda value: short(value) if isinstance(value, float) else html.escape(str(value))  # noqa: E731
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{cell(event.get(name, ''))}</td>" for name in names) + "</tr>" for event in found[:SHOWN]
+    )
+    more = "" if len(found) <= SHOWN else "<p>The first ones; all are in events.jsonl.</p>"
+    return f"<table><tr>{head}</tr>{rows}</table>{more}"
+
+
+def _learned(run: Run) -> str:
+    """The coefficients that are clearest, of the first series or label."""
+    stream = run.stream
+    bank = stream.carry[0]
+    one = collapse(_first(bank.belief), bank.log_weight[0])
+    mean, sd = np.asarray(one.mean), np.sqrt(np.asarray(one.var))
+    maker = getattr(stream, "maker", None)
+    names = (*(maker.names if maker else ("constant",)), *stream.inputs.names)
+    order = np.argsort(-np.abs(mean) / np.maximum(sd, 1e-300))[:12]
+    rows = "".join(
+        f"<tr><td>{html.escape(names[i])}</td><td>{short(float(mean[i]))}</td><td>{short(float(sd[i]))}</td></tr>"
+        for i in order
+    )
+    what = "the rest that the last value and last season's change leave" if maker else "the target, in its own units"
+    what = "the log odds" if run.config.task == "classify" else what
+    return (
+        f"<p>{len(mean)} weights, of which these are clearest at the end. They say how much {what} moves with each "
+        f"column, in units of its scale.</p><table><tr><th>column</th><th>weight</th><th>±</th></tr>{rows}</table>"
+    )
+
+
+def _first(belief: Any) -> Any:
+    import jax
+
+    return jax.tree.map(lambda leaf: leaf[0], belief)
+
+
+def _repeat(run: Run) -> str:
+    text = (run.root / CONFIG).read_text(encoding="utf-8", errors="replace")
+    return f"<pre>{html.escape(command_of(run))}</pre><p>config.toml:</p><pre>{html.escape(text)}</pre>"

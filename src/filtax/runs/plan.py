@@ -1,0 +1,139 @@
+"""What the first rows decide: the task, the season, the method. Decided once, and written down with the run."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from filtax.runs.blocks import Block
+from filtax.runs.config import Config
+from filtax.streams import Season
+
+__all__ = ["Plan", "decide", "label_of"]
+
+FEW = 10  # different whole numbers that still count as labels
+SAMPLE = 1000  # rows that decide
+WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
+TIMED = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
+AHEAD = "WoLF-Huber(c=2.5)+NIG+C-Static"
+PLAIN = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.0003)"
+LABELS, LABELS_WIDE = "LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", "LG+C-Static"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was decided, besides the configuration.
+
+    Attributes:
+        config: With task, method and prior filled in.
+        numbers: Columns of numbers to learn from.
+        texts: Columns of text to learn from.
+        season: The step and the cycles of the target; None where no features are made of it.
+        heads: Labels that there is room for, 1 for two labels; 0 for numbers.
+
+    >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
+    0
+    """
+
+    config: Config
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+    season: Season | None
+    heads: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
+        columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
+        return {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
+        """Read it back."""
+        season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
+        columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
+        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"])
+
+
+def label_of(value: float | str) -> str:
+    """The text of a label; a whole number is written as one.
+
+    >>> label_of(3.0), label_of("spam")
+    ('3', 'spam')
+    """
+    return value if isinstance(value, str) else f"{value:.17g}"
+
+
+def decide(config: Config, block: Block) -> Plan:
+    """Decide by the first rows.
+
+    Args:
+        config: As asked.
+        block: The first rows of the source.
+
+    >>> rows = Block({"y": np.array([0.5, 0.7]), "x": np.ones(2)}, {}, None, None, np.arange(2), np.zeros(2), [], None)
+    >>> decide(Config("a.csv", "y"), rows).config.task
+    'regress'
+    """
+    target = config.target
+    labels = _labels(block, target)
+    task = config.task
+    if task == "auto":
+        task = "classify" if labels is not None and not (config.time and target in block.numbers) else "regress"
+    if task == "regress" and target in block.texts:
+        raise ValueError(f"--task regress: the target {target} holds text; use --task classify, or another --target.")
+    if task == "classify" and config.horizon > 1:
+        raise ValueError(f"--horizon {config.horizon}: labels are forecast one row ahead; leave it out.")
+    if task == "classify" and config.key:
+        raise ValueError("--key: labels are learned from all rows together; leave it out, or make it a feature.")
+    timed = config.time is not None and config.made and task == "regress"
+    wanted = lambda names: tuple(n for n in names if n != target and (config.features is not None or not timed))  # noqa: E731
+    numbers, texts = wanted(block.numbers), wanted(block.texts)
+    season = Season.of(_one_series(block)) if timed else None
+    heads = 0 if task == "regress" else _heads(block, target, labels)
+    if task == "regress":
+        usual = (TIMED if config.horizon == 1 else AHEAD) if timed else (PLAIN if len(numbers) < WIDE else AHEAD)
+        prior = 0.1 if timed else 1.0
+    else:
+        usual, prior = LABELS if len(numbers) < WIDE and heads == 1 else LABELS_WIDE, 1.0
+    config = replace(
+        config,
+        task=task,
+        method=config.method or usual,
+        prior=prior if config.prior is None else config.prior,
+        version=version("filtax"),
+    )
+    return Plan(config, numbers, texts, season, heads)
+
+
+def _labels(block: Block, target: str) -> set[str] | None:
+    """The labels of the first rows; None if the target is a number that is measured."""
+    if target in block.texts:
+        return set(np.unique(block.texts[target][:SAMPLE].astype(str)).tolist()) - {""}
+    values = block.numbers[target][:SAMPLE]
+    values = np.unique(values[np.isfinite(values)])
+    if not values.size or len(values) > FEW or np.any(values != np.rint(values)):
+        return None
+    return {label_of(value) for value in values.tolist()}
+
+
+def _heads(block: Block, target: str, labels: set[str] | None) -> int:
+    if labels is None:
+        values = block.numbers[target][:SAMPLE]
+        raise ValueError(
+            f"--task classify: the target {target} takes {len(np.unique(values))} values in the first rows, too many "
+            "for labels; use --task regress."
+        )
+    if len(labels) <= 2:
+        return 1
+    heads = 4
+    while heads < len(labels) + 1:
+        heads *= 2
+    return heads
+
+
+def _one_series(block: Block) -> np.ndarray:
+    assert block.time is not None
+    return block.time if block.key is None else block.time[block.key == block.key[0]]

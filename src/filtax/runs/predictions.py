@@ -1,0 +1,101 @@
+"""The predictions of a run as a table for others: Parquet, or CSV where pyarrow is not at hand."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.runs.results import Run
+from filtax.store.writing import PARTIAL, flush_folder
+
+__all__ = ["columns_of", "write_predictions"]
+
+GROUP = 65536  # rows of a group in the file
+
+
+def write_predictions(run: Run, form: str = "parquet") -> Path:
+    """Write all records of a run, in groups of one size, so that the file depends on nothing but the rows.
+
+    Args:
+        run: The run.
+        form: "parquet", or "csv".
+
+    Returns:
+        The path, predictions.parquet or predictions.csv. It is put in place in one step.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        pyarrow, form = None, "csv"
+    path = run.root / f"predictions.{form}"
+    aside = path.with_name(path.name + PARTIAL)
+    if form == "csv":
+        _write_csv(run, aside)
+    else:
+        _write_parquet(run, aside, pyarrow)
+    with open(aside, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+    flush_folder(run.root)
+    return path
+
+
+def columns_of(run: Run, records: np.ndarray) -> dict[str, Any]:
+    """Records as columns with the user's names: labels and series by their texts, times as times."""
+    found: dict[str, Any] = {"line": records["line"]}
+    if len(run.note["files"]) > 1:
+        found["file"] = np.array(run.note["files"], object)[records["file"]]
+    if run.config.key:
+        found[_free(found, run.config.key)] = np.array(run.note["keys"], object)[records["series"]]
+    if run.config.time:
+        time = records["time"]
+        found[_free(found, run.config.time)] = time.astype("datetime64[us]") if time.dtype.kind == "i" else time
+    labels = run.note.get("labels")
+    for name in run.stream.names:
+        title, values = run.config.target if name == "y" else name, records[name]
+        if labels is not None and name in ("y", "forecast", *run.rivals):
+            texts = np.array([*labels, None], object)
+            values = texts[np.where(np.isfinite(values), np.nan_to_num(values), len(labels)).astype(int)]
+        elif labels is not None and name.startswith("p") and name[1:].isdigit():
+            if int(name[1:]) >= len(labels):
+                continue
+            title = f"p({labels[int(name[1:])]})"
+        found[_free(found, title)] = values
+    return found
+
+
+def _free(taken: dict[str, Any], name: str) -> str:
+    """A name that is not taken: a target may be called like one of our columns."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _write_parquet(run: Run, path: Path, pyarrow: Any) -> None:
+    from pyarrow import parquet
+
+    writer = None
+    try:
+        for records in run.records(GROUP):
+            table = pyarrow.table(columns_of(run, records))
+            writer = writer or parquet.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False)
+            writer.write_table(table, row_group_size=GROUP)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        parquet.write_table(pyarrow.table(columns_of(run, np.zeros(0, run.kind))), path)
+
+
+def _write_csv(run: Run, path: Path) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns_of(run, np.zeros(0, run.kind)))
+        for records in run.records(GROUP):
+            columns = [
+                values.astype(str) if values.dtype.kind == "M" else values
+                for values in columns_of(run, records).values()
+            ]
+            writer.writerows(zip(*(column.tolist() for column in columns), strict=True))

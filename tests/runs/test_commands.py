@@ -1,0 +1,152 @@
+"""The commands as a person meets them: what is printed, where, how they exit, what they leave."""
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from filtax import store
+from filtax.cli import run
+
+QUICK = ("--method", "LG+C-Static")
+pytestmark = pytest.mark.x64
+
+
+class Ended(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    rng = np.random.default_rng(0)
+    y = 50.0 + 5.0 * np.sin(2 * np.pi * np.arange(300) / 24) + rng.normal(size=300)
+    hours = np.datetime64("2024-01-01T00:00") + 60 * np.arange(300)
+    text = "when,load\n" + "".join(f"{h},{v:.4f}\n" for h, v in zip(hours, y, strict=True))
+    (folder / "load.csv").write_text(text)
+    return folder
+
+
+def filtax(*arguments, home, given=""):
+    """A command in this process, where JAX is started already; test_cli.py starts processes of its own."""
+    out, err = io.StringIO(), io.StringIO()
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(given.encode())))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(home)
+        patch.setattr("sys.stdin", stdin)
+        for module in ("run", "report", "segment", "doctor"):
+            patch.setattr(f"filtax.commands.{module}.start_jax", lambda: None)
+        return Ended(run([str(argument) for argument in arguments]), out.getvalue(), err.getvalue())
+
+
+def sentence(ended, code):
+    assert (ended.returncode, ended.stdout) == (code, ""), ended.stderr
+    said = ended.stderr.strip()
+    assert said.startswith("filtax: ")
+    assert said.endswith((".", "?"))
+    assert "\n" not in said
+    assert "Traceback" not in said
+    return said
+
+
+@pytest.fixture(scope="module")
+def done(home):
+    return filtax("run", "load.csv", "--target", "load", "--time", "when", *QUICK, home=home)
+
+
+def test_run_prints_a_table_a_verdict_and_where_the_report_is(done, home):
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["mae", "median", "rmse", "us/row"]
+    assert [line.split()[0] for line in lines[1:5]] == [
+        "LG+C-Static",
+        "last-value",
+        "seasonal-naive(24)",
+        "naive-plus-change(24)",
+    ]
+    assert lines[-1].startswith("LG+C-Static ")
+    assert "300 rows learned, 0 left out" in done.stderr
+    assert done.stderr.splitlines()[-1] == "Report: out/load/report.html"
+    kept = {path.name for path in (home / "out" / "load").iterdir()}
+    assert kept == {"config.toml", "predictions.parquet", "events.jsonl", "metrics.json", "checkpoint", "report.html"}
+
+
+def test_a_run_is_not_overwritten_and_a_finished_one_resumes_to_the_same(done, home):
+    said = sentence(filtax("run", "load.csv", "--target", "load", "--out", "out/load", home=home), 2)
+    assert "--resume" in said
+    before = (home / "out/load/predictions.parquet").read_bytes()
+    again = filtax("run", "load.csv", "--target", "load", "--time", "when", "--out", "out/load", "--resume", home=home)
+    assert (again.returncode, again.stdout) == (0, done.stdout.replace(done.stdout.split()[8], again.stdout.split()[8]))
+    assert (home / "out/load/predictions.parquet").read_bytes() == before
+    other = filtax("run", "load.csv", "--target", "when", "--out", "out/load", "--resume", home=home)
+    assert "target" in sentence(other, 2)
+
+
+def test_busy_is_4_changed_and_damaged_are_3(done, home):
+    with store.lock(home / "out/load/checkpoint"):
+        assert "is being written by process" in sentence(filtax("resume", "out/load", home=home), 4)
+    text = (home / "load.csv").read_text()
+    (home / "load.csv").write_text(text.replace("00:00,5", "00:00,6", 1))
+    assert "has changed since it was read" in sentence(filtax("resume", "out/load", home=home), 3)
+    (home / "load.csv").write_text(text)
+    assert "holds no run" in sentence(filtax("report", "nowhere", home=home), 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nowhere.csv", "--target", "y"), "nowhere.csv"),
+        (("load.csv", "--target", "laod"), "Did you mean 'load'"),
+        (("load.csv", "--target", "load", "--horizon", "3"), "--time"),
+        (("load.csv", "--target", "load", "--method", "LG+C-Statik"), "Static"),
+    ],
+)
+def test_what_cannot_be_read_is_2(arguments, words, home):
+    assert words in sentence(filtax("run", *arguments, "--out", "out/bad", home=home), 2)
+
+
+def test_standard_input_is_read_and_each_forecast_printed(done, home):
+    text = (home / "load.csv").read_text()
+    ended = filtax("run", "-", "--target", "load", "--time", "when", *QUICK, "--print", home=home, given=text)
+    assert ended.returncode == 0, ended.stderr
+    rows = ended.stdout.splitlines()
+    assert rows[0] == "line,time,forecast,lower,upper,y"
+    assert len(rows) == 301
+    assert rows[1].startswith("2,2024-01-01T00:00")
+    assert "LG+C-Static" in ended.stderr
+
+
+def test_compare_and_report_read_what_is_there(done, home):
+    ended = filtax("compare", "out/load", "out/load", home=home)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[0].split()[:3] == ["run", "method", "rows"]
+    assert "Best on mae: out/load" in ended.stdout
+    (home / "out/load/report.html").unlink()
+    assert filtax("report", "out/load", home=home).returncode == 0
+    assert (home / "out/load/report.html").exists()
+
+
+@pytest.mark.nightly
+def test_segment_prints_json_and_draws(home):
+    rng = np.random.default_rng(1)
+    y = np.r_[rng.normal(size=80), rng.normal(6.0, 1.0, size=60)]
+    (home / "steps.csv").write_text("y\n" + "".join(f"{value}\n" for value in y))
+    ended = filtax("segment", "steps.csv", "--target", "y", home=home)
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert [part["row"] for part in told["segments"]] == [1, 81]
+    assert told["segments"][1]["line"] == 82
+    assert (home / "out" / "segments.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.nightly
+def test_doctor_is_well(home):
+    ended = filtax("doctor", home=home)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "self-test" in ended.stdout
+    assert "BAD" not in ended.stdout
