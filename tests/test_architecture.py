@@ -30,7 +30,7 @@ LAYERS = [
     {"grammar"},
     {"methods"},
     {"training"},
-    {"compiled", "evaluate", "influence", "segmentation", "smoothing", "store", "streams", "tune"},
+    {"compiled", "evaluate", "influence", "segmentation", "sharding", "smoothing", "store", "streams", "tune"},
     {"bandits", "estimators"},
     {"report"},
     {"demo", "experiments", "runs"},

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
     from filtax.grammar import method
     from filtax.influence import posterior_influence
+    from filtax.sharding import shard
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
     from filtax.training import warmup
@@ -67,6 +68,7 @@ __all__ = [
     "posterior_influence",
     "priors",
     "segmentation",
+    "shard",
     "sources",
     "store",
     "streams",
@@ -91,6 +93,7 @@ _HOME = {
     "kl": "beliefs",
     "method": "grammar",
     "posterior_influence": "influence",
+    "shard": "sharding",
     "tune": "tune",
     "tune_xla": "tuning",
     "warmup": "training",

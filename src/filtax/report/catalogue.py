@@ -18,6 +18,7 @@ _GIVEN = {
     "RL": "Run length: when the regime began; K hypotheses are kept, inf for all.",
     "CPT": "Change times: paths of changes under a law of segment lengths.",
     "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
+    "PULSE": "A subspace of the hidden layers and a full last layer of a network, one joint gain.",
     "CPL": "Change locations: at each datum, whether it was a change.",
     "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
 }

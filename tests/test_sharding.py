@@ -1,0 +1,60 @@
+"""A belief over eight devices, which a processor is told to play, gives the numbers of one."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import filtax as fx
+
+PROGRAM = """
+import jax, jax.numpy as jnp, numpy as np
+jax.config.update("jax_enable_x64", True)
+import filtax as fx
+from filtax.sharding import shard
+
+assert len(jax.devices()) == 8
+rng = np.random.default_rng(0)
+net = fx.models.mlp((7, 4, 8))  # 72 parameters
+X, Y = rng.normal(size=(12, 7)), rng.integers(0, 8, 12).astype(float)
+model = fx.models.nonlinear(net.apply, likelihood=fx.models.categorical())
+mesh = jax.make_mesh((8,), ("parameters",))
+for name in ("LoFi(rank=5)+C-ACI(q=1e-3)", "LG(form=diagonal)+C-Static", "LG(form=covariance)+C-Static"):
+    method = fx.method(name, model=model)
+    state = method.init(params=net.init(jax.random.key(0), "float64"), cov=0.1)
+    alone, infos = method.scan(state, X, Y, keep=("log_evidence", "mean"))
+    apart, others = method.scan(shard(state, mesh), X, Y, keep=("log_evidence", "mean"))
+    np.testing.assert_allclose(others.log_evidence, infos.log_evidence, rtol=1e-9)
+    np.testing.assert_allclose(method.belief(apart).mean, method.belief(alone).mean, rtol=1e-7, atol=1e-10)
+    held = {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(apart.bank.belief) if 72 in leaf.shape}
+    parts = [leaf.addressable_shards[0].data.size * 8 == leaf.size for leaf in jax.tree.leaves(apart.bank.belief)
+             if leaf.shape[:2] == (1, 72)]
+    assert held == {8} and all(parts), (name, held, parts)
+print("same")
+"""
+
+
+@pytest.mark.x64
+def test_eight_devices_give_the_numbers_of_one():
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": flags}
+    )
+    assert done.stdout == "same\n", done.stderr[-2000:]
+
+
+def test_what_cannot_be_split_is_refused():
+    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    state = kf.init(mean=jnp.zeros(3), cov=1.0)
+    mesh = jax.make_mesh((1,), ("parameters",))
+    with pytest.raises(ValueError, match="is no axis of the mesh; it has parameters"):
+        fx.shard(state, mesh, "rows")
+
+    class Two:
+        axis_names, shape = ("parameters",), {"parameters": 2}
+
+    with pytest.raises(ValueError, match="3 parameters cannot be split evenly over 2 devices"):
+        fx.shard(state, Two())
