@@ -44,7 +44,9 @@ class Bandit:
         arms: Names, texts or whole numbers.
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
         policy: From this package; Thompson sampling by default.
-        mean, cov, params: How each belief starts, as for `method.init`.
+        mean: Where each belief starts, as for `method.init`.
+        cov: How wide it starts.
+        params: Instead of `mean`, a pytree.
         shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
             output for each arm.
         pending: How many decisions may wait for their reward.
