@@ -34,6 +34,13 @@ def test_another_seed_or_size_is_another_run(found):
     assert other["numbers"]["rmse"] != found["numbers"]["rmse"]
 
 
+def test_several_processes_find_the_same(found, tmp_path):
+    told = []
+    (other,) = reproduce(["ridge"], out=tmp_path, jobs=2, told=lambda name, share: told.append((name, share)))
+    assert other["numbers"] == found["numbers"]
+    assert told == [("ridge", 1.0)]
+
+
 def test_a_folder_holds_what_the_report_needs(found):
     files = {path.name for path in found.folder.iterdir()}
     name = "recursive-ridge-params-and-rmse"

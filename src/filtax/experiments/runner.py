@@ -79,11 +79,17 @@ def reproduce(
     import jax
 
     wide = jax.numpy.zeros(()).dtype.itemsize == 8
-    with ProcessPoolExecutor(jobs, get_context("spawn"), jax.config.update, ("jax_enable_x64", wide)) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (wide,)) as pool:
         waiting = [pool.submit(_one, name, size, seed, Path(out), _silent) for name in names]
         for name, future in zip(names, waiting, strict=True):
             future.add_done_callback(lambda _, name=name: told(name, 1.0))
         return [future.result() for future in waiting]
+
+
+def _start_worker(wide: bool) -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", wide)
 
 
 def _silent(name: str, share: float) -> None:
