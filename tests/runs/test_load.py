@@ -1,26 +1,10 @@
 """The promise to a stranger: all defaults, a file and two names, on the post-Covid load."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from filtax.runs import Config, carry_on, open_run
-
-LOAD = Path(os.environ.get("FILTAX_DATA", "absent")) / "electricity_postcovid" / "actuals_2017_2020.csv.gz"
-START = 100  # rows, left out as in the thesis
-
-
-def unit(y, half_life=20.0):
-    """Standard deviation of the readings before each row, exponentially weighted and without bias."""
-    weight = 0.5 ** (np.arange(1000) / half_life)
-    out = np.full(len(y), np.nan)
-    for t in range(2, len(y)):
-        past = y[max(0, t - 1000) : t][::-1]
-        w = weight[: len(past)] / weight[: len(past)].sum()
-        out[t] = np.sqrt(w @ (past - w @ past) ** 2 / (1.0 - w @ w))
-    return out
+from thesis_load import LOAD, START, unit
 
 
 @pytest.mark.nightly

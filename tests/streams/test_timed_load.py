@@ -1,8 +1,5 @@
 """Timed features at work on the post-Covid load: errors in the thesis's unit, below the baselines, honest intervals."""
 
-import os
-from pathlib import Path
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,20 +8,7 @@ import filtax as fx
 from filtax.evaluate import prequential
 from filtax.sources import open_table
 from filtax.streams import Season, TimedFeatures
-
-LOAD = Path(os.environ.get("FILTAX_DATA", "absent")) / "electricity_postcovid" / "actuals_2017_2020.csv.gz"
-START = 100  # rows, left out as in the thesis
-
-
-def unit(y: np.ndarray, half_life: float = 20.0) -> np.ndarray:
-    """Standard deviation of the readings before each row, exponentially weighted and without bias."""
-    weight = 0.5 ** (np.arange(1000) / half_life)
-    out = np.full(len(y), np.nan)
-    for t in range(2, len(y)):
-        past = y[max(0, t - 1000) : t][::-1]
-        w = weight[: len(past)] / weight[: len(past)].sum()
-        out[t] = np.sqrt(w @ (past - w @ past) ** 2 / (1.0 - w @ w))
-    return out
+from thesis_load import LOAD, START, unit
 
 
 @pytest.mark.nightly
