@@ -71,9 +71,9 @@ def _needs_x64(item):
     return wide or item.get_closest_marker("x64") is not None
 
 
-@pytest.hookimpl(tryfirst=True)  # before the workers of pytest-xdist look at the groups
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:  # a file stays on one worker, where its compilations are shared, unless it says otherwise
+    for item in items:  # meant to keep a file on one worker; pytest-xdist 3.8 looks at the groups before this runs
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if X64:
