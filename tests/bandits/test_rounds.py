@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.bandits import Counted, Joint, Separate, age, learn, look, stack
+from filtax.bandits import Counted, Joint, Separate, age, greedy, learn, look, play, stack, table, thompson
 
 METHODS = {
     "LG+C-ACI(q=0.1)": (fx.models.bernoulli(), {"mean": jnp.zeros(1), "cov": 1.0}),
@@ -67,17 +67,21 @@ def test_idle_arms_return_to_their_prior_and_never_wind_up():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("bernoulli", marks=pytest.mark.nightly)])
-def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood):
+@pytest.mark.parametrize(
+    ("likelihood", "posterior"),
+    [("gaussian", "LG"), pytest.param("bernoulli", "LG", marks=pytest.mark.nightly), ("gaussian", "LoFi(rank=6)")],
+)
+def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood, posterior):
     """Disjoint linear arms inside one shared model are the same as separate ones."""
     model = (
         fx.models.linear(noise=0.5) if likelihood == "gaussian" else fx.models.linear(likelihood=fx.models.bernoulli())
     )
     method = fx.method("LG+C-Static", model=model)
+    joint = fx.method(f"{posterior}+C-Static", model=model)
     rng = np.random.default_rng(0)
-    shared, split = method.init(mean=jnp.zeros(6), cov=2.0), stack([method.init(mean=jnp.zeros(2), cov=2.0)] * 3)
+    shared, split = joint.init(mean=jnp.zeros(6), cov=2.0), stack([method.init(mean=jnp.zeros(2), cov=2.0)] * 3)
     both = jax.jit(
-        lambda s, p, x, a, r: (learn(method, s, x, a, r, shared=True)[0], learn(method, p, x, a, r, shared=False)[0])
+        lambda s, p, x, a, r: (learn(joint, s, x, a, r, shared=True)[0], learn(method, p, x, a, r, shared=False)[0])
     )
     for _ in range(6):
         x, arm, reward = (
@@ -87,7 +91,7 @@ def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood):
         )
         shared, split = both(shared, split, x, arm, reward)
     x = jnp.array([0.3, -1.0])
-    together, alone = look(method, shared, x, shared=True), look(method, split, x, shared=False)
+    together, alone = look(joint, shared, x, shared=True), look(method, split, x, shared=False)
     assert isinstance(together, Joint)
     assert isinstance(alone, Separate)
     np.testing.assert_allclose(together.mean[0], alone.mean[:, 0], rtol=1e-9, atol=1e-12)
@@ -119,3 +123,29 @@ def test_time_passes_for_a_shared_model_too():
     method = fx.method("LG+C-ACI(q=0.5)", model=fx.models.linear(noise=1.0))
     later = age(method, method.init(mean=jnp.zeros(2), cov=1.0), shared=True)
     np.testing.assert_allclose(jax.vmap(lambda belief: belief.var)(later.bank.belief)[0], 1.5, rtol=1e-6)
+
+
+def test_simulations_may_begin_from_states_of_their_own():
+    method = fx.method("LG+C-Static", model=fx.models.linear(noise=0.1))
+    world = table(jnp.eye(3), jnp.eye(3), key=jax.random.key(0), steps=12, simulations=2)
+    one, other = method.init(mean=jnp.zeros(9), cov=1.0), method.init(mean=jnp.arange(9.0), cov=1.0)
+    run = lambda state: play(method, thompson(), world, state, key=jax.random.key(1), shared=True).arm
+    same, mixed = run(one), run(stack([one, other]))
+    np.testing.assert_array_equal(same[:, 0], mixed[:, 0])
+    assert (same[:, 1] != mixed[:, 1]).any()
+    with pytest.raises(ValueError, match="3 states but 2 simulations"):
+        run(stack([one] * 3))
+
+
+@pytest.mark.x64
+def test_one_simulation_alone_is_a_loop_by_hand():
+    method = fx.method("LoFi(rank=2, spare=2)+C-Static", model=fx.models.linear(noise=0.1))
+    world = table(jnp.eye(3), jnp.eye(3), key=jax.random.key(0), steps=9)
+    start = method.init(mean=0.1 * jnp.arange(9.0), cov=1.0)
+    played = play(method, greedy(), world, start, key=jax.random.key(1), shared=True)
+    turn = jax.jit(lambda s, x, a, r: learn(method, s, x, a, r, shared=True)[0])
+    state = start
+    for row, arm in zip(world.order[:, 0], played.arm[:, 0], strict=True):
+        x = world.contexts[row]
+        assert int(arm) == int(jnp.argmax(look(method, state, x, shared=True).expected))
+        state = turn(state, x, arm, world.rewards[row, arm])

@@ -4,6 +4,7 @@ Simulations lie side by side, and what the policy needs of chance is drawn in bl
 round of a small arm cost nanoseconds. Regret has two definitions, each under its own name.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -45,8 +46,8 @@ def play(
         policy: From this package.
         world: From this package.
         state: How each simulation begins: `stack([method.init(...)] * arms)` for separate arms, `method.init(...)`
-            for a shared model. Hypotheses are bounded: RL[K], not RL[inf], which would fill its first bank and then
-            drop some.
+            for a shared model; or `stack` of S such, one for each simulation. Hypotheses are bounded: RL[K], not
+            RL[inf], which would fill its first bank and then drop some.
         key: Random key of the policy.
         shared: As for `Bandit`.
         block: Rounds whose noise is drawn at once.
@@ -59,6 +60,12 @@ def play(
     >>> play(method, thompson(), world, arms, key=jax.random.key(1)).arm.shape
     (20, 3)
     """
+    S = state.t.shape[0] if state.t.ndim > (0 if shared else 1) else world.simulations
+    if world.simulations != S:
+        raise ValueError(
+            f"play: there are {S} states but {world.simulations} simulations in the world; give one state for all, or "
+            "one for each."
+        )
     return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
 
 
@@ -67,7 +74,10 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
     steps, S = world.steps, world.simulations
     blocks = -(-steps // block)
     dtype = state.strain.dtype
-    carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (S, *leaf.shape)), state)
+    if state.t.ndim > (0 if shared else 1):  # one for each simulation
+        carry, state = state, jax.tree.map(lambda leaf: leaf[0], state)
+    else:
+        carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (S, *leaf.shape)), state)
     first = _contexts(world, jnp.zeros((), jnp.int32))
     like = look(method, state, None if first is None else first[0], shared=shared, draw=policy.draw)
 
@@ -88,7 +98,9 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
             state, t = carry
             at = jnp.minimum(t, steps - 1)  # the last block may be longer than the world
             x, rewards = _contexts(world, at), _rewards(world, at)
-            all_at_once: Any = jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))
+            all_at_once: Any = (
+                _alone(one) if S == 1 else jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))
+            )
             state, told = all_at_once(state, *row, x, rewards, t)
             return (state, t + 1), told
 
@@ -97,6 +109,16 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
     _, (arm, reward) = jax.lax.scan(rounds, (carry, jnp.zeros((), jnp.int32)), jax.random.split(key, blocks))
     cut = lambda values: values.reshape(blocks * block, S)[:steps]  # noqa: E731
     return Played(cut(arm).astype(jnp.int32), cut(reward))
+
+
+def _alone(one: Callable) -> Callable:
+    """What `vmap` over one simulation would give, but choices stay choices: both sides of none are computed."""
+
+    def call(state: State, noise: PyTree, u: Array, x: Any, rewards: Array, t: Array) -> tuple[State, tuple]:
+        first = jax.tree.map(lambda leaf: leaf[0], (state, noise, u, x, rewards))
+        return jax.tree.map(lambda leaf: leaf[None], one(*first, t))
+
+    return call
 
 
 def _rewards(world: World, t: Array) -> Array:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate
-from filtax.beliefs import Beta, Covariance, Diagonal, Gamma, Precision, SquareRoot
+from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, Gamma, LowRank, Precision, SquareRoot
 from filtax.bone import advance
 from filtax.models import Direct, Linearised, Model, Predicted
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
@@ -28,7 +28,7 @@ from filtax.tick import conform, look_ahead
 
 __all__ = ["Chosen", "age", "learn", "look", "stack"]
 
-GAUSSIAN = (Covariance, Diagonal, Precision, SquareRoot)
+GAUSSIAN = (Blocks, Covariance, Diagonal, LowRank, Precision, SquareRoot)
 LINKED = (GaussianLikelihood, BernoulliLikelihood, PoissonLikelihood)  # one number an output, rising with eta
 
 
