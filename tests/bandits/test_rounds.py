@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.bandits import Counted, Joint, Separate, age, greedy, learn, look, play, stack, table, thompson
+from filtax.bandits import (
+    Counted,
+    Joint,
+    Separate,
+    age,
+    drifting_bernoulli,
+    greedy,
+    learn,
+    look,
+    play,
+    stack,
+    table,
+    thompson,
+    ucb,
+)
 
 METHODS = {
     "LG+C-ACI(q=0.1)": (fx.models.bernoulli(), {"mean": jnp.zeros(1), "cov": 1.0}),
@@ -149,3 +163,15 @@ def test_one_simulation_alone_is_a_loop_by_hand():
         x = world.contexts[row]
         assert int(arm) == int(jnp.argmax(look(method, state, x, shared=True).expected))
         state = turn(state, x, arm, world.rewards[row, arm])
+
+
+def test_a_bank_without_bound_has_room_for_all_rounds():
+    """RL[inf] that begins with two slots decides as RL[K] with K above the number of rounds."""
+    world = drifting_bernoulli(key=jax.random.key(3), steps=7, simulations=2, arms=2, sd=0.3)
+    arms = {}
+    for name in ("RL[inf](capacity=2)", "RL[8]"):
+        method = fx.method(f"Cj+{name}-PR(hazard=0.3)", model=fx.models.bernoulli())
+        start = stack([method.init(mean=0.5, cov=1 / 12)] * 2)
+        arms[name] = play(method, ucb(1.0), world, start, key=jax.random.key(1)).arm
+    first, second = arms.values()
+    np.testing.assert_array_equal(first, second)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
 from filtax.bandits.environments import World
 from filtax.bandits.rounds import learn, look
+from filtax.growth import grown
 from filtax.module import Module
 from filtax.state import State
 
@@ -46,8 +47,8 @@ def play(
         policy: From this package.
         world: From this package.
         state: How each simulation begins: `stack([method.init(...)] * arms)` for separate arms, `method.init(...)`
-            for a shared model; or `stack` of S such, one for each simulation. Hypotheses are bounded: RL[K], not
-            RL[inf], which would fill its first bank and then drop some.
+            for a shared model; or `stack` of S such, one for each simulation. For RL[inf] room is made for all
+            rounds at once: RL[K] is cheaper.
         key: Random key of the policy.
         shared: As for `Bandit`.
         block: Rounds whose noise is drawn at once.
@@ -66,6 +67,7 @@ def play(
             f"play: there are {S} states but {world.simulations} simulations in the world; give one state for all, or "
             "one for each."
         )
+    state = _roomy(method, state, world.steps)
     return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
 
 
@@ -109,6 +111,16 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
     _, (arm, reward) = jax.lax.scan(rounds, (carry, jnp.zeros((), jnp.int32)), jax.random.split(key, blocks))
     cut = lambda values: values.reshape(blocks * block, S)[:steps]  # noqa: E731
     return Played(cut(arm).astype(jnp.int32), cut(reward))
+
+
+def _roomy(method: Any, state: State, steps: int) -> State:
+    if method.auxiliary.room(0) is None:
+        return state
+    wanted = method.auxiliary.room(int(jnp.max(state.t - state.began)) + steps - 1)
+    grow = lambda one: grown(method, one, wanted)  # noqa: E731
+    for _ in range(state.t.ndim):
+        grow = jax.vmap(grow)
+    return grow(state)
 
 
 def _alone(one: Callable) -> Callable:
