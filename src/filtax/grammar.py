@@ -56,14 +56,17 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
     "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: Extended(form, iterations, rank, spare),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
-    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto": Variational(
-        "implicit", iterations, 1.0, samples, expectation, form
+    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
+        Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
     ),
-    "BONG": lambda samples=None, expectation="quadrature", form="auto": Variational(
-        "explicit", 1, 1.0, samples, expectation, form
+    "BONG": lambda samples=None, expectation="quadrature", form="auto", rank=None, spare=None: Variational(
+        "explicit", 1, 1.0, samples, expectation, form, rank, spare
     ),
-    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
-        "natural", iterations, step, samples, expectation, form
+    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
+        Variational("natural", iterations, step, samples, expectation, form, rank, spare)
+    ),
+    "BBB": lambda iterations=10, step=0.1, samples=None, expectation="quadrature", form="auto": Variational(
+        "gradient", iterations, step, samples, expectation, form
     ),
     "OGD": Gradient,
     "OB": BernoulliOutliers,
