@@ -3,8 +3,8 @@
 The exponents are slopes of log time over log size, of the least times of interleaved runs. Two jobs:
 a step with dense linear dynamics, whose F P Fᵀ is what makes the D³ of the table, and the update alone. The table
 counts a conditioning for each inner iteration; here an iteration costs O(O³) in a form that conditions exactly, and
-nothing that grows with D, so what is predicted for our I is 0. An exponent is a claim for large sizes: the smallest D of
-a fit is one where a step is more than its overhead.
+nothing that grows with D, so what is predicted for our I is 0. An exponent is a claim for large sizes, and small ones
+fall short of it: a step has its overhead.
 """
 
 import numpy as np

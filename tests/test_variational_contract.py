@@ -30,7 +30,7 @@ def test_forecast_is_that_of_the_extended_filter():
 
 
 def test_samples_cost_memory_for_vectors_not_matrices():
-    """S = 1000, D = 81, four iterations: nothing of S x D x D in what it was compiled to, nor in the bytes set aside."""
+    """S = 1000, D = 81, four iterations: no S x D x D in the program, nor in the bytes set aside."""
     net = models.mlp((2, 5, 5, 5, 1))
     assert net.size == 81
     model = models.nonlinear(net.apply, likelihood=models.bernoulli())
