@@ -6,6 +6,7 @@ LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model giv
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
 LoFi(rank=10)+C-ACI(q=0.0001)       the extended filter of a large network: precision diagonal plus low rank
 RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
+RVGA(rank=10)+C-Static              the same for many parameters; BONG and BLR take other steps, BBB plain gradients
 OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the thesis
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
