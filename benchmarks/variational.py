@@ -10,7 +10,7 @@ from benchmarks.harness import Bar, Result, Row, alternate, progress, spread
 
 GROUP = "one step"
 INNER = 4
-FEWEST = 3  # arrays of S x D numbers that are needed at once: draws, rows, and what the network keeps between layers
+MOST = 4  # times S D + 4 D² numbers: draws, rows, what the network keeps between layers, and a few of the belief's size
 
 
 def build(samples: int):
@@ -42,5 +42,5 @@ def run(process: str, quick: bool) -> Result:
         held = built[S][1]
         result.notes.append(f"S = {S}, D = {D}: {held / 2**20:.2f} MiB aside, {held / (4 * S * D):.2f} x S D numbers")
     S, held = sizes[-1], built[sizes[-1]][1]
-    result.bars.append(Bar(f"bytes aside / (S D numbers), S = {S}", held / (4 * S * D), 2 * FEWEST))
+    result.bars.append(Bar(f"bytes aside / (S D + 4 D² numbers), S = {S}", held / (4 * D * (S + 4 * D)), MOST))
     return result
