@@ -26,6 +26,8 @@ CASES = {
     "robust": ("plain", "tuned"),
     "changes": ("plain", "tuned"),
     "scalable": ("plain",),
+    "complexity": ("plain",),
+    "variational": ("plain",),
     "startup": ("plain",),
 }
 TITLES = {
@@ -35,6 +37,8 @@ TITLES = {
     "robust": "2-D tracking with outliers in mind, 500 trials x 1000 steps, whole run",
     "changes": "run lengths",
     "scalable": "LoFi on a network with ten outputs, one step",
+    "complexity": "exponents in the states D and the inner iterations I, one step",
+    "variational": "R-VGA by samples on a network of 81 parameters, one step",
     "startup": "new process",
 }
 

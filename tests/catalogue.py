@@ -281,6 +281,20 @@ ROWS = {
         pair,
         seed=1,
     ),
+    "labels-backprop": Row(
+        named("BBB(iterations=2, form=diagonal)+C-OU(rate=0.9)", lambda step: linear_of(models.bernoulli())),
+        0.1,
+        flat,
+        X,
+        label,
+    ),
+    "network-low-rank": Row(
+        drifting("RVGA(iterations=2, rank=2, spare=4)+C-ACI", models.nonlinear(network, noise=0.1), walk),
+        1e-3,
+        {"params": net},
+        X,
+        pair,
+    ),
     "softmax-natural": Row(
         drifting("BLR(iterations=2)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes
     ),

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import bound, harness, run, tracking  # noqa: E402
+from benchmarks import bound, complexity, harness, run, tracking  # noqa: E402
 from benchmarks.harness import Bar, Result, Row, alternate, spread, table  # noqa: E402
 
 
@@ -118,6 +118,31 @@ def test_unknown_case_is_refused(capsys):
     with pytest.raises(SystemExit):
         run.main(["trackin"])
     assert "there is no case 'trackin'; choose from tracking" in capsys.readouterr().err
+
+
+def test_exponents_are_slopes_of_logs():
+    sizes = np.array([10.0, 20.0, 40.0])
+    assert complexity.slope(sizes, 3e-6 * sizes**2.5) == pytest.approx(2.5)
+
+
+def test_fitted_exponents_stand_beside_the_predicted_ones(monkeypatch):
+    """Calls that take as long as their size says: the thesis' exponents, ours and those found are all told."""
+    clock, cost = [0.0], {"KF": 3.0, "KF-B": 2.0}
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: clock[0])
+
+    def build(name, prior, D, steps, inner):
+        return lambda: clock.__setitem__(0, clock[0] + 1e-9 * D ** cost.get(name, 1.0) * inner)
+
+    monkeypatch.setattr(complexity, "build", build)
+    result = Result()
+    complexity.measure(result, "job", "Static", 2, (10, 20, 40), (1, 4), 3)
+    assert "job, KF: exponent in D fitted 3.00, predicted 2, thesis 3" in result.notes
+    assert "job, KF-B: exponent in I fitted 1.00, predicted 0, thesis 1" in result.notes
+    assert {bar.text for bar in result.bars if not bar.met} == {
+        "job, KF: exponent in D",
+        "job, KF-B: exponent in I",
+        "job, KF-IW: exponent in I",
+    }
 
 
 def test_a_small_case_runs_end_to_end(tmp_path):

@@ -6,6 +6,7 @@ LG(form=covariance)+C-LSSM          the Kalman filter of a state-space model giv
 NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
 LoFi(rank=10)+C-ACI(q=0.0001)       the extended filter of a large network: precision diagonal plus low rank
 RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
+RVGA(rank=10)+C-Static              the same for many parameters; BONG and BLR take other steps, BBB plain gradients
 OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the thesis
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
@@ -56,14 +57,17 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
     "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: Extended(form, iterations, rank, spare),
     "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
-    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto": Variational(
-        "implicit", iterations, 1.0, samples, expectation, form
+    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
+        Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
     ),
-    "BONG": lambda samples=None, expectation="quadrature", form="auto": Variational(
-        "explicit", 1, 1.0, samples, expectation, form
+    "BONG": lambda samples=None, expectation="quadrature", form="auto", rank=None, spare=None: Variational(
+        "explicit", 1, 1.0, samples, expectation, form, rank, spare
     ),
-    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto": Variational(
-        "natural", iterations, step, samples, expectation, form
+    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
+        Variational("natural", iterations, step, samples, expectation, form, rank, spare)
+    ),
+    "BBB": lambda iterations=10, step=0.1, samples=None, expectation="quadrature", form="auto": Variational(
+        "gradient", iterations, step, samples, expectation, form
     ),
     "OGD": Gradient,
     "OB": BernoulliOutliers,

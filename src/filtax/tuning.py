@@ -8,7 +8,7 @@ from jax._src import xla_bridge
 
 __all__ = ["cache_compilations", "tune_xla"]
 
-SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=1048576"
+SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 
 
 def tune_xla() -> None:

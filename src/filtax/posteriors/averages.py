@@ -164,10 +164,10 @@ def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Ar
 
 
 def _whole(rows: Array, r: Array) -> Site:
-    """A site of at most as many rows as there are parameters."""
+    """A site of at most as many rows as there are parameters; its whitener is zero where nothing is said."""
     if rows.shape[0] > rows.shape[1]:
         rows, r = compress(rows, r)
-    return Site(rows, jnp.eye(r.size, dtype=r.dtype), r)
+    return Site(rows, jnp.where(jnp.any(rows != 0.0), jnp.eye(r.size, dtype=r.dtype), 0.0), r)
 
 
 @lru_cache

@@ -22,7 +22,7 @@ from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
 from filtax.protocols import Update
 
-__all__ = ["FORMS", "Extended", "absorb", "check_form", "gaussian_belief"]
+__all__ = ["FORMS", "Extended", "absorb", "check_form", "check_rank", "gaussian_belief", "low_rank_belief"]
 
 FORMS = {
     "root": SquareRoot,
@@ -76,25 +76,18 @@ class Extended(Module):
             if self.form not in ("auto", *FORMS):
                 raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
             return
-        checks.whole("LoFi(rank=...)", self.rank, hint="It is the number of columns that a cut keeps.")
-        if self.form not in ("diagonal", "spherical"):
-            raise ValueError(f"LoFi(form={self.form!r}) must be diagonal or spherical.")
-        if self.spare is not None:
-            checks.whole("LoFi(spare=...)", self.spare, hint="It is the number of columns that data fill between cuts.")
+        check_rank("LoFi", self.form, self.rank, self.spare)
 
     def check_start(self, mean: Array, cov: Array) -> None:
         """Refuse what the chosen form cannot hold."""
         check_form(self.form, cov)
-        if self.rank is not None and self.rank > mean.size:
-            raise ValueError(
-                f"LoFi(rank={self.rank}) is more than the D = {mean.size} parameters; give at most {mean.size}, which "
-                "is exact."
-            )
+        if self.rank is not None:
+            check_rank("LoFi", self.form, self.rank, self.spare, mean.size)
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
         """Initial belief in the chosen form."""
         if self.rank is not None:
-            return LowRank.start(mean, cov, self.rank, self.spare, self.form == "spherical")
+            return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
         return gaussian_belief(self.form, mean, cov, drifts)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
@@ -145,6 +138,31 @@ def check_form(form: str, cov: Array) -> None:
         numbers = np.diagonal(numbers)
     if form == "spherical" and numbers is not None and np.ptp(numbers) > 0.0:
         raise ValueError("init(cov=...) of form=spherical must be one variance for all parameters; give a number.")
+
+
+def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = None) -> None:
+    """Refuse a low-rank family that there is not, for any number of parameters or for the number given.
+
+    >>> check_rank("LoFi", "diagonal", 2, None, 3)
+    """
+    checks.whole(f"{name}(rank=...)", rank, hint="It is the number of columns that a cut keeps.")
+    if form not in ("diagonal", "spherical"):
+        raise ValueError(f"{name}(form={form!r}) must be diagonal or spherical.")
+    if spare is not None:
+        checks.whole(f"{name}(spare=...)", spare, hint="It is the number of columns that data fill between cuts.")
+    if size is not None and rank > size:
+        raise ValueError(
+            f"{name}(rank={rank}) is more than the D = {size} parameters; give at most {size}, which is exact."
+        )
+
+
+def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, spare: int | None) -> LowRank:
+    """Build a belief whose precision is diagonal, or spherical, plus low rank.
+
+    >>> low_rank_belief("spherical", jnp.zeros(3), jnp.ones(3), 1, None).free.shape
+    ()
+    """
+    return LowRank.start(mean, cov, rank, spare, form == "spherical")
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:

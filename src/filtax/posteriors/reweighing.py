@@ -3,27 +3,37 @@ r"""(A.1) What posteriors share that revise the noise of a datum while they lear
 They alternate between q(theta), the prior conditioned on the datum with the noise as it is believed by now, and the
 belief about that noise, which asks q(theta) for the expected square of the whitened residual,
 $$E_q[\epsilon\epsilon^\top] = (r - s)(r - s)^\top + BJ\Sigma'J^\top B^\top, \qquad s = BJ(\mu' - \mu).$$
-h is linearised once, at the mean of the prior. The revised noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never
+h is linearised once, at the mean of the prior. In a form that conditions exactly both follow from the covariance of
+the forecast before the datum, $BJ\Sigma J^\top B^\top = KK^\top$, so that an iteration costs O(O³) and no pass over
+the belief: with $I + K^\top C^\top CK = LL^\top$ the covariance after it is $KL^{-\top}L^{-1}K^\top$. A form that drops
+correlations is conditioned anew each time. The revised noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never
 formed: C B takes the place of the whitener B, so that C = 0 leaves the belief bit for bit as it was.
 
 Axes: D parameters, O outputs; what is missing has rows of zeros.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
-from filtax.linalg import log_normal, matmul, safe_sqrt, trace
+from filtax.beliefs import Covariance, Precision, SquareRoot
+from filtax.factor import factor
+from filtax.linalg import log_normal, matmul, psd_root, safe_sqrt, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.module import Module
 from filtax.posteriors.extended import FORMS, Extended, absorb, check_form, gaussian_belief
 from filtax.protocols import Update
 
-__all__ = ["Datum", "Reweighing", "Site", "look"]
+__all__ = ["Datum", "Reweighing", "Site", "look", "revised"]
+
+EXACT = (Covariance, Precision, SquareRoot)  # forms in which a datum loses nothing
+UNROLLED = 8  # so many iterations are written out: a loop within a loop is one that XLA does not compile whole
 
 
 class Reweighing(Module):
@@ -78,6 +88,7 @@ class Datum(Module):
     observed: Bool[Array, " O"]
     far: Bool[Array, ""]
     lost: Bool[Array, ""]
+    root: Float[Array, "O O"] | None
 
     @property
     def count(self) -> Float[Array, ""]:
@@ -86,6 +97,11 @@ class Datum(Module):
 
     def fit(self, site: Site) -> tuple[Float[Array, " O"], Float[Array, "O O"]]:
         """Condition on a site; how far that moves the whitened forecast, and its covariance afterwards."""
+        if self.root is not None:
+            CK = matmul(site.scale, self.root)
+            half = factor(jnp.eye(len(CK), dtype=CK.dtype) + matmul(CK.T, CK)).solve(self.root.T)
+            pull = matmul(half, matmul(site.scale.T, site.residual[:, None]))
+            return matmul(half.T, pull)[:, 0], matmul(half.T, half)
         q = self.prior.condition(self.rows, site.scale, site.residual).belief
         return matmul(self.rows, (q.mean - self.prior.mean)[:, None])[:, 0], q.spread(self.rows)
 
@@ -95,9 +111,9 @@ class Datum(Module):
         log_root = 0.5 * self.count * jnp.log(jnp.where(w > 0.0, w, 1.0))
         return Site(root * jnp.eye(self.residual.size, dtype=w.dtype), root * self.residual, log_root, w)
 
-    def square(self, site: Site) -> Float[Array, ""]:
-        """Expected square of the whitened residual, once the belief has been conditioned on `site`."""
-        shift, spread = self.fit(site)
+    def square(self, w: Float[Array, ""]) -> Float[Array, ""]:
+        """Expected square of the whitened residual, once the belief has been conditioned on it with precision w."""
+        shift, spread = self.fit(self.scaled(w))
         return jnp.sum(jnp.square(self.residual - shift)) + trace(spread)
 
     def absorb(
@@ -169,4 +185,29 @@ def look(belief: PyTree, model: Model, x: Array | None, y: Array, mask: Bool[Arr
     far = jnp.any(jnp.isinf(r))
     rows, B, r = jnp.where(lost, 0.0, rows), jnp.where(lost, 0.0, B), jnp.where(lost | far, 0.0, r)
     observed = jnp.ones(r.shape, bool) if mask is None else mask
-    return Datum(belief, rows, B, r, jnp.asarray(seen.log_scale), observed, far, lost)
+    root = None
+    if isinstance(belief, EXACT):
+        root = _root(belief, rows)
+    return Datum(belief, rows, B, r, jnp.asarray(seen.log_scale), observed, far, lost, root)
+
+
+def _root(belief: PyTree, rows: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    """K with K Kᵀ the covariance that the belief gives to rows theta; a root is not squared for it."""
+    if isinstance(belief, SquareRoot):
+        wide = matmul(rows, belief.root)
+        return triangular_root(jnp.where(jnp.isfinite(jnp.sum(wide * wide)), wide, 0.0))
+    spread = belief.spread(rows)
+    return psd_root(jnp.where(jnp.isfinite(trace(spread)), spread, 0.0))
+
+
+def revised(revise: Callable[[Any], Any], first: PyTree, iterations: int) -> PyTree:
+    """Apply a revision of the noise so many times.
+
+    >>> revised(lambda w: 0.5 * w, jnp.ones(()), 3).item()
+    0.125
+    """
+    if iterations > UNROLLED:
+        return jax.lax.scan(lambda carry, _: (revise(carry), None), first, length=iterations)[0]
+    for _ in range(iterations):
+        first = revise(first)
+    return first

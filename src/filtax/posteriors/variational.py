@@ -7,11 +7,15 @@ $(\mu, \Sigma)$, so that a datum counts once, and conditions it on the averaged 
 is a Newton step preconditioned by $\Sigma'$: exact at once for a linear-Gaussian model, where the printed iteration of
 the mean diverges as soon as $\rho(\Sigma H^\top R^{-1} H) > 1$.
 
-One loop, three rules:
+One loop, four rules:
 
 RVGA    the fixed point itself; a step that overshoots is shortened (implicit)
 BONG    one natural-gradient step from the prior, of length 1 (explicit)
 BLR     natural-gradient steps of a given length
+BBB     plain gradient steps of a given length, in mean and factor of the covariance
+
+A rule asks of a family no more than its mean, `spread`, `sample` and `condition`, so that the first three serve every
+Gaussian form, the low-rank one too; what BBB asks for is in `descent`.
 
 Cost: `iterations` conditionings. Thesis: sec:rvga, eq:rvga-target-gauss, algo:rvga-update (errata E6).
 """
@@ -24,16 +28,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
+from filtax.beliefs import LowRank
 from filtax.models import Linearised, Model
 from filtax.module import Module
 from filtax.posteriors.averages import Site, blend, over_mean, over_outputs, over_samples
 from filtax.posteriors.damping import begin, shorten, widen
-from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
+from filtax.posteriors.descent import STEPPED, Place
+from filtax.posteriors.extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
 from filtax.protocols import Update
 
 __all__ = ["Variational"]
 
-RULES = {"implicit": "RVGA", "explicit": "BONG", "natural": "BLR"}
+RULES = {"implicit": "RVGA", "explicit": "BONG", "natural": "BLR", "gradient": "BBB"}
+DEFAULTS = {
+    "implicit": {"iterations": 4},
+    "explicit": {},
+    "natural": {"iterations": 10, "step": 0.5},
+    "gradient": {"iterations": 10, "step": 0.1},
+}
 EXPECTATIONS = ("quadrature", "linearised")
 
 
@@ -41,13 +53,15 @@ class Variational(Module):
     """The recursive variational Gaussian approximation and its relatives.
 
     Attributes:
-        rule: "implicit" (RVGA), "explicit" (BONG) or "natural" (BLR).
+        rule: "implicit" (RVGA), "explicit" (BONG), "natural" (BLR) or "gradient" (BBB).
         iterations: Inner iterations; the explicit rule has one.
-        step: Length of a natural-gradient step in (0, 1], of the natural rule.
+        step: Length of a step in (0, 1], of the natural and the gradient rule.
         samples: Average over this many samples of theta, an even number; needs `init(key=...)`. By a fixed rule over
             the outputs if left out.
         expectation: That rule: "quadrature", or "linearised" for the mean alone.
-        form: Of the belief, as for `Extended`; "auto" takes the square root where samples are drawn.
+        form: Of the belief, as for `Extended`; "auto" takes the square root where samples are drawn or gradients taken.
+        rank: With a rank the precision is diagonal plus low rank, as for `Extended`; "spherical" is then a form too.
+        spare: Columns that data fill between cuts.
 
     >>> Variational(samples=10).start(jnp.zeros(40), jnp.ones(40), drifts=True).root.shape
     (40, 40)
@@ -59,18 +73,26 @@ class Variational(Module):
     samples: Any = eqx.field(static=True, default=None)
     expectation: str = eqx.field(static=True, default="quadrature")
     form: str = eqx.field(static=True, default="auto")
-    families = tuple(FORMS.values())
+    rank: Any = eqx.field(static=True, default=None)
+    spare: Any = eqx.field(static=True, default=None)
 
     @property
     def name(self) -> str:
-        """RVGA, BONG or BLR."""
+        """RVGA, BONG, BLR or BBB."""
         return RULES[self.rule]
+
+    @property
+    def families(self) -> tuple[type, ...]:
+        """Beliefs that it works on."""
+        if self.rank is not None:
+            return (LowRank,)
+        return tuple(FORMS[form] for form in (STEPPED if self.rule == "gradient" else FORMS))
 
     @property
     def shown(self) -> dict[str, Any]:
         """Settings that a name spells out, with the defaults of its rule."""
-        rule = {"implicit": {"iterations": 4}, "explicit": {}, "natural": {"iterations": 10, "step": 0.5}}[self.rule]
-        return {**rule, "samples": None, "expectation": "quadrature", "form": "auto"}
+        family = {} if self.rule == "gradient" else {"rank": None, "spare": None}
+        return {**DEFAULTS[self.rule], "samples": None, "expectation": "quadrature", "form": "auto", **family}
 
     @property
     def needs_key(self) -> bool:
@@ -88,24 +110,48 @@ class Variational(Module):
         step = checks.concrete(self.step)
         if step is not None and not ((step > 0.0) & (step <= 1.0)).all():
             raise ValueError(f"{name}(step={self.step!r}) must lie above 0 and at most at 1: it is a share of the way.")
-        if self.rule != "natural" and (step is None or (step != 1.0).any()):
+        if "step" not in DEFAULTS[self.rule] and (step is None or (step != 1.0).any()):
             raise ValueError(f"{name}(step={self.step!r}): it chooses its own steps; use BLR for a fixed one.")
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2 or self.samples % 2):
             raise ValueError(f"{name}(samples={self.samples!r}) must be even and at least 2: they are drawn in pairs.")
         if self.expectation not in EXPECTATIONS or (self.samples and self.expectation == "linearised"):
             hint = "Samples take its place: leave one of them out." if self.samples else ""
             raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}. {hint}")
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"{name}(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
+        self._check_family()
+
+    def _check_family(self) -> None:
+        """Refuse a family that there is not, or that the rule cannot serve."""
+        name, forms = self.name, STEPPED if self.rule == "gradient" else FORMS
+        if self.rank is None:
+            if self.form not in ("auto", *forms):
+                raise ValueError(f"{name}(form={self.form!r}) must be one of auto, {', '.join(forms)}.")
+            if self.spare is not None:
+                raise ValueError(f"{name}(spare={self.spare!r}) goes with a rank; give rank= too, or leave it out.")
+        elif self.rule == "gradient":
+            raise ValueError(
+                f"BBB(rank={self.rank!r}): it steps in a factor of the covariance, and a low-rank precision has none; "
+                "use BLR with this rank, or BBB(form=diagonal)."
+            )
+        else:
+            check_rank(name, self._low_rank_form, self.rank, self.spare)
+
+    @property
+    def _low_rank_form(self) -> str:
+        return "diagonal" if self.form == "auto" else self.form
 
     def check_start(self, mean: Array, cov: Array) -> None:
         """Refuse what the chosen form cannot hold."""
-        check_form(self.form, cov)
+        if self.rank is None:
+            return check_form(self.form, cov)
+        check_form(self._low_rank_form, cov)
+        return check_rank(self.name, self._low_rank_form, self.rank, self.spare, mean.size)
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
         """Initial belief. To sample from a covariance it would be factored at each iteration; a root need not be."""
-        form = "root" if self.form == "auto" and self.samples else self.form
-        return gaussian_belief(form, mean, cov, drifts)
+        if self.rank is not None:
+            return low_rank_belief(self._low_rank_form, mean, cov, self.rank, self.spare)
+        rooted = self.form == "auto" and (self.samples or self.rule == "gradient")
+        return gaussian_belief("root" if rooted else self.form, mean, cov, drifts)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y, as the extended filter makes it: how a datum is absorbed changes no forecast."""
@@ -124,7 +170,7 @@ class Variational(Module):
         """Condition on y; forecast and evidence are those of the belief before it."""
         first = Extended().update(belief, model, x, y, mask, aux, key)
         datum = _Datum(model, x, y, mask, aux, key, first.ok)
-        solve = self._implicit if self.rule == "implicit" else self._explicit
+        solve = {"implicit": self._implicit, "gradient": self._gradient}.get(self.rule, self._explicit)
         new, ok = solve(belief, datum)
         ok = first.ok & ok
         return Update(new, first.forecast, first.log_evidence, first.log_score, first.trust, first.strain, ok)
@@ -156,6 +202,20 @@ class Variational(Module):
             done = prior.condition(site.jacobian, site.whitener, site.residual)
             q, ok = done.belief, ok & sound & done.ok
         return q, ok
+
+    def _gradient(self, prior: PyTree, datum: "_Datum") -> tuple[PyTree, Array]:
+        """Plain gradient steps; one that ends in no number is not taken, nor any after it."""
+
+        def inner(carry: tuple, _: None) -> tuple[tuple, None]:
+            place, ok = carry
+            site, sound = self._average(prior, place.belief(prior), jnp.ones((), prior.mean.dtype), datum)
+            moved = place.descend(prior, site, jnp.asarray(self.step, prior.mean.dtype))
+            ok = ok & sound & moved.finite
+            return (jax.tree.map(lambda new, old: jnp.where(ok, new, old), moved, place), ok), None
+
+        carry = (Place.start(prior), jnp.ones((), bool))
+        (place, ok), _ = jax.lax.scan(inner, carry, length=self.iterations)
+        return place.belief(prior), ok
 
     def _average(self, prior: PyTree, q: PyTree, width: Array, datum: "_Datum") -> tuple[Site, Array]:
         """Score and curvature under q, about the mean of the prior; nothing, where they are not finite."""
