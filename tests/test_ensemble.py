@@ -143,24 +143,6 @@ def test_outliers_are_no_collapse():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("kind", [pytest.param("EnKF", marks=pytest.mark.nightly), "ETKF"])
-def test_ranks_of_the_truth_are_uniform(kind):
-    """Simulation-based calibration: the truth is one more member."""
-    method = fx.method(f"{kind}(size=99)+C-ACI(q=0.3)", model=fx.models.linear(noise=0.5))
-
-    def rank(key):
-        of_truth, of_walk, of_noise, of_method = jax.random.split(key, 4)
-        walk = jax.random.normal(of_truth) + jnp.cumsum(jnp.sqrt(0.3) * jax.random.normal(of_walk, (5,)))
-        y = walk + jnp.sqrt(0.5) * jax.random.normal(of_noise, (5,))
-        start = method.init(mean=jnp.zeros(1), cov=1.0, key=of_method)
-        end, _ = method.scan(start, jnp.ones((5, 1)), y, keep=("ok",))
-        return jnp.sum(method.belief(end).members[:, 0] < walk[-1])
-
-    counts = np.bincount(np.asarray(jax.jit(jax.vmap(rank))(keys(2000))) // 10, minlength=10)
-    assert scipy.stats.chisquare(counts).pvalue > 1e-3
-
-
-@pytest.mark.x64
 def test_localised_gain():
     """The gain is multiplied element by element; a function of indices is the same as its matrix."""
     belief, taper = cloud(S=30), np.random.default_rng(5).random((3, 2))

@@ -179,26 +179,6 @@ def test_impossible_data_keep_the_belief(name):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize(
-    "name", ["PF(size=99)+C-ACI(q=0.3)", pytest.param("APF(size=99)+C-Static", marks=pytest.mark.nightly)]
-)
-def test_ranks_of_the_truth_are_uniform(name):
-    """Simulation-based calibration, with a member drawn for each weight."""
-    method, q = fx.method(name, model=linear), 0.3 if "ACI" in name else 0.0
-
-    def rank(key):
-        of_truth, of_walk, of_noise, of_method, of_draw = jax.random.split(key, 5)
-        walk = jax.random.normal(of_truth) + jnp.cumsum(jnp.sqrt(q) * jax.random.normal(of_walk, (4,)))
-        y = walk + jnp.sqrt(0.5) * jax.random.normal(of_noise, (4,))
-        start = method.init(mean=jnp.zeros(1), cov=1.0, key=of_method)
-        end, _ = method.scan(start, jnp.ones((4, 1)), y, keep=("ok",))
-        return jnp.sum(method.belief(end).sample(of_draw, (19,))[:, 0] < walk[-1])
-
-    counts = np.bincount(np.asarray(jax.jit(jax.vmap(rank))(keys(2000))) // 2, minlength=10)
-    assert scipy.stats.chisquare(counts).pvalue > 1e-3
-
-
-@pytest.mark.x64
 def test_moves_of_particles():
     belief, other = cloud(), cloud(seed=9)
     np.testing.assert_allclose(belief.push(jnp.sin, None).members, np.sin(belief.members))
