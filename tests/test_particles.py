@@ -241,3 +241,17 @@ def test_copies_are_told():
 def test_what_cannot_be_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["PF(size=9)", "APF(size=9)", "OGD"])
+def test_what_is_not_believed_leaves_every_bit(name):
+    """Trust 0 is no fault; a trust that is no number is one, and is counted."""
+    broken = lambda r: jnp.where(jnp.abs(r[0]) > 5.0, jnp.nan, 1.0)
+    for trust, ok in ((fx.models.threshold(5.0), True), (broken, False)):
+        method = fx.method(f"{name}+C-Static", model=fx.models.robust(linear, trust=trust))
+        start = method.init(mean=jnp.zeros(2), cov=1.0, **({} if name == "OGD" else {"key": jax.random.key(0)}))
+        state, _ = method.step(start, X[0], Y[0])
+        after, info = method.step(state, X[1], 1e4)
+        assert (bool(info.ok), float(info.trust), int(after.refused)) == (ok, 0.0, int(not ok))
+        for part in ("mean",) if name == "OGD" else ("members", "log_weight"):
+            np.testing.assert_array_equal(getattr(after.bank.belief, part), getattr(state.bank.belief, part))

@@ -126,7 +126,7 @@ class Particle(Module):
         """Weigh, and draw again where needed; the key is the belief's own."""
         belief, own = belief.take_key()
         at = model.values(belief.members, x, aux)
-        trust = _trust(belief, model, x, y, mask, at)
+        trust, sound = _trust(belief, model, x, y, mask, at)
         score = lambda eta: _log_likelihood(model, x, y, mask, trust, eta)  # noqa: E731
         plain = _log_likelihood(model, x, y, mask, None, at.eta)
         log_evidence = _total(belief.log_weight + plain, mask)
@@ -137,12 +137,16 @@ class Particle(Module):
         else:
             new = self._weigh(own, belief, tempered)
         ok = (
-            self._sees_drawn_alone(belief, model, x, aux)
+            sound
+            & self._sees_drawn_alone(belief, model, x, aux)
             & jnp.isfinite(log_score)
             & jnp.all(jnp.isfinite(new.members))
             & ~jnp.any(jnp.isnan(new.log_weight))
         )
         taken = ok if mask is None else ok & jnp.any(mask)
+        if trust is not None:  # what is not believed leaves every bit: neither new weights nor a move
+            tilts = hasattr(model.likelihood.trust, "tilt")
+            taken = taken & (jnp.any(tempered != tempered[0]) if tilts else trust > 0.0)
         kept = jax.tree.map(lambda now, then: jnp.where(taken, now, then), new, belief)
         log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
         log_score = jnp.where(ok, log_score, -jnp.inf)
@@ -189,10 +193,13 @@ def _total(log_joint: Array, mask: Array | None) -> Array:
     return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
 
-def _trust(belief: Cloud, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted) -> Array | None:
-    """Trust of a robust model in y, judged once, by the mean prediction."""
+def _trust(
+    belief: Cloud, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted
+) -> tuple[Array | None, Bool[Array, ""]]:
+    """Trust of a robust model in y, judged once, by the mean prediction; and whether it is one."""
     mean = jnp.sum(jnp.exp(belief.log_weight)[:, None] * at.eta, axis=0)
-    return model.likelihood.whiten(mean, x, y, mask).trust
+    seen = model.likelihood.whiten(mean, x, y, mask)
+    return seen.trust, jnp.ones((), bool) if seen.trust is None else ~jnp.any(jnp.isnan(seen.residual))
 
 
 def _log_likelihood(
