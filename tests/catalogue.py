@@ -243,6 +243,14 @@ ROWS = {
     "particles-labels": Row(
         drifting("PF(size=60)+C-OU", linear_of(models.categorical()), relax), 0.9, matrix, X, classes, 8
     ),
+    "particles-marginalised": Row(
+        drifting("WoLF-Power(beta=0.2)+RBPF(size=60, drawn=2)+C-LSSM", models.linear(noise=R), dynamics),
+        0.1,
+        {"mean": np.zeros(4), "cov": 1.0},
+        H * np.array([1.0, 1.0, 0.0, 0.0]),
+        pair,
+        9,
+    ),
     "logistic-variational": Row(drifting("RVGA+C-ACI", linear_of(models.bernoulli()), walk), 0.01, flat, X, label),
     "lofi-network": Row(
         drifting("LoFi(rank=4, spare=4)+C-ACI", models.nonlinear(network, noise=0.1), walk),

@@ -1,4 +1,4 @@
-"""Other people's filters on the same data: statsmodels, filterpy, dynamax and scikit-learn.
+"""Other people's filters on the same data: statsmodels, filterpy, dynamax, blackjax and scikit-learn.
 
 In filtax the transition acts before the first datum; statsmodels and dynamax start with the belief that meets it. They
 are given the prior pushed through one transition. dynamax adds 1e-9 to the diagonal of every matrix that it solves
@@ -7,12 +7,14 @@ with, whatever its size, so its means and covariances are only good to about eig
 
 import warnings
 
+import blackjax.smc.base as smc
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.linear_model
+from blackjax.smc.resampling import systematic
 from filterpy.kalman import KalmanFilter
 from scipy.special import expit
 from statsmodels.tsa.statespace.kalman_filter import KalmanFilter as StatsmodelsFilter
@@ -224,3 +226,42 @@ def test_pandas_exponential_average_is_the_steady_filter():
     infos = kf.scan(state, jnp.ones((T - 1, 1)), jnp.asarray(y[1:]), keep=("belief_mean", "belief_var"))[1]
     np.testing.assert_allclose(infos.belief_mean[:, 0], pd.Series(y).ewm(alpha=beta, adjust=False).mean()[1:], **TIGHT)
     np.testing.assert_allclose(infos.belief_var[:, 0], beta * r, **TIGHT)
+
+
+def test_blackjax_weighs_particles_the_same():
+    """A walk in one dimension: evidence and mean of 200 particles, ours and theirs, and of the exact filter.
+
+    The library `particles` asks for numpy below 2, which jax does not run on.
+    """
+    y, q, r, S, runs = np.random.default_rng(8).normal(size=8), 0.3, 0.5, 200, 1000
+    exact = fx.method(f"LG+C-ACI(q={q})", model=fx.models.linear(noise=r))
+    end, infos = exact.scan(exact.init(mean=jnp.zeros(1), cov=1.0), jnp.ones((8, 1)), jnp.asarray(y))
+    pf = fx.method(f"PF(size={S}, threshold=1.0)+C-ACI(q={q})", model=fx.models.linear(noise=r))
+
+    def ours(key):
+        start = pf.init(mean=jnp.zeros(1), cov=1.0, key=key)
+        end, infos = pf.scan(start, jnp.ones((8, 1)), jnp.asarray(y), keep=("log_evidence",))
+        return infos.log_evidence.sum(), pf.belief(end).mean[0]
+
+    def theirs(key):
+        of_start, of_steps = jax.random.split(key)
+        walk = lambda keys, x, _: (x + jnp.sqrt(q) * jax.vmap(jax.random.normal)(keys), None)
+
+        def step(state, row):
+            weigh = lambda x: -0.5 * (row[1] - x) ** 2 / r - 0.5 * jnp.log(2 * jnp.pi * r)
+            state, info = smc.step(row[0], state, walk, weigh, systematic)
+            return state, info.log_likelihood_increment
+
+        rows = (jax.random.split(of_steps, 8), jnp.asarray(y))
+        end, increments = jax.lax.scan(step, smc.init(jax.random.normal(of_start, (S,)), None), rows)
+        return increments.sum(), jnp.sum(end.weights * end.particles)
+
+    keys = jax.random.split(jax.random.key(0), runs)
+    found = {run.__name__: [np.asarray(part) for part in jax.jit(jax.vmap(run))(keys)] for run in (ours, theirs)}
+    for evidence, mean in found.values():
+        ratio = np.exp(evidence - float(infos.log_evidence.sum()))
+        assert abs(ratio.mean() - 1.0) < 4 * ratio.std() / np.sqrt(runs)
+        assert abs(mean.mean() - exact.belief(end).mean[0]) < 4 * mean.std() / np.sqrt(runs) + 1.0 / S
+    for a, b in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(a.std() / b.std(), 1.0, atol=0.1)  # as noisy as theirs: three standard errors
+        assert abs(a.mean() - b.mean()) < 4 * np.hypot(a.std(), b.std()) / np.sqrt(runs)

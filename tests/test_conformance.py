@@ -16,7 +16,7 @@ NIGHTLY = (
     *("tracker-covariance", "two-outputs", "unknown-noise-OU", "noise-of-x"),
     *("run-lengths-labels", "run-lengths-coin", "change-times"),
     *("wolf-huber-precision", "wolf-counts", "wolf-network"),
-    *("enkf-labels", "etkf-network", "particles-labels", "particles-counts"),
+    *("enkf-labels", "etkf-network", "particles-labels", "particles-counts", "particles-marginalised"),
     *("logistic-explicit", "softmax-natural", "network-sampled", "logistic-diagonal"),
     *("labels-backprop", "network-low-rank"),
     *("change-widens", "unknown-hazard", "switching", "most-probable-share"),

@@ -179,26 +179,6 @@ def test_impossible_data_keep_the_belief(name):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize(
-    "name", ["PF(size=99)+C-ACI(q=0.3)", pytest.param("APF(size=99)+C-Static", marks=pytest.mark.nightly)]
-)
-def test_ranks_of_the_truth_are_uniform(name):
-    """Simulation-based calibration, with a member drawn for each weight."""
-    method, q = fx.method(name, model=linear), 0.3 if "ACI" in name else 0.0
-
-    def rank(key):
-        of_truth, of_walk, of_noise, of_method, of_draw = jax.random.split(key, 5)
-        walk = jax.random.normal(of_truth) + jnp.cumsum(jnp.sqrt(q) * jax.random.normal(of_walk, (4,)))
-        y = walk + jnp.sqrt(0.5) * jax.random.normal(of_noise, (4,))
-        start = method.init(mean=jnp.zeros(1), cov=1.0, key=of_method)
-        end, _ = method.scan(start, jnp.ones((4, 1)), y, keep=("ok",))
-        return jnp.sum(method.belief(end).sample(of_draw, (19,))[:, 0] < walk[-1])
-
-    counts = np.bincount(np.asarray(jax.jit(jax.vmap(rank))(keys(2000))) // 2, minlength=10)
-    assert scipy.stats.chisquare(counts).pvalue > 1e-3
-
-
-@pytest.mark.x64
 def test_moves_of_particles():
     belief, other = cloud(), cloud(seed=9)
     np.testing.assert_allclose(belief.push(jnp.sin, None).members, np.sin(belief.members))
@@ -261,3 +241,17 @@ def test_copies_are_told():
 def test_what_cannot_be_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["PF(size=9)", "APF(size=9)", "OGD"])
+def test_what_is_not_believed_leaves_every_bit(name):
+    """Trust 0 is no fault; a trust that is no number is one, and is counted."""
+    broken = lambda r: jnp.where(jnp.abs(r[0]) > 5.0, jnp.nan, 1.0)
+    for trust, ok in ((fx.models.threshold(5.0), True), (broken, False)):
+        method = fx.method(f"{name}+C-Static", model=fx.models.robust(linear, trust=trust))
+        start = method.init(mean=jnp.zeros(2), cov=1.0, **({} if name == "OGD" else {"key": jax.random.key(0)}))
+        state, _ = method.step(start, X[0], Y[0])
+        after, info = method.step(state, X[1], 1e4)
+        assert (bool(info.ok), float(info.trust), int(after.refused)) == (ok, 0.0, int(not ok))
+        for part in ("mean",) if name == "OGD" else ("members", "log_weight"):
+            np.testing.assert_array_equal(getattr(after.bank.belief, part), getattr(state.bank.belief, part))

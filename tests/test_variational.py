@@ -209,21 +209,6 @@ def test_a_stream_of_labels(seed):
     assert np.all(np.abs(np.sqrt(ends["RVGA"].var) / sd - 1.0) < 0.2)
 
 
-def test_calibrated_over_the_prior():
-    """Truths drawn from the prior fall uniformly into the beliefs: 400 streams, chi-squared at 99.9 %."""
-    rng = np.random.default_rng(11)
-    runs, T, bins = 400, 10, 10
-    truth, X = rng.normal(size=(runs, 2)), rng.normal(size=(runs, T, 2))
-    Y = (rng.random((runs, T)) < scipy.special.expit(np.einsum("rti,ri->rt", X, truth))).astype(float)
-    method = fx.method("RVGA(iterations=3)+C-Static", model=models.linear(likelihood=models.bernoulli()))
-    state = method.init(mean=np.zeros(2), cov=1.0)
-    kept = jax.vmap(lambda x, y: method.scan(state, x, y, keep=("belief_mean", "belief_var"))[1])(X, Y)
-    ranks = scipy.stats.norm.cdf((truth - kept.belief_mean[:, -1]) / np.sqrt(kept.belief_var[:, -1]))
-    for column in ranks.T:
-        counts = np.bincount((bins * column).astype(int), minlength=bins)
-        assert ((counts - runs / bins) ** 2).sum() / (runs / bins) < scipy.stats.chi2(bins - 1).ppf(0.999)
-
-
 def test_several_outputs_meet_the_two_equations():
     """Softmax regression: at the belief found, averages on a dense grid give back its mean and precision."""
     m, P, label = np.array([0.5, 0.0, -1.0]), np.diag([1.0, 2.0, 0.5]), 2

@@ -65,7 +65,7 @@ class Bone(Module):
             mean: Prior mean (D,); its dtype is that of everything the method computes. In a subspace none is needed.
             cov: Prior covariance: a variance, (D,) variances, or (D, D); for PULSE also a tuple of one for each block.
             params: Instead of `mean`, a pytree of arrays, such as the initial weights of a network.
-            key: Random key, such as `jax.random.key(0)`; needed by methods that draw (EnKF, ETKF, PF, APF).
+            key: Random key, such as `jax.random.key(0)`; needed by methods that draw (EnKF, ETKF, PF, APF, RBPF).
 
         Returns:
             The state before any datum (t = 0).

@@ -31,6 +31,7 @@ _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
     "parameters, inflation=1.05",
     "Particles": "the particles have collapsed: nearly all are copies of one. Use more of them, shrink=0.98",
+    "Marginalised": "the particles have collapsed: nearly all the weight is on one. Use more of them",
 }
 
 

@@ -11,6 +11,7 @@ OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the 
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
+RBPF(size=500, drawn=2)+C-LSSM      particles for the first two parameters, the others integrated out
 OGD(rate=0.01, memory=10)+C-Static  online gradient descent with a replay buffer, the baseline that people use
 PULSE+C-ACI(q=0.0001)               a subspace of the hidden layers and a full last layer; subspace(..., last=True)
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
@@ -27,7 +28,7 @@ from typing import Any
 from filtax import auxiliary as aux
 from filtax import checks, priors
 from filtax.bone import Bone
-from filtax.models import Direct, Model, huber, imq, mahalanobis, robust, tempered, threshold
+from filtax.models import Direct, Model, density_power, huber, imq, mahalanobis, robust, tempered, threshold
 from filtax.posteriors import (
     BernoulliOutliers,
     Blockwise,
@@ -50,6 +51,7 @@ TRUSTS: dict[str, Callable[..., Any]] = {
     "WoLF-MD": mahalanobis,
     "WoLF-TMD": threshold,
     "WoLF-Huber": huber,
+    "WoLF-Power": density_power,
     "WoLF-Tempered": tempered,
 }
 POSTERIORS: dict[str, Callable[..., Any]] = {
@@ -77,6 +79,7 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
     "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
     "APF": lambda size=1000, shrink=0.98: Particle(size, shrink=shrink, auxiliary=True),
+    "RBPF": lambda drawn, size=1000, threshold=0.5: Particle(size, threshold, drawn=drawn),
     "PULSE": lambda hidden="auto", last="auto", coupled=True, iterations=1: Blockwise(
         (hidden, last), None, coupled, Extended(iterations=iterations)
     ),

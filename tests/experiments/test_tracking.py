@@ -1,13 +1,16 @@
 """Tracking: the Kalman filter against plain numpy, and predicates on made-up runs."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
-from filtax.experiments import Result, find
-from filtax.experiments.tracking import KINDS, METHODS, RAW, SHARED, Setting, _data, _filter
+from filtax.experiments import Result, find, tracking
+from filtax.experiments.tracking import KINDS, METHODS, RAW, RBPF, SHARED, Setting, _data, _filter
+from filtax.streams import tracking_2d
 
 TRACKING = find("tracking")
-SMALL = Setting(trials=2, steps=25, iterations=1, batch=2, rounds=1)
+SMALL = Setting(trials=2, steps=25, iterations=1, batch=2, rounds=1, particles=20, few=1)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,16 @@ def test_a_shared_covariance_changes_no_number(small):
     np.testing.assert_allclose(_filter(SMALL, "student", "KF", complete=True)(y)[0], kalman(y[0]), rtol=1e-8)
 
 
+@pytest.mark.x64
+def test_many_particles_without_a_loss_are_the_kalman_filter():
+    """The row of the RBPF with so small a beta that its loss is the log density."""
+    y = tracking_2d(25, key=0, kind="gaussian").y[None]  # outliers would take more particles
+    parts = tracking.PARTS["student"]
+    with mock.patch.dict(parts, {RBPF: "WoLF-Power(beta=1e-9)+RBPF(size=20000, drawn=2)"}):
+        means = _filter(SMALL, "student", RBPF)(y)[0]
+    assert np.abs(means - kalman(y[0])).max() < 0.1  # the state itself has standard deviations of 1 to 2
+
+
 def test_all_is_drawn_and_told(small):
     assert {table.title.split(":")[0] for table in small.tables} == {"Student", "Mixture", "Slow-down over the KF"}
     assert small.arrays["mixture WoLF-TMD"].shape == (25, 4)
@@ -52,10 +65,12 @@ def made_up(kind="", name="", factor=1.0, time=1.0):
     """All claims hold, but for what is asked: sums of squares of a method times a factor, its time likewise."""
     base = 1 + 0.01 * np.random.default_rng(0).standard_normal((30, 1))
     level = {
-        "student": dict.fromkeys(METHODS, 100.0) | {"WoLF-IMQ": 50.0, "WoLF-TMD": 50.0},
-        "mixture": dict.fromkeys(METHODS, 10.0) | {"KF": 100.0, "KF-IW": 90.0},
+        "student": dict.fromkeys(METHODS, 100.0) | {"WoLF-IMQ": 50.0, "WoLF-TMD": 50.0, RBPF: 55.0},
+        "mixture": dict.fromkeys(METHODS, 10.0) | {"KF": 100.0, "KF-IW": 90.0, RBPF: 9.0},
     }
     seconds = {of: dict.fromkeys(METHODS, 1.0) | {"KF-B": 3.0, "KF-IW": 3.0, SHARED: 0.5, RAW: 0.0} for of in KINDS}
+    for of in KINDS:
+        seconds[of][RBPF] = 20.0
     if kind:
         level[kind][name] *= factor
         seconds[kind][name] *= time
@@ -77,6 +92,10 @@ def made_up(kind="", name="", factor=1.0, time=1.0):
         (2, ("mixture", "WoLF-IMQ", 3.0)),
         (2, ("mixture", "KF-B", 3.0)),
         (2, ("mixture", "KF-IW", 0.3)),
+        (3, ("student", RBPF, 2.0)),
+        (3, ("mixture", RBPF, 0.5)),
+        (3, ("mixture", RBPF, 1.0, 0.4)),
+        (3, ("student", "WoLF-TMD", 0.5)),
     ],
 )
 def test_each_part_of_a_claim_can_fail(claim, change):
@@ -89,7 +108,7 @@ def test_each_part_of_a_claim_can_fail(claim, change):
 def test_verdicts_of_the_quick_size():
     """Times are the machine's, so claim 24 is not pinned."""
     result = TRACKING.run(TRACKING.sizes["quick"], 0, lambda share: None)
-    assert [TRACKING.claims[i].decide(result).text for i in (1, 2)] == ["does not hold", "does not hold"]
+    assert [TRACKING.claims[i].decide(result).text for i in (1, 2, 3)] == ["does not hold", "does not hold", "holds"]
     corrected = {"student": {"KF": 8.5e3, "WoLF-IMQ": 3.0e3, "WoLF-TMD": 3.1e3}}
     corrected["mixture"] = {"WoLF-IMQ": 2.7e3, "WoLF-TMD": 1.8e3, "KF-IW": 1.7e3}
     for kind, medians in corrected.items():

@@ -37,6 +37,7 @@ def test_robust_ones(trust, pull, end, outputs):
         (lambda r: jnp.log1p(jnp.sum(jnp.abs(r))), "W still grows"),
         (lambda r: (1.0 + jnp.sum(jnp.abs(r))) ** -0.25, "W²|r| still grows"),
         (lambda r: -jnp.sum(r * r), "No trust: W is negative or NaN at |r| = 1e-06"),
+        (lambda r: jnp.nan * r[0], "No trust: W is negative or NaN at |r| = 0"),
         (lambda r: jnp.sqrt(1.0 - jnp.sum(jnp.abs(r))), "No trust: W is negative or NaN at |r| = 1."),
     ],
 )

@@ -14,6 +14,7 @@ from filtax.beliefs.diagonal import Diagonal
 from filtax.beliefs.divergence import kl
 from filtax.beliefs.ensemble import Ensemble
 from filtax.beliefs.low_rank import LowRank
+from filtax.beliefs.marginalised import Marginalised
 from filtax.beliefs.moment_match import moment_match
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs.particles import Particles
@@ -31,6 +32,7 @@ __all__ = [
     "Ensemble",
     "Gamma",
     "LowRank",
+    "Marginalised",
     "Memory",
     "NormalInverseGamma",
     "Particles",

@@ -97,6 +97,10 @@ class Particles(Module):
         sound = jnp.all(jnp.isfinite(members), axis=1, keepdims=True)
         return Particles(jnp.where(sound, members, self.members), self.log_weight, self.key)
 
+    def weighted(self, log_weight: Float[Array, " S"]) -> "Particles":
+        """Put log weights, normalised, in the place of the old ones."""
+        return Particles(self.members, log_weight - logsumexp(log_weight), self.key)
+
     def resample(self, key: Key[Array, ""]) -> "Particles":
         """Draw equally weighted particles from these, systematically."""
         chosen = draw_again(key, self.log_weight, len(self.members))

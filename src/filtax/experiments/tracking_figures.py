@@ -9,10 +9,11 @@ from filtax.experiments.experiment import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COMPONENTS", "KINDS", "METHODS", "draw_errors", "draw_sample"]
+__all__ = ["COMPONENTS", "KINDS", "METHODS", "RBPF", "draw_errors", "draw_sample"]
 
 KINDS, COMPONENTS = ("student", "mixture"), 4
 METHODS = ("KF", "KF-B", "KF-IW", "WoLF-IMQ", "WoLF-TMD")
+RBPF = "RBPF"
 
 
 def draw_sample(result: Result) -> "Figure":
@@ -48,12 +49,12 @@ def draw_errors(result: Result) -> "Figure":
 
     figure, axes = panels(1, 2, size=(10.0, 3.6))
     for axis, kind in zip(axes, KINDS, strict=True):
-        values = [np.array(result.numbers["squares"][kind][name])[:, 0] for name in METHODS]
+        values = [np.array(result.numbers["squares"][kind][name])[:, 0] for name in (*METHODS, RBPF)]
         boxes = axis.boxplot(values, patch_artist=True, widths=0.6, flierprops={"markersize": 3})
         for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
             box.set(facecolor=colour, alpha=0.5)
             middle.set(color="black")
-        axis.set_xticks(range(1, len(METHODS) + 1), METHODS)
+        axis.set_xticks(range(1, len(METHODS) + 2), (*METHODS, RBPF))
         axis.set(yscale="log", title=f"{kind.capitalize()} observations")
     axes[0].set_ylabel("sum of squares of component 0")
     return figure

@@ -6,7 +6,7 @@ loss(function)                                       any loss of your own in the
 mlp(sizes), lenet5()                                 networks in plain JAX
 subspace(model, A, params)                           any of these, moved along a few directions
 robust(model, trust=...)                             any of these, with outliers trusted less (WoLF)
-imq(c), mahalanobis(c), threshold(c), huber(c), tempered(w)   trusts; check_trust(W) judges one
+imq(c), mahalanobis(c), threshold(c), huber(c), density_power(beta), tempered(w)   trusts; check_trust(W) judges one
 """
 
 from filtax.models.bounds import TrustCheck, check_trust
@@ -19,6 +19,7 @@ from filtax.models.loss import loss
 from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
+from filtax.models.power import density_power
 from filtax.models.robust import robust
 from filtax.models.since_change import since_change
 from filtax.models.subspace import last_layer, subspace
@@ -37,6 +38,7 @@ __all__ = [
     "bernoulli",
     "categorical",
     "check_trust",
+    "density_power",
     "directions",
     "gaussian",
     "huber",

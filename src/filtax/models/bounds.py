@@ -64,7 +64,8 @@ def check_trust(trust: Any, outputs: int = 1) -> TrustCheck:
     if wrong.any():
         at = RADII[np.flatnonzero(wrong.any(axis=0))[0]]
         text = f"No trust: W is negative or NaN at |r| = {at:.3g}; it must return a number of at least 0 there."
-        return TrustCheck(float(np.nanmax(w)), float(np.nanmax(w**2 * RADII)), False, text)
+        sups = (np.nan, np.nan) if np.isnan(w).all() else (np.nanmax(w), np.nanmax(w**2 * RADII))
+        return TrustCheck(float(sups[0]), float(sups[1]), False, text)
     pull = w**2 * RADII
     for name, values in (("W", w), ("W²|r|", pull)):
         if not np.all(np.isfinite(values)) or _grows(values):

@@ -8,13 +8,15 @@ Forecasts and `log_evidence` stay those of the plain model. Hypotheses are weigh
 does not look like a change: with Gaussian noise $N(y; \hat y, HPH^\top + R/w^2)$; for labels $w^2 p(y) + (1-w^2)/C$;
 for counts and unknown noise the mixture, with the same shares, of p(y) and that Gaussian. As |y| grows the scores of
 all hypotheses tend to one another, and the change probability to the hazard. Behind a gate, where the trust is 0, a
-datum scores as one on the gate, without HPH': that too is the same for all hypotheses of one noise level. The pull of
-`huber` does not vanish, nor does what it says about change; `tempered` is not robust at all.
+datum scores as one on the gate, without HPH': that too is the same for all hypotheses of one noise level.
+`density_power` bends the density of the forecast itself, which ends at the same value for all. The pull of `huber` does
+not vanish, nor does what it says about change; `tempered` is not robust at all.
 
 Cost: that of the plain model, and the density of its forecast.
 Thesis: eq:weighted-loglikelihood, prop:weighted-kf, algo:wlf-step, subsec:wlf-nonlinear-extensions (errata E20-E23).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +93,14 @@ class RobustLikelihood(Module):
         scaled = jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))
         return Whitened(B, scaled, self._log_scale(plain, w, y, mask), w)
 
+    def tilted(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Float[Array, ""]:
+        """Log of what a point with prediction eta is weighed by, under a trust that says so (`density_power`)."""
+        beyond = jnp.isinf(y)
+        plain = self.inner.whiten(eta, x, jnp.where(beyond, 0.0, y), mask)
+        peak = self._log_scale(plain, jnp.ones((), y.dtype), y, mask) - 0.5 * _count(y, mask) * math.log(2.0 * math.pi)
+        square = jnp.where(jnp.any(beyond), jnp.inf, jnp.sum(jnp.square(plain.residual / self.unit)))
+        return peak + self.trust.tilt(-0.5 * square)
+
     def _trust(self, r: Array, seen: Array) -> Array:
         """W at the residual; what is too far for its square to be a number is trusted by W at infinity."""
         near = jnp.all(jnp.isfinite(r) & jnp.isfinite(seen))
@@ -120,12 +130,17 @@ class RobustLikelihood(Module):
             rows = jnp.sqrt(jnp.sum(jnp.square(plain.whitener), axis=1))
             scale = -jnp.sum(jnp.where(rows > 0.0, jnp.log(jnp.where(rows > 0.0, rows, 1.0)), 0.0))
         scale = scale - count * jnp.log(jnp.asarray(self.unit, y.dtype))
+        if hasattr(self.trust, "tilt"):  # it is what the density is relative to, whatever the trust
+            return scale
         floor = scale + self.trust.floor(count) if hasattr(self.trust, "floor") else count * jnp.log(least)
         return jnp.where(w > 0.0, scale + count * jnp.log(jnp.maximum(w, least)), floor)
 
     def log_score(self, seen: Any, done: Conditioned, plain: Array, y: Array, mask: Array | None) -> Array:
         """What hypotheses are weighed by; `plain` is the log density of the forecast. Exactly 0 for a missing datum."""
         count = _count(y, mask)
+        if hasattr(self.trust, "tilt"):
+            peak = seen.log_scale - 0.5 * count * math.log(2.0 * math.pi)
+            return jnp.where(count > 0, peak + self.trust.tilt(plain - peak), 0.0)
         flat = getattr(self.inner, "log_flat", None)
         wide = log_normal(done.innovation / self.unit, done.log_det, count) + seen.log_scale
         score = wide if flat is None else flat(count, seen.residual.size)
@@ -140,9 +155,9 @@ def robust(model: Any, trust: Any) -> Model:
 
     Args:
         model: A model, or a bare likelihood (a model of theta itself).
-        trust: `imq(c)`, `mahalanobis(c)`, `threshold(c)`, `huber(c)`, `tempered(w)`, or your own function W(r) -> w of
-            the whitened residual (O,), written with jax.numpy; it is asked at infinity too. What is not a number at
-            least 0 is taken as 0, and the datum is refused.
+        trust: `imq(c)`, `mahalanobis(c)`, `threshold(c)`, `huber(c)`, `density_power(beta)`, `tempered(w)`, or your own
+            function W(r) -> w of the whitened residual (O,), written with jax.numpy; it is asked at infinity
+            too. What is not a number at least 0 is taken as 0, and the datum is refused.
 
     Returns:
         The model, for `filtax.method(..., model=...)`; its `Info.trust` is w.
@@ -163,6 +178,9 @@ def robust(model: Any, trust: Any) -> Model:
         raise ValueError(
             "robust(model=...): a loss is robust by its own shape; give a bounded one, such as 1 - exp(-e²)."
         )
+    if hasattr(trust, "tilt") and not hasattr(model.likelihood, "covariance"):
+        given = type(model.likelihood).__name__
+        raise ValueError(f"robust(trust=density_power(...)) needs Gaussian noise, got {given}; use mahalanobis(c).")
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
 
 

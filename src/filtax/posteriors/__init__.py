@@ -9,6 +9,7 @@ from filtax.posteriors.gradient import Gradient
 from filtax.posteriors.inverse_wishart_noise import InverseWishartNoise
 from filtax.posteriors.particle import Particle
 from filtax.posteriors.student_noise import StudentNoise
+from filtax.posteriors.taper import gaspari_cohn
 from filtax.posteriors.unknown_noise import UnknownNoise
 from filtax.posteriors.variational import Variational
 
@@ -26,4 +27,5 @@ __all__ = [
     "Variational",
     "blockwise",
     "ensemble_kalman",
+    "gaspari_cohn",
 ]

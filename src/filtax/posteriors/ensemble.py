@@ -4,7 +4,8 @@ EnKF perturbs the observation of each member, ETKF transforms the deviations wit
 the gain exactly, not by its draws. Labels and counts are whitened at the mean prediction, as the extended filter does.
 Under a robust model each member trusts each component of y by its own residual.
 
-Axes: S members, D parameters, O outputs. Cost: S predictions and O(SO(D + O)); nothing of size D².
+Axes: S members, D parameters, O outputs. Cost: S predictions and O(SO(D + O)), a localised ETKF O(SO²D); nothing of
+size D².
 Thesis: algo:ensemble-kalman-filter, eq:ensemble-kf-update (errata E7); the transform after Bishop (2001).
 """
 
@@ -23,7 +24,7 @@ from filtax.distributions import Mixture
 from filtax.linalg import log_det, log_normal, matmul, solve_lower
 from filtax.models import Model, Predicted, Whitened
 from filtax.module import Module
-from filtax.posteriors.gain import perturbed, root, transformed
+from filtax.posteriors.gain import perturbed, root, transformed, transformed_nearby
 from filtax.posteriors.trusting import Look, look_at, plain_likelihood
 from filtax.protocols import Update
 
@@ -33,8 +34,9 @@ __all__ = ["EnsembleKalman", "ensemble_kalman"]
 class EnsembleKalman(Module):
     """EnKF, or ETKF if `deterministic`; `inflation` multiplies the deviations before each datum that is taken.
 
-    `localisation` (D, O), or `taper(parameter, output)` of the indices, multiplies the gain: 0 where they are known to
-    have nothing to do with each other. It is meant for noise that is independent between outputs.
+    `localisation` (D, O), or `taper(parameter, output)` of the indices, is 0 where they are known to have nothing to do
+    with each other. It multiplies the gain of EnKF; in ETKF it divides the noise of an output, as each parameter sees
+    it (LETKF). It is meant for noise that is independent between outputs.
 
     >>> EnsembleKalman(size=20).name
     'EnKF'
@@ -61,8 +63,6 @@ class EnsembleKalman(Module):
                 f"{self.name}(size={self.size!r}) must be a whole number of at least 2: one member has no spread."
             )
         checks.positive(f"{self.name}(inflation=...)", self.inflation, hint="It multiplies the deviations; 1 is none.")
-        if self.deterministic and not (self.localisation is None and self.taper is None):
-            raise ValueError("ETKF(localisation=...): one transform serves all parameters; localise an EnKF instead.")
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Ensemble:
         """Draw the initial members."""
@@ -110,8 +110,10 @@ class EnsembleKalman(Module):
         """Members after the datum."""
         A = wide.deviations
         if self.deterministic:
-            U = matmul(look.Y, look.of_mean.whitener.T)
-            return wide.mean[None, :] + transformed(A, U, look.of_mean.residual)
+            U, rho = matmul(look.Y, look.of_mean.whitener.T), self._taper(A.shape[1], look.Y)
+            if rho is None:
+                return wide.mean[None, :] + transformed(A, U, look.of_mean.residual)
+            return wide.mean[None, :] + transformed_nearby(A, U, look.of_mean.residual, rho)
         return wide.members + perturbed(key, A, look.Y, look.B, look.r, self._taper(A.shape[1], look.Y))
 
     def _taper(self, D: int, Y: Float[Array, "S O"]) -> Array | None:
@@ -123,8 +125,8 @@ class EnsembleKalman(Module):
             return None
         if jnp.shape(self.localisation) != (D, O):
             raise ValueError(
-                f"EnKF(localisation=...) has shape {jnp.shape(self.localisation)} but there are D = {D} parameters "
-                f"and O = {O} outputs; give ({D}, {O})."
+                f"{self.name}(localisation=...) has shape {jnp.shape(self.localisation)} but there are D = {D} "
+                f"parameters and O = {O} outputs; give ({D}, {O})."
             )
         return jnp.asarray(self.localisation).T
 
@@ -138,8 +140,8 @@ def ensemble_kalman(
         size: Number of members S. Below the number of directions that matter, use `inflation` or `localisation`.
         inflation: Factor on the deviations before each datum, such as 1.02; 1 is none.
         deterministic: Transform the deviations (ETKF) instead of perturbing the observations (EnKF).
-        localisation: (D, O) factors in [0, 1], or a function of parameter and output index that returns them; EnKF
-            alone.
+        localisation: (D, O) factors in [0, 1], or a function of parameter and output index that returns them, such as
+            `gaspari_cohn(radius)`. An ETKF then makes a transform for each parameter.
 
     Returns:
         A posterior for `filtax.method(..., posterior=...)`; `init` then needs a `key`.

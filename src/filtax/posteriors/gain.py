@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax.linalg import matmul, solve_lower, solve_upper, triangular_root
 
-__all__ = ["perturbed", "root", "transformed"]
+__all__ = ["perturbed", "root", "transformed", "transformed_nearby"]
 
 
 def root(U: Float[Array, "S O"]) -> Float[Array, "O O"]:
@@ -78,6 +78,33 @@ def transformed(A: Float[Array, "S D"], U: Float[Array, "S O"], r: Float[Array, 
     shift = matmul(_solve(L, r[:, None]).T, ZA) / _degrees(U)
     eye = jnp.eye(L.shape[0], dtype=L.dtype)
     return shift + A - matmul(Z, solve_upper(L + eye, solve_lower(L, ZA)))
+
+
+def transformed_nearby(
+    A: Float[Array, "S D"], U: Float[Array, "S O"], r: Float[Array, " O"], rho: Float[Array, "O D"]
+) -> Float[Array, "S D"]:
+    r"""The same with a transform for each parameter, in which output o has the noise $R_o/\rho_{oi}$.
+
+    The analysis of Hunt, Kostelich and Szunyogh (2007): an output of which $\rho$ is 0 is not there. Neighbours must
+    move alike, so that each transform is the symmetric root, the nearest to none: with $Z = P\sigma V^\top$ and
+    $h^2 = 1 + \sigma^2$ it is $I - P\,\sigma^2/(h(h + 1))\,P^\top$. Where $\rho$ is 1 its moments are those of
+    `transformed`. Cost: D singular value decompositions, which have no slope where two values are equal.
+
+    >>> near = transformed_nearby(jnp.eye(3) - 1 / 3, jnp.eye(3) - 1 / 3, jnp.ones(3), jnp.zeros((3, 3)))
+    >>> bool(jnp.all(near == jnp.eye(3) - 1 / 3))
+    True
+    """
+    unit = _degrees(U)
+
+    def one(a: Float[Array, " S"], s: Float[Array, " O"]) -> Float[Array, " S"]:
+        Z = U * s[None, :] / unit
+        V, size, Pt = jnp.linalg.svd(Z.T, full_matrices=False)
+        h = jnp.sqrt(1.0 + size * size)
+        along = matmul(Pt, a[:, None])[:, 0]
+        shift = jnp.sum(size * along * matmul(V.T, (s * r)[:, None])[:, 0] / (h * h)) / unit
+        return shift + a - matmul(Pt.T, (size * size / (h * (h + 1.0)) * along)[:, None])[:, 0]
+
+    return jax.vmap(one, in_axes=1, out_axes=1)(A, jnp.sqrt(rho))
 
 
 def _solve(L: Array, right: Array) -> Array:

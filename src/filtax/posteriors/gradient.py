@@ -79,8 +79,8 @@ class Gradient(Module):
         observed = jnp.ones(y.shape, bool) if mask is None else mask
         evidence = likelihood.log_likelihood(at.eta, x, y, observed)
         evidence = jnp.where(jnp.any(observed), evidence, 0.0)
-        trust = model.likelihood.whiten(at.eta, x, y, mask).trust
-        trust = jnp.ones_like(evidence) if trust is None else trust
+        seen = model.likelihood.whiten(at.eta, x, y, mask)
+        trust = jnp.ones_like(evidence) if seen.trust is None else seen.trust
         share = jnp.where(jnp.any(observed), trust * trust, 0.0)
         score = jnp.where(share > 0.0, share * jnp.where(share > 0.0, evidence, 0.0), 0.0)
 
@@ -96,6 +96,7 @@ class Gradient(Module):
         new = jax.lax.fori_loop(0, self.inner, lambda _, now: self._descend(now, jax.grad(loss)(now.mean)), belief)
         new = Point(new.mean, new.slope, new.size, new.steps, memory)
         sound = jnp.isfinite(score) & jnp.all(jnp.isfinite(new.mean)) & jnp.all(jnp.isfinite(new.size))
+        sound = sound if seen.trust is None else sound & ~jnp.any(jnp.isnan(seen.residual))  # W must be a number >= 0
         kept = jax.tree.map(lambda now, then: jnp.where(sound & (share > 0.0), now, then), new, belief)
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = jnp.where(sound, score, -jnp.inf)

@@ -6,11 +6,17 @@ the kernel of Liu and West (2001), $a\theta + (1-a)\mu + N(0, (1-a^2)\Sigma)$: s
 particles become copies of one. APF, their auxiliary filter: particles are first drawn again by
 $w_s\,p(y \mid a\theta_s + (1-a)\mu)$, then moved, then weighted by the ratio of likelihoods.
 
+RBPF, the Rao-Blackwellised filter, is PF on a belief that holds points for the first `drawn` parameters alone, the
+others integrated out by the Kalman recursion along each path. It is for linear dynamics, and an h that looks at the
+first parameters alone: where h does depend on the others, a datum is refused. Under `density_power`, a generalised
+likelihood, it is a filter of Boustati and others (2020).
+
 The evidence is the weighted mean likelihood (unbiased for PF without `shrink`), which is the density of the forecast, a
 mixture over particles. A datum impossible under every particle keeps the belief.
 
 Axes: S particles, D parameters, O outputs. Cost: S likelihoods (APF three times), and O(SD² + D³) with `shrink`.
-Thesis: def:ssm; the filters after Gordon (1993), Pitt and Shephard (1999), Liu and West (2001).
+Thesis: def:ssm, experiment:2d-tracking; the filters after Gordon (1993), Pitt and Shephard (1999), Liu and West (2001),
+Doucet and others (2000).
 """
 
 from typing import Any
@@ -22,7 +28,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs import Particles
+from filtax.beliefs import Marginalised, Particles
 from filtax.beliefs.cloud import draw_again, noise_like
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
@@ -32,9 +38,11 @@ from filtax.protocols import Update
 
 __all__ = ["Particle"]
 
+Cloud = Any  # Particles or Marginalised
+
 
 class Particle(Module):
-    """The bootstrap filter; with `auxiliary`, that of Liu and West.
+    """The bootstrap filter; with `auxiliary`, that of Liu and West; with `drawn`, the Rao-Blackwellised one.
 
     >>> Particle(size=500, shrink=0.98).name
     'PF'
@@ -44,19 +52,27 @@ class Particle(Module):
     threshold: Any = 0.5
     shrink: Any = None
     auxiliary: bool = eqx.field(static=True, default=False)
-    families = (Particles,)
+    drawn: Any = eqx.field(static=True, default=None)
     asks = ("given", "log_likelihood")
     draws = True
 
     @property
     def name(self) -> str:
-        """APF if it looks ahead, else PF."""
-        return "APF" if self.auxiliary else "PF"
+        """APF if it looks ahead, RBPF if it draws some parameters alone, else PF."""
+        return "APF" if self.auxiliary else "PF" if self.drawn is None else "RBPF"
+
+    @property
+    def families(self) -> tuple[type, ...]:
+        """Beliefs that it works on."""
+        return (Particles,) if self.drawn is None else (Marginalised,)
 
     @property
     def shown(self) -> dict[str, Any]:
         """Settings that are part of the name, with their defaults."""
-        return {"size": None, "shrink": 0.98} if self.auxiliary else {"size": None, "threshold": 0.5, "shrink": None}
+        if self.auxiliary:
+            return {"size": None, "shrink": 0.98}
+        last = {"shrink": None} if self.drawn is None else {"drawn": None}
+        return {"size": None, "threshold": 0.5, **last}
 
     def __check_init__(self) -> None:
         if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1:
@@ -66,12 +82,30 @@ class Particle(Module):
             checks.share(f"{self.name}(shrink=...)", self.shrink, hint="1 moves nothing; 0.98 is usual.")
         elif self.auxiliary:
             raise ValueError("APF(shrink=...) is what it looks ahead with; give a share such as 0.98.")
+        if self.drawn is not None:
+            checks.whole(
+                "RBPF(drawn=...)", self.drawn, least=1, hint="It is how many parameters, from the first, y is of."
+            )
+            if self.auxiliary or self.shrink is not None:
+                raise ValueError(
+                    "RBPF(shrink=...): a kernel would move what was integrated out; leave it away, or use PF."
+                )
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Particles:
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse to draw more parameters than there are, or all."""
+        if self.drawn is not None and self.drawn >= mean.size:
+            raise ValueError(
+                f"RBPF(drawn={self.drawn}) leaves none of the D = {mean.size} parameters to integrate out; give "
+                "fewer, or use PF."
+            )
+
+    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Cloud:
         """Draw the initial particles."""
+        if self.drawn is not None:
+            return Marginalised.start(mean, cov, self.drawn, self.size, key)
         return Particles.start(mean, cov, self.size, key)
 
-    def forecast(self, belief: Particles, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+    def forecast(self, belief: Cloud, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Mixture over the particles; with `plugin`, at their mean alone."""
         given = plain_likelihood(model.likelihood).given
         if plugin:
@@ -81,7 +115,7 @@ class Particle(Module):
 
     def update(
         self,
-        belief: Particles,
+        belief: Cloud,
         model: Model,
         x: Array | None,
         y: Array,
@@ -90,20 +124,29 @@ class Particle(Module):
         key: Key[Array, ""] | None,
     ) -> Update:
         """Weigh, and draw again where needed; the key is the belief's own."""
-        belief, key = belief.take_key()
+        belief, own = belief.take_key()
         at = model.values(belief.members, x, aux)
-        trust = _trust(belief, model, x, y, mask, at)
+        trust, sound = _trust(belief, model, x, y, mask, at)
         score = lambda eta: _log_likelihood(model, x, y, mask, trust, eta)  # noqa: E731
         plain = _log_likelihood(model, x, y, mask, None, at.eta)
         log_evidence = _total(belief.log_weight + plain, mask)
         tempered = plain if trust is None else score(at.eta)
         log_score = _total(belief.log_weight + tempered, mask)
         if self.auxiliary:
-            new = self._look_ahead(key, belief, lambda members: score(model.values(members, x, aux).eta))
+            new = self._look_ahead(own, belief, lambda members: score(model.values(members, x, aux).eta))
         else:
-            new = self._weigh(key, belief, tempered)
-        ok = jnp.isfinite(log_score) & jnp.all(jnp.isfinite(new.members)) & ~jnp.any(jnp.isnan(new.log_weight))
+            new = self._weigh(own, belief, tempered)
+        ok = (
+            sound
+            & self._sees_drawn_alone(belief, model, x, aux)
+            & jnp.isfinite(log_score)
+            & jnp.all(jnp.isfinite(new.members))
+            & ~jnp.any(jnp.isnan(new.log_weight))
+        )
         taken = ok if mask is None else ok & jnp.any(mask)
+        if trust is not None:  # what is not believed leaves every bit: neither new weights nor a move
+            tilts = hasattr(model.likelihood.trust, "tilt")
+            taken = taken & (jnp.any(tempered != tempered[0]) if tilts else trust > 0.0)
         kept = jax.tree.map(lambda now, then: jnp.where(taken, now, then), new, belief)
         log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
         log_score = jnp.where(ok, log_score, -jnp.inf)
@@ -111,9 +154,15 @@ class Particle(Module):
         forecast = _mixture(model, x, at, belief.log_weight)
         return Update(kept, forecast, log_evidence, log_score, shown, jnp.zeros_like(log_score), ok)
 
-    def _weigh(self, key: Key[Array, ""], belief: Particles, log_likelihood: Float[Array, " S"]) -> Particles:
+    def _sees_drawn_alone(self, belief: Cloud, model: Model, x: Array | None, aux: PyTree) -> Bool[Array, ""]:
+        """Whether y says nothing of what was integrated out, but through what was drawn."""
+        if self.drawn is None:
+            return jnp.ones((), bool)
+        return jnp.all(model.linearise(belief.mean, x, aux).jacobian[:, self.drawn :] == 0.0)
+
+    def _weigh(self, key: Key[Array, ""], belief: Cloud, log_likelihood: Float[Array, " S"]) -> Cloud:
         """Bootstrap: new weights, and new particles where the old ones are worth too few."""
-        belief = _weighted(belief, belief.log_weight + log_likelihood)
+        belief = belief.weighted(belief.log_weight + log_likelihood)
         of_choice, of_noise = jax.random.split(key)
         again = belief.resample(of_choice)
         if self.shrink is not None:
@@ -130,11 +179,7 @@ class Particle(Module):
         first = log_likelihood(centres)
         chosen = draw_again(of_choice, belief.log_weight + first, self.size)
         moved = belief.replace(centres[chosen] + noise_like(of_noise, centres, root))
-        return _weighted(moved, log_likelihood(moved.members) - first[chosen])
-
-
-def _weighted(belief: Particles, log_weight: Float[Array, " S"]) -> Particles:
-    return Particles(belief.members, log_weight - logsumexp(log_weight), belief.key)
+        return moved.weighted(log_likelihood(moved.members) - first[chosen])
 
 
 def _mixture(model: Model, x: Array | None, at: Predicted, log_weight: Array) -> Mixture:
@@ -148,16 +193,24 @@ def _total(log_joint: Array, mask: Array | None) -> Array:
     return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
 
-def _trust(belief: Particles, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted) -> Array | None:
-    """Trust of a robust model in y, judged once, by the mean prediction."""
+def _trust(
+    belief: Cloud, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted
+) -> tuple[Array | None, Bool[Array, ""]]:
+    """Trust of a robust model in y, judged once, by the mean prediction; and whether it is one."""
     mean = jnp.sum(jnp.exp(belief.log_weight)[:, None] * at.eta, axis=0)
-    return model.likelihood.whiten(mean, x, y, mask).trust
+    seen = model.likelihood.whiten(mean, x, y, mask)
+    return seen.trust, jnp.ones((), bool) if seen.trust is None else ~jnp.any(jnp.isnan(seen.residual))
 
 
 def _log_likelihood(
     model: Model, x: Array | None, y: Array, mask: Array | None, trust: Array | None, eta: Float[Array, "S O"]
 ) -> Float[Array, " S"]:
-    """Log-likelihood of y at each eta; a robust model counts it as trust² of one, and none at all without trust."""
+    """Log-likelihood of y at each eta; a robust model counts it as trust² of one, and none at all without trust.
+
+    A generalised likelihood (`tilt`) needs no trust at the mean: it judges y by each eta itself.
+    """
+    if trust is not None and hasattr(model.likelihood.trust, "tilt"):
+        return jax.vmap(lambda eta: model.likelihood.tilted(eta, x, y, mask))(eta)
     each = jax.vmap(lambda eta: plain_likelihood(model.likelihood).log_likelihood(eta, x, y, mask))(eta)
     if trust is None:
         return each
