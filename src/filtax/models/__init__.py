@@ -19,6 +19,7 @@ from filtax.models.loss import loss
 from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
 from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
+from filtax.models.power import expected_log_likelihood, temper
 from filtax.models.robust import robust
 from filtax.models.since_change import since_change
 from filtax.models.subspace import last_layer, subspace
@@ -38,6 +39,7 @@ __all__ = [
     "categorical",
     "check_trust",
     "directions",
+    "expected_log_likelihood",
     "gaussian",
     "huber",
     "imq",
@@ -54,6 +56,7 @@ __all__ = [
     "robust",
     "since_change",
     "subspace",
+    "temper",
     "tempered",
     "threshold",
 ]

@@ -11,6 +11,7 @@ from filtax.priors.nonlinear_dynamics import nonlinear_dynamics
 from filtax.priors.ornstein_uhlenbeck import ornstein_uhlenbeck
 from filtax.priors.ou_reset import ou_reset
 from filtax.priors.reset import moment_matched_reset, reset
+from filtax.priors.subset import subset
 
 __all__ = [
     "Continue",
@@ -27,4 +28,5 @@ __all__ = [
     "reset",
     "shrink_perturb",
     "static",
+    "subset",
 ]
