@@ -100,10 +100,12 @@ def _check_members(method: Any) -> None:
         other = getattr(prior, "name", prior.drift.name)
         hint = "use Sub" if subsets else "use CPL[1]-Sub, CPL[inf]-Sub or CPV-Sub"
         raise ValueError(f"{auxiliary.name}-{other}: memberships of data and the prior Sub need each other; {hint}.")
-    if recalls and (getattr(posterior, "draws", False) or getattr(posterior, "needs_key", False)):
-        raise ValueError(f"{posterior.name}+...-Sub: what is recalled must not be drawn anew; use LG, NIG, Cj or RVGA.")
-    if recalls and (getattr(posterior, "judges", False) or hasattr(posterior, "furnish")):
-        raise ValueError(f"{posterior.name}+...-Sub: it cannot learn a share of a datum; use LG, NIG, Cj or RVGA.")
+    shares = recalls or hasattr(weighting, "respond")
+    by = "Sub" if recalls else "Responsibilities"
+    if shares and (getattr(posterior, "draws", False) or getattr(posterior, "needs_key", False)):
+        raise ValueError(f"{posterior.name} with {by}: a datum that is learned twice must not be drawn anew; use LG.")
+    if shares and (getattr(posterior, "judges", False) or hasattr(posterior, "furnish")):
+        raise ValueError(f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA.")
     if getattr(weighting, "searches", False) and not (subsets and auxiliary.keep == 1):
         raise ValueError(
             f"Retrospective with {spell_auxiliary(auxiliary)}: it looks for a membership; use CPL[1] or CPV."

@@ -153,9 +153,10 @@ def tick(
     first: Any = update if trial is None else trial
     made, total = _mixed(first.forecast, foreseen), _total(foreseen, first.log_evidence, datum.mask)
     log_weight = _reweigh(method, proposed.bank.log_weight, update, t, key) if share is None else jnp.log(share)
-    bank = _noted(method, Bank(update.belief, proposed.bank.aux, log_weight), proposed.bank.log_weight, update, datum)
+    bank = Bank(update.belief, proposed.bank.aux, log_weight)
     ok = jnp.any(update.ok) & ~datum.refused
     info = _report(method, bank, age, datum, made, total, update if share is None else first, ok)
+    bank = _noted(method, bank, proposed.bank.log_weight, update, datum)
     return Outcome(bank, made, info, ok, jnp.max(update.strain))
 
 

@@ -38,7 +38,7 @@ class Constant(Module):
         """The set that psi lies in."""
         return "[0, 1]" if self.name == "CPP" else "{c}"
 
-    def cardinality(self, t: int) -> float:
+    def cardinality(self, t: int) -> int | float:
         """Possible values after t data; of a continuum (CPP) one point is kept."""
         return math.inf if self.name == "CPP" else 1
 

@@ -77,7 +77,7 @@ class Membership(Module):
         """The memory is bounded, and so is the bank."""
         return
 
-    def cardinality(self, t: int) -> float:
+    def cardinality(self, t: int) -> int | float:
         """Possible values after t data, as far as they are remembered; a vector of shares has a continuum."""
         return math.inf if self.name == "CPV" else 2 ** min(t, self.memory)
 

@@ -5,6 +5,7 @@ from filtax.priors.by_expert import by_expert
 from filtax.priors.continuing import Continue
 from filtax.priors.covariance_inflation import covariance_inflation
 from filtax.priors.empirical_ou import empirical_ou
+from filtax.priors.frames import polynomial_shift
 from filtax.priors.inflation import additive_inflation, shrink_perturb, static
 from filtax.priors.linear_dynamics import linear_dynamics
 from filtax.priors.nonlinear_dynamics import nonlinear_dynamics
@@ -25,6 +26,7 @@ __all__ = [
     "nonlinear_dynamics",
     "ornstein_uhlenbeck",
     "ou_reset",
+    "polynomial_shift",
     "reset",
     "shrink_perturb",
     "static",

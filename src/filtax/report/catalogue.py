@@ -76,7 +76,13 @@ def _default(name: str, parameter: inspect.Parameter) -> str:
 
 def _written(name: str, build: Callable[..., Any]) -> str:
     parameters = inspect.signature(build).parameters
-    hidden = ("keep", "drift", "name", "experts")  # written in brackets, given as prior=, or of no use in a name
+    hidden = (
+        "keep",
+        "drift",
+        "frame",
+        "name",
+        "experts",
+    )  # written in brackets, given as prior=, or of no use in a name
     shown = [
         f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
     ]

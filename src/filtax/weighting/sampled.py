@@ -35,8 +35,10 @@ class Sampled(Module):
         """Weights n/K of those that were drawn."""
         total = jnp.cumsum(jax.nn.softmax(log_weight))
         total = total / total[-1]
-        marks = (jax.random.uniform(key, (), log_weight.dtype) + jnp.arange(self.keep)) / self.keep
-        drawn = jnp.searchsorted(total, marks.astype(total.dtype), side="right").clip(0, log_weight.size - 1)
+        marks = (
+            jax.random.uniform(key, (), log_weight.dtype) + jnp.arange(self.keep, dtype=log_weight.dtype)
+        ) / self.keep
+        drawn = jnp.searchsorted(total, marks, side="right").clip(0, log_weight.size - 1)
         count = jnp.zeros_like(log_weight).at[drawn].add(1.0)
         return jnp.log(count / self.keep)
 
