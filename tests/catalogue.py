@@ -349,7 +349,7 @@ ROWS = {
     "fearnhead_liu_2007": Row(
         lambda h: fx.methods.fearnhead_liu_2007(linear(0.25), h, [relax(0.9), relax(1.0)], keep=3), 0.1, flat, X, y
     ),
-    "nguyen_2017": Row(lambda noise: fx.methods.nguyen_2017(linear(noise), memory=3), 0.25, flat, X, y),
+    "nguyen_2017": Row(lambda noise: fx.methods.nguyen_2017(linear(noise), memory=3, posterior="LG"), 0.25, flat, X, y),
     "kurle_2019": Row(
         lambda rate: fx.methods.kurle_2019(linear(0.25), rate, memory=3, posterior="LG"), 0.9, flat, X, y
     ),

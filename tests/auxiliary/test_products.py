@@ -23,7 +23,7 @@ two = lambda: experts(2, prior=SHARE)
 
 
 def all_products(T, hazard):
-    """Every history of changes with every choice of an expert for each regime; a newborn does not drift at its birth."""
+    """Every history with every choice of an expert for each regime; a newborn does not drift at its birth."""
     found = []
     for path in product((False, True), repeat=T):
         for names in product((0, 1), repeat=1 + sum(path)):

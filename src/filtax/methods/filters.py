@@ -55,7 +55,7 @@ def chang_athans_1978(model: Any, dynamics: list, transition: Any) -> Bone:
 
 
 @row("filtering", "both", "ME", "LSSM", "LG", "DA[K]")
-def chaer_1997(model: Any, dynamics: list, rate: float = 0.5) -> Bone:
+def chaer_1997(model: Any, dynamics: list, rate: Any = 0.5) -> Bone:
     """Chaer, Bishop and Ghosh (1997): Kalman experts whose weights come from a gate that is learned online.
 
     >>> import filtax as fx

@@ -31,7 +31,7 @@ def nguyen_2017(model: Any, memory: int = 16, posterior: str = "VB") -> Bone:
 
 
 @row("online continual learning", "gradual", "CPV", "Sub", "VB", "DA[1]")
-def kurle_2019(model: Any, rate: float = 0.9, memory: int = 16, posterior: str = "VB") -> Bone:
+def kurle_2019(model: Any, rate: Any = 0.9, memory: int = 16, posterior: str = "VB") -> Bone:
     """Kurle et al. (2019): a running memory in which a datum of age a counts as rate^a, as in the thesis' table.
 
     >>> import filtax as fx
@@ -70,7 +70,7 @@ def li_2021(model: Any, hazard: Any = 0.01, beta: float = 0.5, keep: int = 6, po
 
 
 @row("bandits, online continual learning", "abrupt", "CPV", "Sub", "LG", "DA[1]")
-def nassar_2022(model: Any, belong: float = 0.5, memory: int = 16, binary: bool = False, posterior: str = "LG") -> Bone:
+def nassar_2022(model: Any, belong: Any = 0.5, memory: int = 16, binary: bool = False, posterior: str = "LG") -> Bone:
     """Nassar et al. (2022), BAM: looks back at each datum for the past data, or shares of them, that belong with it.
 
     >>> import filtax as fx
