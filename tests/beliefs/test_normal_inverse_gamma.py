@@ -106,7 +106,7 @@ def test_matched_beliefs_are_the_nearest_to_their_mixture():
     shape = scipy.optimize.brentq(lambda s: np.log(s) - scipy.special.digamma(s) - gap, 1e-3, 1e3, xtol=1e-13)
     for family in (SquareRoot, Covariance):
         units = jax.vmap(family.start)(jnp.asarray(mean), jnp.asarray(P))
-        batch = NormalInverseGamma(units, jnp.asarray(a), jnp.asarray(b))
+        batch = jax.vmap(NormalInverseGamma)(units, jnp.asarray(a), jnp.asarray(b))
         one = NormalInverseGamma.moment_match(batch, jnp.log(w))
         np.testing.assert_allclose(one.shape / one.rate, total, rtol=1e-10)
         np.testing.assert_allclose(one.shape, shape, rtol=1e-9)
