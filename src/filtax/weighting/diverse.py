@@ -24,8 +24,8 @@ __all__ = ["Diverse", "diverse"]
 class Diverse(Module):
     """The best two thirds, then the better of each pair of twins, slot i and slot i + C/2.
 
-    >>> jnp.exp(diverse(3)(jnp.log(jnp.array([0.4, 0.1, 0.05, 0.3, 0.08, 0.07])))).round(2).tolist()
-    [0.5, 0.12, 0.0, 0.38, 0.0, 0.0]
+    >>> jnp.exp(diverse(3)(jnp.log(jnp.array([0.4, 0.1, 0.05, 0.3, 0.08, 0.07])))).round(3).tolist()
+    [0.5, 0.125, 0.0, 0.375, 0.0, 0.0]
     """
 
     keep: int = eqx.field(static=True)

@@ -71,10 +71,11 @@ class Retrospective(Module):
 
         def uphill(i: Array, logit: Array) -> Array:
             slope = jax.grad(lambda logit: value(share(logit)))(logit)
-            size = jnp.sqrt(jnp.sum(slope * slope))
-            sound = jnp.isfinite(size) & (size > 0.0)
+            square = jnp.sum(slope * slope)
+            sound = jnp.isfinite(square) & (square > 0.0)
+            size = jnp.sqrt(jnp.where(sound, square, 1.0))  # a root has no slope at 0
             length = jnp.asarray(self.step, slope.dtype) * (1.0 - i / self.steps).astype(slope.dtype)
-            return logit + jnp.where(sound, length * slope / jnp.where(sound, size, 1.0), 0.0)
+            return logit + jnp.where(sound, length * jnp.where(sound, slope, 0.0) / size, 0.0)
 
         logit = jnp.full_like(known, 1.0) * (jnp.log(start) - jnp.log1p(-start))
         return share(jax.lax.fori_loop(0, self.steps, uphill, logit))
