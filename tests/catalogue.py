@@ -91,6 +91,10 @@ runs = lambda keep: lambda hazard: fx.auxiliary.run_length(hazard, keep=keep)
 TURNS = fx.auxiliary.experts(2, transition=[[0.9, 0.1], [0.2, 0.8]])
 
 
+def walk_of(q):
+    return priors.linear_dynamics(F=0.9, Q=q)
+
+
 def dynamics(q):
     return priors.linear_dynamics(F, b=0.01 * np.ones(4), Q=q * jnp.diag(jnp.array([0.0, 1.0, 1.0, 2.0])))
 
@@ -346,6 +350,56 @@ ROWS = {
         {"mean": np.zeros(2), "cov": 0.3},
         X,
         counts,
+    ),
+    "subsets": Row(
+        watching("CPL[inf](memory=3)-Sub", linear(0.25), lambda p: fx.auxiliary.membership(belong=p, memory=3)),
+        0.6,
+        flat,
+        X,
+        y,
+    ),
+    "chaer_1997": Row(
+        lambda rate: fx.methods.chaer_1997(linear(0.25), [walk_of(0.01), walk_of(1.0)], rate), 0.5, flat, X, y
+    ),
+    "ghahramani_hinton_2000": Row(
+        lambda noise: fx.methods.ghahramani_hinton_2000(linear(noise), [[0.9, 0.1], [0.2, 0.8]], posterior="LG"),
+        0.25,
+        flat,
+        X,
+        y,
+    ),
+    "fearnhead_liu_2007": Row(
+        lambda h: fx.methods.fearnhead_liu_2007(linear(0.25), h, [relax(0.9), relax(1.0)], keep=3), 0.1, flat, X, y
+    ),
+    "nguyen_2017": Row(lambda noise: fx.methods.nguyen_2017(linear(noise), memory=3, posterior="LG"), 0.25, flat, X, y),
+    "kurle_2019": Row(
+        lambda rate: fx.methods.kurle_2019(linear(0.25), rate, memory=3, posterior="LG"), 0.9, flat, X, y
+    ),
+    "nassar_2022": Row(lambda p: fx.methods.nassar_2022(linear(0.25), p, memory=3), 0.6, flat, X, y),
+    "nassar_2022-binary": Row(
+        lambda noise: fx.methods.nassar_2022(linear(noise), 0.6, memory=3, binary=True), 0.25, flat, X, y
+    ),
+    "survivors-drawn": Row(
+        lambda h: fx.method(
+            "RL[3]-PR(hazard=0.1)", model=linear(0.25), auxiliary=runs(3)(h), weighting=fx.weighting.sampled(3)
+        ),
+        0.1,
+        flat,
+        X,
+        y,
+        9,
+    ),
+    "survivors-diverse": Row(
+        lambda h: fx.method(
+            "CPL[3]-MCI(hazard=0.1)",
+            model=linear(0.25),
+            auxiliary=fx.auxiliary.change_locations(h, keep=3),
+            weighting=fx.weighting.diverse(3),
+        ),
+        0.1,
+        flat,
+        X,
+        y,
     ),
     "coin": Row(drifting("Cj+C-OU", models.bernoulli(), relax), 0.9, {"mean": 0.5, "cov": 0.05}, None, label),
     "count": Row(drifting("Cj+C-OU", models.poisson(), relax), 0.9, {"mean": 2.0, "cov": 1.0}, None, counts),

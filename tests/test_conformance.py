@@ -25,6 +25,8 @@ NIGHTLY = (
     *("softmax", "poisson", "unknown-noise", "covariance-ACI"),
     *("lofi-network", "lofi-spherical-labels", "lofi-wolf-relax-or-reset"),
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
+    *("subsets", "chaer_1997", "ghahramani_hinton_2000", "fearnhead_liu_2007", "nguyen_2017", "kurle_2019"),
+    *("nassar_2022", "nassar_2022-binary", "survivors-drawn", "survivors-diverse"),
     *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
 SLOPES = ("regression", "tracker", "logistic", "network", "run-lengths", "wolf-imq", "coin")  # by day; others by night

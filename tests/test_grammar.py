@@ -15,6 +15,14 @@ LINEAR = fx.models.linear(noise=0.25)
 NAMES = ["LG+C-Static", "LG(form=root)+C-ACI(q=0.1)", "IEKF(iterations=3)+C-OU(rate=0.9)", "LG+C-SP(shrink=0.9, q=0.1)"]
 NAMES += ["IEKF(form=covariance, iterations=2)+C-Static", "NIG(shape=2.5, rate=0.5, form=precision)+C-ACI(q=0.1)"]
 
+NAMES += ["LG+CPL[1]-Sub", "LG+CPL[inf](belong=0.7, memory=4)-Sub", "NIG+CPV-Sub", "RVGA+CPV(rate=0.9, memory=16)-Sub"]
+NAMES += ["LG+CPL[1](belong=1.0, memory=16, fold=True)-Sub", "LG+CPT[8]/ME[2]-PR(hazard=0.01)"]
+NAMES += [
+    "LG+CPT[inf]/ME[3]-MMPR(hazard=0.2)",
+    "LG+CPL[8]-MCI(hazard=0.1, beta=0.25)",
+    "WoLF-IMQ(c=4)+CPV(memory=4)-Sub",
+]
+
 
 def build(name, model=LINEAR, **parts):
     return fx.method(name, model=model, **parts)
@@ -84,6 +92,21 @@ def test_settings_that_are_arrays_do_not_fit_into_a_name():
         ("LG+C-LSSM", "LSSM needs its matrices; give prior=filtax.priors.linear_dynamics"),
         ("Cj+C-Static", "Cj counts one rate and takes no x"),
         ("IEKF(iterations=0)+C-Static", "must be a whole number of at least 1"),
+        ("LG+CPVV-Sub", "no auxiliary 'CPVV'. Did you mean \"CPV\""),
+        ("LG+CPV-Subb", "no prior 'Subb'. Did you mean \"Sub\""),
+        ("LG+CPV(memry=3)-Sub", 'Did you mean "memory"'),
+        ("LG+CPV[3]-Sub", r"CPV has one hypothesis; leave \[3\] out"),
+        ("LG+CPL[1](hazard=0.1)-Sub", r"CPL\(hazard=0.1\) is not a setting of CPL"),
+        ("LG+CPL-Sub", r"say how many hypotheses CPL keeps"),
+        ("LG+CPL[1](memory=0)-Sub", "must be a whole number of at least 1"),
+        ("LG+RL[0]-PR(hazard=0.1)", r"RL\[K\] must be a whole number of at least 1"),
+        ("LG+RL[2]-PR(hazard=1.5)", r"hazard=... must lie in \[0, 1\]"),
+        ("LG+RL[inf](capacity=0)-PR(hazard=0.1)", r"RL\(capacity=...\) must be a whole number of at least 2"),
+        ("LG+CPT[inf](capacity=0)-PR(hazard=0.1)", r"CPT\(capacity=...\) must be a whole number of at least 2"),
+        ("LG+RL[3]-OUPR(hazard=0.1)", r"there is one hypothesis; use RL\[1\]-OUPR"),
+        ("LG+CPT[2]/ME[0]-PR(hazard=0.1)", "A list of experts must not be empty"),
+        ("LG+RLCC[2]/ME[2]-PR", r"RLCC\(experts=.*is not a setting of RLCC"),
+        ("OGD+RL[2]-MMPR(hazard=0.1)", r"a Point belief cannot move that way \(no `moment_match`\)"),
     ],
 )
 def test_refusals(name, match):

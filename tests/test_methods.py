@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.methods import PUBLISHED
+from filtax.experiments.catalogue import THESIS
+from filtax.methods import PUBLISHED, REFERENCES
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(0)
@@ -17,17 +18,35 @@ EXTRA = {
     "kalman_1960": dict(dynamics=PAIR[0]),
     "magill_1965": dict(dynamics=PAIR),
     "chang_athans_1978": dict(dynamics=PAIR, transition=[[0.9, 0.1], [0.1, 0.9]]),
+    "chaer_1997": dict(dynamics=PAIR),
+    "ghahramani_hinton_2000": dict(transition=[[0.9, 0.1], [0.1, 0.9]], posterior="LG"),
+    "nguyen_2017": dict(memory=4),
+    "kurle_2019": dict(memory=4, posterior="LG"),
+    "nassar_2022": dict(memory=4),
     "knoblauch_damoulas_2018": dict(drifts=WALKS, keep=4),
     "chang_2023": dict(rank=1),
     "liu_2023": dict(dynamics=WALKS),
     "abeles_2024": dict(dynamics=PAIR),
-    "fearnhead_liu_2007": dict(keep=4),
+    "fearnhead_liu_2007": dict(keep=4, drifts=WALKS),
     "fearnhead_liu_2011": dict(keep=4),
     "wilson_2010": dict(keep=4),
 }
 
 
 DAY = ("kalman_1960", "adams_mackay_2007", "wilson_2010", "li_2021", "titsias_2023", "duran_martin_2025")
+
+
+def test_the_catalogue_has_the_21_rows_of_the_thesis_and_where_they_come_from():
+    """Kurle's stands there twice: as in the table, and as in the text."""
+    assert len(PUBLISHED) == 22
+    assert set(PUBLISHED) - {"kurle_2019_relaxing"} == set(THESIS)
+    assert set(REFERENCES) == set(PUBLISHED)
+    for name, row in PUBLISHED.items():
+        assert row.changes in ("abrupt", "gradual", "both")
+        if name in THESIS:  # DA[K] where all paths would be 2^t, and the LSSM of the experts of Liu
+            table = tuple(part.replace("DA[inf]", "DA[K]") for part in THESIS[name])
+            built = tuple(part.replace("DA[inf]", "DA[K]") for part in row[3:])
+            assert all(ours in theirs.split("/") or ours == theirs for ours, theirs in zip(built, table, strict=True))
 
 
 def test_the_catalogue_says_who_and_for_what():

@@ -75,7 +75,7 @@ class Bone(Module):
         initial = self.posterior.start(mean, cov, self.prior.drift.moves, *seed)
         compatibility.check_support(self, initial)
         zero = jnp.zeros((), jnp.int32)
-        key = None if seed else key  # the belief carries it
+        key = None if seed and not getattr(self.weighting, "needs_key", False) else key  # the belief carries it
         return State(fresh_bank(self, initial), initial, zero, zero, zero, jnp.zeros((), mean.dtype), key, layout)
 
     def step(
@@ -118,8 +118,8 @@ class Bone(Module):
             state: From `init`, `step` or an earlier `scan`.
             X: Rows of x, (T, ...).
             Y: Rows of y, (T,) or (T, O).
-            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov". What is not named is
-                not computed.
+            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov", "log_weight". What is
+                not named is not computed.
             mask: Of the shape of Y, True where observed.
             dt: (T,) lengths of the ticks.
             changed: (T,) known changes.
@@ -132,6 +132,7 @@ class Bone(Module):
         boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
+        boundary.check_kept(keep, self)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
         if Y.shape[0]:
@@ -259,7 +260,7 @@ def advance(
     """Do one row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
     bank, t, began, refused, strain = carry
     if changed is not None:
-        anew = fresh_bank(method, state.initial, bank.log_weight.size)
+        anew = fresh_bank(method, state.initial, bank.log_weight.size, like=bank)
         bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
         began = jnp.where(changed, t, began)
     datum = admit(method, state.initial, x, y, mask, complete)
@@ -282,6 +283,8 @@ def _time(dt: Array | None, state: State) -> Array | None:
 
 
 def _kept(name: str, bank: Bank, info: Info) -> Array:
+    if name == "log_weight":
+        return bank.log_weight
     if not name.startswith("belief_"):
         return getattr(info, name)
     return getattr(collapse(bank.belief, bank.log_weight), name.removeprefix("belief_"))

@@ -17,6 +17,7 @@ __all__ = [
     "arrays",
     "check_ahead",
     "check_extras",
+    "check_kept",
     "check_key",
     "check_rows",
     "check_start",
@@ -26,7 +27,7 @@ __all__ = [
     "warn_of_strain",
 ]
 
-KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov")
+KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
 _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
     "parameters, inflation=1.05",
@@ -164,10 +165,12 @@ def check_key(method: Any, key: Any) -> tuple[Array, ...]:
     ()
     """
     draws = getattr(method.posterior, "draws", False)
-    if not draws and not getattr(method.posterior, "needs_key", False) and key is None:
+    drawing = [p for p in (method.posterior, method.weighting) if getattr(p, "needs_key", False)]
+    drawing = [method.posterior, *drawing] if draws else drawing
+    if not drawing and key is None:
         return ()
     if key is None:
-        raise ValueError(f"init: {method.posterior.name} draws at random; give key=jax.random.key(0).")
+        raise ValueError(f"init: {drawing[0].name} draws at random; give key=jax.random.key(0).")
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         raise ValueError(f"init(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
     return (key,) if draws else ()
@@ -189,6 +192,15 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
                 f"scan: {shown} has {count} rows but Y has {Y.shape[0]}; row t of each must belong together."
             )
     return keep
+
+
+def check_kept(keep: tuple[str, ...], method: Any) -> None:
+    """Refuse to keep the weights of a bank that grows: there is one more of them at each row."""
+    if "log_weight" in keep and method.auxiliary.room(0) is not None:
+        name = method.auxiliary.name
+        raise ValueError(
+            f"scan(keep=log_weight): {name}[inf] has more hypotheses at every row; give {name}[K], which has K."
+        )
 
 
 def check_ahead(X: Any, dt: Any) -> None:

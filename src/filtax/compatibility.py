@@ -69,6 +69,9 @@ def _check_transition(method: Any) -> None:
         raise ValueError(
             f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
         )
+    _check_members(method)
+    if getattr(auxiliary, "subsets", False):
+        return
     if newborns and getattr(method.weighting, "revives", False):
         raise ValueError(
             f"{type(method.weighting).__name__} with {spell_auxiliary(auxiliary)}: it gives weight to every slot, also "
@@ -87,6 +90,35 @@ def _check_transition(method: Any) -> None:
             f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
             f"and give the drift between changes as prior=."
         )
+
+
+def _check_members(method: Any) -> None:
+    """Refuse memberships without Sub, Sub without them, and a weighting that asks for what is not there."""
+    auxiliary, prior, weighting, posterior = method.auxiliary, method.prior, method.weighting, method.posterior
+    subsets, recalls = getattr(auxiliary, "subsets", False), getattr(prior, "of_members", False)
+    if subsets != recalls:
+        other = getattr(prior, "name", prior.drift.name)
+        hint = "use Sub" if subsets else "use CPL[1]-Sub, CPL[inf]-Sub or CPV-Sub"
+        raise ValueError(f"{auxiliary.name}-{other}: memberships of data and the prior Sub need each other; {hint}.")
+    shares = recalls or hasattr(weighting, "respond")
+    by = "Sub" if recalls else "Responsibilities"
+    if shares and (getattr(posterior, "draws", False) or getattr(posterior, "needs_key", False)):
+        raise ValueError(f"{posterior.name} with {by}: a datum that is learned twice must not be drawn anew; use LG.")
+    if shares and (getattr(posterior, "judges", False) or hasattr(posterior, "furnish")):
+        raise ValueError(f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA.")
+    if getattr(weighting, "searches", False) and not (subsets and auxiliary.keep == 1):
+        raise ValueError(
+            f"Retrospective with {spell_auxiliary(auxiliary)}: it looks for a membership; use CPL[1] or CPV."
+        )
+    if getattr(weighting, "pairs", False) and not (hasattr(auxiliary, "futures") and auxiliary.futures == 2):
+        raise ValueError(
+            f"Diverse with {spell_auxiliary(auxiliary)}: its hypotheses have no twins; use CPL[K] or CPT[K]."
+        )
+    for verb, name in (("learn", "Gated"), ("respond", "Responsibilities")):
+        if hasattr(weighting, verb) and auxiliary.name != "ME":
+            raise ValueError(f"{name} with {spell_auxiliary(auxiliary)}: it weighs experts; use it with ME.")
+    if hasattr(weighting, "respond") and not all(hasattr(family, "spread") for family in posterior.families):
+        raise ValueError(f"{posterior.name} with Responsibilities: it has no spread; use LG or RVGA.")
 
 
 def check_support(method: Any, belief: PyTree) -> None:

@@ -17,6 +17,7 @@ PULSE+C-ACI(q=0.0001)               a subspace of the hidden layers and a full l
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
+CPL[1](memory=16)-Sub               learn again from those of the last data that belong with this one; CPV by shares
 WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-Static names another posterior
 """
 
@@ -42,7 +43,7 @@ from filtax.posteriors import (
     Variational,
 )
 from filtax.posteriors.conjugate import conjugate_to
-from filtax.weighting import Exact, bounded
+from filtax.weighting import Exact, bounded, retrospective
 
 __all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
 
@@ -91,8 +92,11 @@ AUXILIARIES: dict[str, Callable[..., Any]] = {
         hazard, keep=keep, capacity=capacity, experts=experts
     ),
     "RLCC": aux.run_length_count,
-    "CPT": lambda hazard, keep=None, memory=16: aux.change_times(hazard, keep=keep, memory=memory),
+    "CPT": lambda hazard, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
+        hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
+    ),
     "CPL": lambda hazard, keep=None, memory=16: aux.change_locations(hazard, keep=keep, memory=memory),
+    "CPV": aux.membership_vector,
     "CPP": aux.change_probability,
     "ME": lambda keep: aux.experts(keep),
 }
@@ -106,10 +110,14 @@ PRIORS: dict[str, Callable[..., Any]] = {
     "MMPR": priors.moment_matched_reset,
     "OUPR": priors.ou_reset,
     "MCI": priors.covariance_inflation,
+    "Sub": priors.subset,
 }
 POSTERIORS["VB"] = POSTERIORS["RVGA"]
 ALIASES = {"SPR": "OUPR"}
 ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
+MEMBERS: dict[str, Callable[..., Any]] = {
+    "CPL": aux.membership
+}  # and before Sub, where s = 1 says that a datum belongs
 
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
@@ -166,28 +174,38 @@ def method(
         posterior = _conjugate(model) if posterior is None else posterior
     posterior = posterior.fitted(model) if hasattr(posterior, "fitted") else posterior
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
-    keep = getattr(auxiliary, "keep", None)
-    weighting = weighting if weighting is not None else Exact() if keep is None else bounded(keep)
+    weighting = _usual_weighting(auxiliary) if weighting is None else weighting
     return Bone(model, auxiliary, prior, posterior, weighting)
+
+
+def _usual_weighting(auxiliary: Any) -> Any:
+    """(A.2) All hypotheses, the K best, or the one that is looked for."""
+    keep = getattr(auxiliary, "keep", None)
+    if getattr(auxiliary, "subsets", False):
+        sure = isinstance(auxiliary.belong, int | float) and auxiliary.belong == 1.0  # then nothing is looked for
+        told = keep is None or auxiliary.rate is not None or sure
+        return Exact() if told else retrospective()
+    return Exact() if keep is None else bounded(keep)
 
 
 def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
     """(M.2) and (M.3) share their settings: the hazard is written where it reads best."""
     prior_name = ALIASES.get(str(parts["prior"]), str(parts["prior"]))
     known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
+    auxiliaries = AUXILIARIES | (MEMBERS if prior_name == "Sub" else {})
     of_prior, of_auxiliary = _settings(parts["prior_settings"]), _settings(parts["auxiliary_settings"])
-    if auxiliary is None and parts["auxiliary"] not in AUXILIARIES:
+    if auxiliary is None and parts["auxiliary"] not in auxiliaries:
         raise ValueError(
-            f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], AUXILIARIES)}"
+            f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], auxiliaries)}"
         )
-    named = AUXILIARIES.get(parts["auxiliary"])
+    named = auxiliaries.get(parts["auxiliary"])
     takes = {} if named is None else inspect.signature(named).parameters
     of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
         if parts["experts"] is not None:
             of_auxiliary["experts"] = aux.experts(int(parts["experts"]))
-        auxiliary = _build("auxiliary", AUXILIARIES, parts["auxiliary"], of_auxiliary)
+        auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
     if prior is not None and hasattr(prior, "drift"):
         return auxiliary, prior
     resets = prior_name in known and "drift" in inspect.signature(known[prior_name]).parameters

@@ -4,7 +4,7 @@ The size of a bank is a shape, and a shape is fixed within a compilation. So gro
 calls, and a long `scan` compiles once for each doubling. Under `jit` or `vmap` the number of ticks cannot be looked at:
 the bank then keeps its size, and a full one gives up its least probable hypotheses.
 
-A posterior that remembers data does not know their shape at the start. Its memory is furnished here too, at the first
+A part that remembers data does not know their shape at the start. Its memory is furnished here too, at the first
 datum.
 """
 
@@ -99,6 +99,7 @@ def furnished(method: Any, state: State, x: Any, y: Any) -> State:
     >>> furnished(ogd, state, jnp.ones(3), jnp.ones(())).initial.memory.X.shape
     (4, 3)
     """
+    state = _noting(method, state, x, y)
     furnish = getattr(method.posterior, "furnish", None)
     if furnish is None or state.initial.memory is not None:
         return state
@@ -108,6 +109,18 @@ def furnished(method: Any, state: State, x: Any, y: Any) -> State:
     belief = jax.vmap(lambda one: furnish(one, x, y.size))(state.bank.belief)
     bank = Bank(belief, state.bank.aux, state.bank.log_weight)
     return State(bank, initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
+
+
+def _noting(method: Any, state: State, x: Any, y: Any) -> State:
+    """The same for (M.2) and (A.2), which keep what they note of the data with the auxiliary values."""
+    aux = state.bank.aux
+    for part in (method.auxiliary, method.weighting):
+        if hasattr(part, "furnish"):
+            aux = part.furnish(aux, state.initial, x, y.size)
+    if aux is state.bank.aux:
+        return state
+    bank = Bank(state.bank.belief, aux, state.bank.log_weight)
+    return State(bank, state.initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
 
 
 def _check_room(method: Any, wanted: int) -> None:

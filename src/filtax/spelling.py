@@ -32,8 +32,10 @@ def spell_auxiliary(auxiliary: Any) -> str:
     """
     name, inner = auxiliary.name, getattr(auxiliary, "inner", None)
     law = getattr(auxiliary, "hazard", None)
-    settings = f"(a={law[0]}, b={law[1]})" if isinstance(law, tuple) else ""
-    if hasattr(auxiliary, "keep"):
+    settings = f"(a={law[0]}, b={law[1]})" if isinstance(law, tuple) else _spell(auxiliary).removeprefix(name)
+    if auxiliary.name == "CPV":
+        name += settings
+    elif hasattr(auxiliary, "keep"):
         name += f"[{'inf' if auxiliary.keep is None else auxiliary.keep}]{settings}"
     elif auxiliary.slots > 1:
         name += f"[{auxiliary.slots}]"

@@ -68,6 +68,7 @@ class Info(Module):
         runlength: Most probable number of data since the last change.
         ok: False when the row was refused; the belief then knows nothing of it.
         belief_mean, belief_var, belief_cov: The belief after y, when `scan(keep=...)` names them.
+        log_weight: Log weights of the hypotheses after y, likewise.
 
     >>> Info().mean is None
     True
@@ -84,6 +85,7 @@ class Info(Module):
     belief_mean: Float[Array, "*T D"] | None = None
     belief_var: Float[Array, "*T D"] | None = None
     belief_cov: Float[Array, "*T D D"] | None = None
+    log_weight: Float[Array, "*T C"] | None = None
 
 
 INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")

@@ -1,10 +1,14 @@
 """One tick of time and one datum: the path through the five choices, shared by all verbs of a method.
 
 (M.2) proposes hypotheses, (M.3) gives each its prior, (A.1) conditions it through (M.1), (A.2) weighs them. A prior
-with a second phase (`settle`) is served between: it sees how what was proposed scores, which a robust model bounds.
+with a second phase (`settle`) is served between: it sees how what was proposed scores, which a robust model bounds. So
+are a prior that learns again from remembered data (`recall`), a weighting that looks for the best hypothesis (`choose`)
+or shares a datum among all (`respond`), and one that learns weights of its own (`learn`).
 Everything here is traced; shapes are checked, values are not.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +18,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.distributions import Mixture
+from filtax.models import expected_log_likelihood, temper
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed, Update, each
 from filtax.state import Info
@@ -79,18 +84,38 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), refused)
 
 
-def fresh_bank(method: Any, initial: PyTree, slots: int | None = None) -> Bank:
-    """The bank before any datum, of a given size or of the auxiliary variable's: all slots hold the initial belief."""
+def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Bank | None = None) -> Bank:
+    """The bank before any datum, of a given size or of the auxiliary variable's: all slots hold the initial belief.
+
+    With `like`, what a part keeps of the data has room for data like those that this bank has seen.
+    """
     dtype = initial.mean.dtype
     grown = slots is not None and slots != method.auxiliary.slots
     aux, log_weight = method.auxiliary.start_of(slots, dtype) if grown else method.auxiliary.start(dtype)
     slots = log_weight.size
+    for part in (method.auxiliary, method.weighting):
+        if like is not None and hasattr(part, "furnish"):
+            aux = part.furnish(aux, initial, *part.like(like.aux))
     return Bank(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
 
 
 def _propose(method: Any, bank: Bank, initial: PyTree, dt: Array | None) -> tuple[Proposed, PyTree]:
     proposed = method.auxiliary.expand(bank, initial, dt)
-    return proposed, method.prior(proposed, initial, dt)
+    return proposed, _beliefs(method, proposed, initial, dt)
+
+
+def _beliefs(method: Any, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    """(M.3) The beliefs before the datum; a prior that recalls data is given the means to learn from them again."""
+    if hasattr(method.prior, "recall"):
+        return method.prior.recall(proposed, initial, dt, partial(_relearn, method))
+    return method.prior(proposed, initial, dt)
+
+
+def _relearn(method: Any, belief: PyTree, aux: PyTree, x: Array | None, y: Array, mask: Array, power: Array) -> PyTree:
+    """One hypothesis after a remembered datum that counts as `power` of one; 0 leaves it bit for bit as it was."""
+    model = temper(method.model, jnp.where(power > 0.0, power, 1.0))
+    new = method.posterior.update(belief, model, x, y, mask, aux, None).belief
+    return jax.tree.map(lambda now, then: jnp.where(power > 0.0, now, then), new, belief)
 
 
 def _mixed(parts: PyTree, log_weight: Array) -> PyTree:
@@ -111,39 +136,104 @@ def tick(
     """Let time pass, then condition on one datum; `age` counts the data since the stream began (anew)."""
     proposed, beliefs = _propose(method, bank, initial, dt)
     foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
+    absorb = lambda proposed, beliefs, power=None: _absorb(method, proposed, beliefs, t, datum, key, power)  # noqa: E731
+    served = any(
+        (hasattr(method.prior, "settle"), *(hasattr(method.weighting, verb) for verb in ("choose", "respond")))
+    )
+    trial: Any = absorb(proposed, beliefs) if served else None
+    share = None
     if hasattr(method.prior, "settle"):
-        trial = _absorb(method, proposed, beliefs, t, datum, key)
-        parts, evidence = trial.forecast, trial.log_evidence
-        ask = lambda beliefs: _absorb(method, proposed, beliefs, t, datum, key).log_score  # noqa: E731
+        ask = lambda beliefs: absorb(proposed, beliefs).log_score  # noqa: E731
         proposed, beliefs = method.prior.settle(proposed, beliefs, trial.log_score, initial, ask)
-        update = _absorb(method, proposed, beliefs, t, datum, key)
-    else:
-        update = _absorb(method, proposed, beliefs, t, datum, key)
-        parts, evidence = update.forecast, update.log_evidence
-    made, total = _mixed(parts, foreseen), _total(foreseen, evidence, datum.mask)
-    bank = Bank(update.belief, proposed.bank.aux, _reweigh(method, proposed.bank.log_weight, update))
+    if hasattr(method.weighting, "choose"):
+        proposed, beliefs = _chosen(method, proposed, initial, datum, dt, absorb)
+    if hasattr(method.weighting, "respond"):
+        share = _shares(method, proposed, beliefs, trial, datum, absorb)
+    update = absorb(proposed, beliefs, share)
+    first: Any = update if trial is None else trial
+    made, total = _mixed(first.forecast, foreseen), _total(foreseen, first.log_evidence, datum.mask)
+    log_weight = _reweigh(method, proposed.bank.log_weight, update, t, key) if share is None else jnp.log(share)
+    bank = Bank(update.belief, proposed.bank.aux, log_weight)
     ok = jnp.any(update.ok) & ~datum.refused
-    info = _report(method, bank, age, datum, made, total, update, ok)
+    info = _report(method, bank, age, datum, made, total, update if share is None else first, ok)
+    bank = _noted(method, bank, proposed.bank.log_weight, update, datum)
     return Outcome(bank, made, info, ok, jnp.max(update.strain))
 
 
-def _absorb(method: Any, proposed: Proposed, beliefs: PyTree, t: Array, datum: Datum, key: Array | None) -> Update:
-    """(A.1) on every hypothesis. Each slot draws its own noise from the tick, so that chunks agree bit for bit."""
+def _chosen(
+    method: Any, proposed: Proposed, initial: PyTree, datum: Datum, dt: Array | None, absorb: Callable
+) -> tuple[Proposed, PyTree]:
+    """(A.2) looks for the hypothesis under which the datum is most probable; a missing one changes nothing."""
 
-    def one(belief: PyTree, aux: PyTree, key: Array | None) -> Update:
-        return method.posterior.update(belief, method.model, datum.x, datum.y, datum.mask, aux, key)
+    def replaced(aux: PyTree) -> Proposed:
+        return Proposed(Bank(proposed.bank.belief, aux, proposed.bank.log_weight), proposed.fresh, proposed.log_reset)
+
+    def score(aux: PyTree) -> Array:
+        return absorb(replaced(aux), _beliefs(method, replaced(aux), initial, dt)).log_score
+
+    best = method.weighting.choose(method.auxiliary, proposed.bank.aux, score)
+    seen = jnp.ones((), bool) if datum.mask is None else jnp.any(datum.mask)
+    best = jax.tree.map(lambda new, old: jnp.where(seen, new, old), best, proposed.bank.aux)
+    return replaced(best), _beliefs(method, replaced(best), initial, dt)
+
+
+def _shares(
+    method: Any, proposed: Proposed, beliefs: PyTree, trial: Update, datum: Datum, absorb: Callable
+) -> Float[Array, " C"]:
+    """(A.2) shares the datum among all hypotheses; each learns from its share of it."""
+
+    def expected(share: Array) -> Array:
+        after = absorb(proposed, beliefs, share)
+        one = lambda belief, aux: expected_log_likelihood(method.model, belief, datum.x, datum.y, datum.mask, aux)  # noqa: E731
+        return jnp.where(after.ok, each(one, after.belief, proposed.bank.aux), -jnp.inf)
+
+    return method.weighting.respond(proposed.bank.log_weight, jnp.where(trial.ok, trial.log_score, -jnp.inf), expected)
+
+
+def _noted(method: Any, bank: Bank, before: Array, update: Update, datum: Datum) -> Bank:
+    """What parts keep of the datum besides the belief: weights of a gate, a memory."""
+    aux, log_weight = bank.aux, bank.log_weight
+    mask = jnp.ones(datum.y.shape, bool) if datum.mask is None else datum.mask
+    if hasattr(method.weighting, "learn"):
+        score = jnp.where(update.ok, update.log_score, -jnp.inf)
+        aux, log_weight = method.weighting.learn(aux, before, score, datum.y, mask)
+    if hasattr(method.auxiliary, "remember"):
+        aux = method.auxiliary.remember(aux, datum.x, datum.y, mask, partial(_relearn, method))
+    return Bank(bank.belief, aux, log_weight)
+
+
+def _absorb(
+    method: Any,
+    proposed: Proposed,
+    beliefs: PyTree,
+    t: Array,
+    datum: Datum,
+    key: Array | None,
+    power: Float[Array, " C"] | None = None,
+) -> Update:
+    """(A.1) on every hypothesis. Each slot draws its own noise from the tick, so that chunks agree bit for bit.
+
+    With `power`, the datum counts for each hypothesis as a share of one.
+    """
+
+    def one(belief: PyTree, aux: PyTree, key: Array | None, power: Array | None) -> Update:
+        model = method.model if power is None else temper(method.model, power)
+        return method.posterior.update(belief, model, datum.x, datum.y, datum.mask, aux, key)
 
     slots = proposed.bank.log_weight.size
     keys = None if key is None else jax.random.split(jax.random.fold_in(key, t), slots)
-    return each(one, beliefs, proposed.bank.aux, keys)
+    return each(one, beliefs, proposed.bank.aux, keys, power)
 
 
-def _reweigh(method: Any, log_weight: Array, update: Update) -> Array:
-    """(A.2) A hypothesis that failed scores -inf; if all did, the weights stay."""
+def _reweigh(method: Any, log_weight: Array, update: Update, t: Array, key: Any) -> Array:
+    """(A.2) A hypothesis that failed scores -inf; if all did, the weights stay. Some draw who survives."""
+    weigh = method.weighting
+    if getattr(weigh, "needs_key", False):
+        weigh = partial(weigh, key=jax.random.fold_in(jax.random.fold_in(key, t), log_weight.size))
     if log_weight.size == 1:
-        return method.weighting(log_weight)
+        return weigh(log_weight)
     scored = log_weight + jnp.where(update.ok, update.log_score, -jnp.inf)
-    return method.weighting(jnp.where(jnp.any(scored > -jnp.inf), scored, log_weight))
+    return weigh(jnp.where(jnp.any(scored > -jnp.inf), scored, log_weight))
 
 
 def _total(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:

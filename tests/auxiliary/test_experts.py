@@ -77,7 +77,7 @@ def test_switching_experts_by_hand(merge):
         (lambda: experts(0), "must not be empty"),
         (lambda: experts(2, prior=[0.5, 0.6]), r"experts\(prior=\.\.\.\) must have shape \(2,\) and sum to 1"),
         (lambda: experts(2, transition=np.eye(3)), r"must have shape \(2, 2\)"),
-        (lambda: experts(2, merge="max"), "must be imm or gpb"),
+        (lambda: experts(2, merge="max"), "must be imm, gpb or none"),
         (
             lambda: fx.priors.by_expert([fx.priors.additive_inflation(0.1), fx.priors.static()]),
             "must be of one kind",

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.special
 
 from filtax.beliefs import Covariance, NormalInverseGamma, Precision, SquareRoot
 from moments import conditioned, drifted, mixed, noise_rule, normal, same, spd
@@ -91,3 +93,26 @@ def test_samples():
     np.testing.assert_allclose((z**4).mean(axis=0), 3.0 * (8 - 2) / (8 - 4), rtol=0.25)  # kurtosis of t with 8
     shapes = [jax.eval_shape(lambda key, s=s: belief.sample(key, s), jax.random.key(0)).shape for s in ((), (2, 3))]
     assert shapes == [(2,), (2, 3, 2)]
+
+
+def test_matched_beliefs_are_the_nearest_to_their_mixture():
+    """E[tau], E[log tau], E[tau theta], E[tau theta theta'] of the mixture, the shape by a root finder."""
+    rng = np.random.default_rng(6)
+    mean, root = rng.normal(size=(3, 2)), rng.normal(size=(3, 2, 2))
+    P, a, b = root @ root.transpose(0, 2, 1), np.array([0.7, 3.0, 8.0]), np.array([1.0, 2.0, 30.0])
+    w, tau = np.array([0.5, 0.3, 0.2]), a / b
+    total = w @ tau
+    gap = np.log(total) - w @ (scipy.special.digamma(a) - np.log(b))
+    shape = scipy.optimize.brentq(lambda s: np.log(s) - scipy.special.digamma(s) - gap, 1e-3, 1e3, xtol=1e-13)
+    for family in (SquareRoot, Covariance):
+        units = jax.vmap(family.start)(jnp.asarray(mean), jnp.asarray(P))
+        batch = jax.vmap(NormalInverseGamma)(units, jnp.asarray(a), jnp.asarray(b))
+        one = NormalInverseGamma.moment_match(batch, jnp.log(w))
+        np.testing.assert_allclose(one.shape / one.rate, total, rtol=1e-10)
+        np.testing.assert_allclose(one.shape, shape, rtol=1e-9)
+        np.testing.assert_allclose(total * one.mean, (w * tau) @ mean, rtol=1e-9)
+        second = np.einsum("k,kij->ij", w, P + tau[:, None, None] * mean[:, :, None] * mean[:, None])
+        np.testing.assert_allclose(one.unit.cov + total * np.outer(one.mean, one.mean), second, rtol=1e-9)
+    same = jax.tree.map(lambda leaf: jnp.stack([leaf[1]] * 2), batch)
+    alone = NormalInverseGamma.moment_match(same, jnp.log(jnp.array([0.4, 0.6])))
+    np.testing.assert_allclose([alone.shape, alone.rate], [3.0, 2.0], rtol=1e-9)

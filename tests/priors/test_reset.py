@@ -64,10 +64,43 @@ def test_matching_needs_a_model_that_knows_its_regime():
     np.testing.assert_allclose(got, plain.scan(plain.init(**start), X, Y)[1].log_evidence, rtol=1e-10)
 
 
+@pytest.mark.parametrize("posterior", ["LG", "NIG"])
+def test_a_line_goes_on_when_its_origin_moves(posterior):
+    """Seen from the new origin, what was believed is the same line: nothing tells the regimes apart."""
+    T, unit = 9, 4.0
+    Y = 0.3 * np.arange(T) + rng.normal(size=T)
+    linked = moment_matched_reset(frame=fx.priors.polynomial_shift(1, unit=unit))
+    line = fx.method(f"{posterior}+RL[4]-MMPR(hazard=0.2)", model=fx.models.since_change(0.5, unit=unit), prior=linked)
+    plain = fx.method(f"{posterior}+C-Static", model=fx.models.linear(noise=0.5))
+    start = dict(mean=jnp.zeros(2), cov=1.0)
+    rows = np.stack([np.ones(T), np.arange(1, T + 1) / unit], axis=1)
+    got = line.scan(line.init(**start), None, Y)[1].log_evidence
+    np.testing.assert_allclose(got, plain.scan(plain.init(**start), rows, Y)[1].log_evidence, rtol=1e-9)
+    apart = fx.method(f"{posterior}+RL[4]-MMPR(hazard=0.2)", model=fx.models.since_change(0.5, unit=unit))
+    assert np.abs(apart.scan(apart.init(**start), None, Y)[1].log_evidence - got).max() > 0.01
+
+
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_a_shifted_polynomial_has_the_same_values(degree):
+    """At the same moments, for two outputs and a parameter that is no coefficient."""
+    a = rng.normal(size=(degree + 1, 2))
+    theta = jnp.asarray(np.append(a, 7.0))
+    F = fx.priors.polynomial_shift(degree, unit=5.0, outputs=2)(jnp.asarray(3), theta)
+    moved = np.asarray(F @ theta)
+    assert moved[-1] == 7.0
+    for r in (3.0, 4.5, 11.0):
+        want = np.vander([r / 5.0], degree + 1, increasing=True) @ a
+        got = np.vander([(r - 3.0) / 5.0], degree + 1, increasing=True) @ moved[:-1].reshape(-1, 2)
+        np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: fx.method("NIG+RL[3]-MMPR(hazard=0.1)", model=m), "NormalInverseGamma belief cannot move that way"),
+        (lambda m: fx.method("LoFi(rank=1)+RL[3]-MMPR(hazard=0.1)", model=m), "LowRank belief cannot move that way"),
+        (lambda m: fx.method("OGD+RL[3]-MMPR(hazard=0.1)", model=m), "Point belief cannot move that way"),
+        (lambda m: fx.method("RL[3]-MMPR(hazard=0.1, frame=3)", model=m), "must be a function of r and theta, got 3"),
+        (lambda m: fx.priors.polynomial_shift(-1), "must be a whole number of at least 0"),
         (lambda m: fx.method("RL[3]-Static(hazard=0.1)", model=m), "a new regime needs a prior of its own"),
         (lambda m: fx.method("RL[3]-MCI(hazard=0.1)", model=m), "a change must know whom it happened to"),
         (lambda m: fx.method("RL[3]-OUPR(hazard=0.1)", model=m), r"there is one hypothesis; use RL\[1\]-OUPR"),

@@ -5,6 +5,9 @@ remember the whole path, so nothing is ever merged and after t data there are 2^
 and the number of changes, and merges resets with equal counts (errata E17). The unknown hazard of RLCC has a Beta
 prior, so that after c changes in t ticks it is (a + c) / (a + b + t) (Wilson 2010).
 
+With E experts inside (`CPT/ME`) a change is followed by any of them: each survivor becomes 1 + E hypotheses, a path
+also tells which expert speaks in each regime, and there are E (1 + E)^t of them.
+
 Axes: C = 2K slots, M remembered changes. Cost: 2K updates a tick and one sort.
 Thesis: eq:transition-cpl-independent, eq:transition-rl-markov (errata E16, E17).
 """
@@ -26,7 +29,7 @@ __all__ = ["Branching", "Path", "change_locations", "change_times", "run_length_
 
 
 class Path(Module):
-    """What a hypothesis remembers: its run length, how often it changed in how many ticks, and when.
+    """What a hypothesis remembers: its run length, how often it changed in how many ticks, when, and its expert.
 
     `times` holds the ticks of the latest changes, newest first, -1 where there was none; a regime that begins with
     datum t (counted from 1) has time t.
@@ -39,6 +42,7 @@ class Path(Module):
     count: Int[Array, " *C"]
     ticks: Int[Array, " *C"]
     times: Int[Array, "*C M"]
+    expert: Int[Array, " *C"] | None = None
 
 
 class Branching(Module):
@@ -54,54 +58,75 @@ class Branching(Module):
     keep: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=64)
     memory: int = eqx.field(static=True, default=16)
+    inner: Any = None
     shown = {}  # noqa: RUF012
 
     @property
+    def values(self) -> str:
+        """The set that psi lies in."""
+        sets = {"CPT": "2^{1, ..., t}", "CPL": "{0, 1}^t", "RLCC": "{(r, c): r + c <= t, c >= 1} and (t, 0)"}
+        return sets[self.name]
+
+    @property
+    def futures(self) -> int:
+        """Hypotheses that a survivor becomes: it goes on, or changes to any of the experts."""
+        return 2 if self.inner is None else 1 + self.inner.slots
+
+    @property
     def slots(self) -> int:
-        """Slots of a fresh bank: two for each survivor."""
-        return self.capacity if self.keep is None else 2 * self.keep
+        """Slots of a fresh bank: one for each future of each survivor."""
+        return self.capacity if self.keep is None else self.futures * self.keep
 
     def room(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
-        return None if self.keep is not None else 2 * self.cardinality(t)
+        return None if self.keep is not None else self.futures * self.cardinality(t)
 
     def cardinality(self, t: int) -> int:
         """Possible values after t data."""
-        return 1 + t * (t + 1) // 2 if self.merge else 2**t
+        if self.merge:
+            return 1 + t * (t + 1) // 2
+        return (self.futures - 1) * self.futures**t
 
     def start(self, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
-        """One path without a change."""
+        """One path without a change, or one for each expert."""
         return self.start_of(self.slots, dtype)
 
     def start_of(self, slots: int, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
         """The same in a bank of a given size."""
         zeros = jnp.zeros(slots, jnp.int32)
         times = jnp.full((slots, self.memory), -1, jnp.int32)
-        return Path(zeros, zeros, zeros, times), jnp.full(slots, -jnp.inf, dtype).at[0].set(0.0)
+        first = jnp.full(slots, -jnp.inf, dtype)
+        if self.inner is None:
+            return Path(zeros, zeros, zeros, times), first.at[0].set(0.0)
+        named, log_prior = self.inner.start(dtype)
+        E = self.inner.slots
+        return Path(zeros, zeros, zeros, times, zeros.at[:E].set(named.expert)), first.at[:E].set(log_prior)
 
     def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
-        """Split each survivor: the first half of the slots goes on, the second half changes."""
-        K = bank.log_weight.size // 2
+        """Split each survivor: the first K slots go on, the others change, to one expert after the other."""
+        K, E = bank.log_weight.size // self.futures, self.futures - 1
         log_weight, best = jax.lax.top_k(bank.log_weight, K)
         old = jax.tree.map(lambda leaf: leaf[best], bank.aux)
         h = self._hazard(old, dt).astype(log_weight.dtype)
         log_reset = log_weight + jnp.log(h)
         change = self._merged(log_reset, old.count) if self.merge else log_reset
         now = old.ticks + 1
-        stay = Path(old.runlength + 1, old.count, now, old.times)
-        gone = Path(
-            jnp.zeros_like(old.runlength),
-            old.count + 1,
-            now,
-            jnp.concatenate([now[:, None], old.times[:, :-1]], axis=1),
-        )
-        aux = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), stay, gone)
-        belief = jax.tree.map(lambda leaf: leaf[jnp.concatenate([best, best])], bank.belief)
+        stay = Path(old.runlength + 1, old.count, now, old.times, old.expert)
+        times = jnp.concatenate([now[:, None], old.times[:, :-1]], axis=1)
+        gone = Path(jnp.zeros_like(old.runlength), old.count + 1, now, times, old.expert)
+        aux = jax.tree.map(lambda a, b: jnp.concatenate([a, *[b] * E]), stay, gone)
+        change = jnp.tile(change, E)
+        if self.inner is not None:
+            named, log_prior = self.inner.start(log_weight.dtype)
+            expert = jnp.concatenate([old.expert, jnp.repeat(named.expert, K)])
+            aux = Path(aux.runlength, aux.count, aux.ticks, aux.times, expert)
+            change = change + jnp.repeat(log_prior, K)
+        belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], bank.belief)
         weight = jnp.concatenate([log_weight + jnp.log1p(-h), change])
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
             weight = weight - logsumexp(weight)
-        never = jnp.full_like(log_reset, -jnp.inf)
-        return Proposed(Bank(belief, aux, weight), jnp.arange(2 * K) >= K, jnp.concatenate([log_reset, never]))
+        never = jnp.full_like(change, -jnp.inf)
+        return Proposed(Bank(belief, aux, weight), jnp.arange(weight.size) >= K, jnp.concatenate([log_reset, never]))
 
     def _hazard(self, old: Path, dt: Array | None) -> Array:
         if not isinstance(self.hazard, tuple):
@@ -128,15 +153,18 @@ class Branching(Module):
         return change, bank.aux.runlength[jnp.argmax(bank.log_weight)]
 
 
-def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any) -> Branching:
+def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any, experts: Any = None) -> Branching:
     if keep is not None:
         checks.whole(f"{name}[K]", keep, least=1, hint=f"It is the number of hypotheses kept; {name}[inf] keeps all.")
     checks.whole(f"{name}(memory=...)", memory, least=1, hint="It is how many changes a path remembers.")
     checks.whole(f"{name}(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
-    return Branching(law, merge, name, keep, capacity + capacity % 2, memory)
+    futures = 2 if experts is None else 1 + experts.slots
+    return Branching(law, merge, name, keep, -(-capacity // futures) * futures, memory, experts)
 
 
-def change_times(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Branching:
+def change_times(
+    hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64, experts: Any = None
+) -> Branching:
     """Remember when the changes were: CPT[K] (Fearnhead and Liu).
 
     Args:
@@ -144,11 +172,12 @@ def change_times(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity
         keep: How many paths survive a tick; all 2^t if left out, which only short streams can afford.
         memory: How many of the latest changes a path remembers.
         capacity: Slots to begin with when all are kept.
+        experts: `filtax.auxiliary.experts(...)`, for CPT/ME.
 
     >>> change_times(0.1, keep=4).cardinality(3)
     8
     """
-    return _build("CPT", hazard(hazard_of), False, keep, memory, capacity)
+    return _build("CPT", hazard(hazard_of), False, keep, memory, capacity, experts)
 
 
 def change_locations(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Branching:

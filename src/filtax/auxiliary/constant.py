@@ -6,6 +6,8 @@ CPP has a value too, the share upsilon of the belief that is kept, but it is a p
 Thesis: tab:auxv-time-complexity; cardinality 1, and a continuum of which one point is kept.
 """
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
@@ -31,9 +33,14 @@ class Constant(Module):
         """One slot is enough."""
         return
 
-    def cardinality(self, t: int) -> int:
-        """Possible values after t data, as far as they are kept."""
-        return 1
+    @property
+    def values(self) -> str:
+        """The set that psi lies in."""
+        return "[0, 1]" if self.name == "CPP" else "{c}"
+
+    def cardinality(self, t: int) -> int | float:
+        """Possible values after t data; of a continuum (CPP) one point is kept."""
+        return math.inf if self.name == "CPP" else 1
 
     def start(self, dtype: jnp.dtype) -> tuple[PyTree, Float[Array, " C"]]:
         """No value, full weight."""

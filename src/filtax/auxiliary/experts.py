@@ -2,7 +2,8 @@ r"""(M.2) A mixture of experts ME: which of E models, or of E settings of one, h
 
 Without a transition matrix an expert holds for ever (Magill). With one, $P_{ij}$ is the probability that expert i is
 followed by j, and the beliefs are merged before the tick so that there stay E of them: `imm` gives each expert the
-mixture of those it can come from, `gpb` gives all of them the same mixture.
+mixture of those it can come from, `gpb` gives all of them the same mixture. With `none` each keeps its own belief, as
+parameters that rest while others are in use; the weights alone take turns.
 
 Axes: E experts. Cost: E updates a tick; merging E² (imm) or E (gpb) sums of moments.
 Thesis: eqn:MELSSM; cardinality K.
@@ -26,13 +27,14 @@ __all__ = ["Expert", "Experts", "experts"]
 
 
 class Expert(Module):
-    """Which expert a hypothesis is.
+    """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate.
 
     >>> Expert(jnp.array([1])).expert.tolist()
     [1]
     """
 
     expert: Int[Array, " *C"]
+    gate: Float[Array, "*C G"] | None = None
 
 
 class Experts(Module):
@@ -46,6 +48,7 @@ class Experts(Module):
     log_transition: Float[Array, "E E"] | None = None
     merge: str = eqx.field(static=True, default="imm")
     name = "ME"
+    values = "{1, ..., K}"
     shown = {}  # noqa: RUF012
 
     @property
@@ -75,7 +78,9 @@ class Experts(Module):
             raise ValueError("step(dt=...): a transition matrix knows one time step only; leave dt out.")
         joint = bank.log_weight[:, None] + self.log_transition  # from, to
         weight = logsumexp(joint, axis=0)
-        if self.merge == "gpb":
+        if self.merge == "none":
+            belief = bank.belief
+        elif self.merge == "gpb":
             one = moment_match(bank.belief, bank.log_weight)
             belief = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.slots, *leaf.shape)), one)
         else:
@@ -95,15 +100,15 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
             `filtax.models.by_expert`.
         prior: (E,) probabilities before any datum; equal if left out.
         transition: (E, E), rows sum to 1; the identity (no switching) if left out.
-        merge: "imm" or "gpb", how beliefs are merged when experts take turns.
+        merge: "imm" or "gpb", how beliefs are merged when experts take turns; "none" if each keeps its own.
 
     >>> import filtax as fx
     >>> fx.method("LG+ME-Static", model=fx.models.linear(noise=1.0), auxiliary=experts(2)).name
     'LG+ME[2]-Static'
     """
     checks.whole("experts(count=...)", count, least=1, hint="A list of experts must not be empty.")
-    if merge not in ("imm", "gpb"):
-        raise ValueError(f"experts(merge={merge!r}) must be imm or gpb.")
+    if merge not in ("imm", "gpb", "none"):
+        raise ValueError(f"experts(merge={merge!r}) must be imm, gpb or none.")
     law = np.full(count, 1.0 / count) if prior is None else np.asarray(prior, "float64")
     _check_law("experts(prior=...)", law, (count,))
     log_transition = None

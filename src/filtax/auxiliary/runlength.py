@@ -48,6 +48,7 @@ class RunLength(Module):
     keep: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=64)
     name = "RL"
+    values = "{0, ..., t}"
     shown = {}  # noqa: RUF012
 
     @property

@@ -6,6 +6,7 @@ Gaussian form, in units of the noise variance; so are the process noises that pr
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax.beliefs.conditioned import Conditioned
@@ -81,12 +82,39 @@ class NormalInverseGamma(Module):
         """Multiply the covariance of the parameters by a factor; the noise variance stays."""
         return NormalInverseGamma(self.unit.inflate(factor), self.shape, self.rate)
 
+    @classmethod
+    def moment_match(cls, batch: "NormalInverseGamma", log_weight: Float[Array, " C"]) -> "NormalInverseGamma":
+        r"""The nearest one to a mixture in the sense of Kullback and Leibler.
+
+        With $\tau = 1/\sigma^2$ it has the mixture's $E[\tau]$, $E[\log\tau]$, $E[\tau\theta]$ and
+        $E[\tau\theta\theta^\top]$: beliefs in which the noise is small say more of theta.
+        """
+        weight, tau = jnp.exp(log_weight), batch.shape / batch.rate
+        total = jnp.sum(weight * tau)
+        scaled = jax.vmap(lambda unit, t: unit.inflate(1.0 / t))(batch.unit, tau)
+        matched = type(batch.unit).moment_match(scaled, log_weight + jnp.log(tau) - jnp.log(total))
+        log_tau = jnp.sum(jnp.where(weight > 0.0, weight * (digamma(batch.shape) - jnp.log(batch.rate)), 0.0))
+        shape = _shape_of(jnp.log(total) - log_tau)
+        return cls(matched.inflate(total), shape, shape / total)
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: each draw has a noise variance of its own."""
         of_variance, of_unit = jax.random.split(key)
         gamma = jax.random.gamma(of_variance, self.shape, shape, self.mean.dtype)
         mean = self.mean.reshape((1,) * len(shape) + (-1,))
         return mean + jnp.sqrt(self.rate / gamma)[..., None] * (self.unit.sample(of_unit, shape) - mean)
+
+
+def _shape_of(gap: Float[Array, ""]) -> Float[Array, ""]:
+    """Solve log(a) - digamma(a) = gap for a: a close start, then Newton's steps in log(a)."""
+    gap = jnp.maximum(gap, 10.0 * jnp.finfo(gap.dtype).eps)
+    start = (3.0 - gap + jnp.sqrt(jnp.square(gap - 3.0) + 24.0 * gap)) / (12.0 * gap)
+
+    def newton(_: Array, a: Array) -> Array:
+        slope = 1.0 - a * jax.scipy.special.polygamma(1, a)
+        return a * jnp.exp(-(jnp.log(a) - digamma(a) - gap) / slope)
+
+    return jax.lax.fori_loop(0, 5, newton, start)
 
 
 def _in_units(values: Array, noise: Array) -> Array:

@@ -47,14 +47,15 @@ THESIS = {  # the table of the thesis: M.2, M.3, A.1, A.2
     "abeles_2024": ("ME", "LSSM", "LG", "DA[K]"),
     "duran_martin_2025": ("RL", "OUPR", "any", "DA[1]"),
 }
-COINS = ("adams_mackay_2007", "wilson_2010", "mellor_shapiro_2013")  # conjugate: arms, coins
+COINS = ("adams_mackay_2007", "wilson_2010", "mellor_shapiro_2013", "knoblauch_damoulas_2018")  # conjugate: arms, coins
 GAUSSIAN = ("LG", "LoFi", "RVGA")  # what VB and LG stand for here
 NOISE, HAZARD = 0.3, 0.2
 NOTES = (
     "A bounded DA[K] stands for the DA[inf] of the table where all paths would be 2^t. 'VB' is run as RVGA where the "
     "method takes a posterior; LoFi is an LG whose precision has low rank.",
-    "The CA of Chang and Athans is a merger of the experts' beliefs (GPB), not empirical Bayes; that of Titsias and "
-    "Galashov is. Of Kurle the text of the thesis gives C-OU, which is built; its table gives CPV-Sub.",
+    "The CA of Chang and Athans is a merger of the experts' beliefs (GPB) and that of Ghahramani and Hinton shares "
+    "each datum among them, neither is empirical Bayes; that of Titsias and Galashov is. Of Kurle the table gives "
+    "CPV-Sub, which is built; the text of the thesis gives C-OU, which is built too (kurle_2019_relaxing).",
     "The printed algorithm of RL-PR uses joints that hold the datum already, and does not equal the enumeration; a "
     "newborn here absorbs its datum, and does.",
 )
@@ -104,9 +105,10 @@ def _settings(name: str, row: Published) -> dict[str, Any]:
     """Small values for what a builder asks for."""
     systems = [priors.linear_dynamics(F=f, Q=0.05) for f in (0.9, 1.0)]
     values = {
-        "dynamics": systems[0] if name == "kalman_1960" else systems,
+        "dynamics": {"C": systems[0], "ME": None if THESIS[name][1] == "Static" else systems}.get(THESIS[name][0]),
         "transition": [[0.9, 0.1], [0.1, 0.9]],
-        "drifts": [priors.additive_inflation(q) for q in (0.0, 0.1)],
+        "drifts": [priors.ornstein_uhlenbeck(rate) for rate in (0.9, 1.0)],
+        "memory": 4,
         "keep": 4,
         "rank": 1,
     }
@@ -117,7 +119,8 @@ def _settings(name: str, row: Published) -> dict[str, Any]:
 
 def _weighing(built: Any) -> str:
     """A.2 as the method has it: merged or empirical (CA), or weights over one, K or all hypotheses."""
-    if built.auxiliary.name == "CPP" or getattr(built.auxiliary, "merge", None) == "gpb":
+    merged = getattr(built.auxiliary, "merge", None) == "gpb" or hasattr(built.weighting, "respond")
+    if built.auxiliary.name == "CPP" or merged:
         return "CA"
     if built.auxiliary.name == "ME":
         return "DA[K]"

@@ -21,6 +21,7 @@ from filtax.models.networks import Network, lenet5, mlp
 from filtax.models.nonlinear import nonlinear
 from filtax.models.power import density_power
 from filtax.models.robust import robust
+from filtax.models.share import expected_log_likelihood, temper
 from filtax.models.since_change import since_change
 from filtax.models.subspace import last_layer, subspace
 from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
@@ -40,6 +41,7 @@ __all__ = [
     "check_trust",
     "density_power",
     "directions",
+    "expected_log_likelihood",
     "gaussian",
     "huber",
     "imq",
@@ -56,6 +58,7 @@ __all__ = [
     "robust",
     "since_change",
     "subspace",
+    "temper",
     "tempered",
     "threshold",
 ]

@@ -63,6 +63,8 @@ class Conjugate(Module):
         log_evidence = forecast.log_prob(y, mask)
         ok = jnp.isfinite(log_evidence)
         seen = jnp.ones_like(y) if mask is None else (mask & ok).astype(y.dtype)
+        power = getattr(getattr(model.likelihood, "trust", None), "w", None)  # of a datum that counts as a share of one
+        seen = seen if power is None else seen * jnp.square(power)
         score = jnp.where(ok, log_evidence, -jnp.inf)
         return Update(belief.absorb(y, seen), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok)
 

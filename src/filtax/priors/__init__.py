@@ -5,12 +5,14 @@ from filtax.priors.by_expert import by_expert
 from filtax.priors.continuing import Continue
 from filtax.priors.covariance_inflation import covariance_inflation
 from filtax.priors.empirical_ou import empirical_ou
+from filtax.priors.frames import polynomial_shift
 from filtax.priors.inflation import additive_inflation, shrink_perturb, static
 from filtax.priors.linear_dynamics import linear_dynamics
 from filtax.priors.nonlinear_dynamics import nonlinear_dynamics
 from filtax.priors.ornstein_uhlenbeck import ornstein_uhlenbeck
 from filtax.priors.ou_reset import ou_reset
 from filtax.priors.reset import moment_matched_reset, reset
+from filtax.priors.subset import subset
 
 __all__ = [
     "Continue",
@@ -24,7 +26,9 @@ __all__ = [
     "nonlinear_dynamics",
     "ornstein_uhlenbeck",
     "ou_reset",
+    "polynomial_shift",
     "reset",
     "shrink_perturb",
     "static",
+    "subset",
 ]

@@ -4,6 +4,10 @@ MMPR matches the moments of the beliefs that the reset could have come from, eac
 datum, and normalised (errata E13): parameters before and after a change are then alike. The hypotheses that go on
 drift.
 
+A model that counts time from the beginning of a regime, such as `since_change`, means something else by its parameters
+in each: its frame moves with the change. With `frame`, what was believed is expressed in the new frame before its
+moments are matched: $\theta \to F(r)\theta$ when r ticks lie between the two origins.
+
 Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13, E19).
 """
 
@@ -18,7 +22,7 @@ from filtax.beliefs import moment_match
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposed
+from filtax.protocols import Proposed, each
 
 __all__ = ["Reset", "moment_matched_reset", "replace_newborn", "reset"]
 
@@ -32,6 +36,7 @@ class Reset(Module):
 
     drift: Any
     matched: bool = eqx.field(static=True, default=False)
+    frame: Any = None
     shown = {}  # noqa: RUF012
 
     @property
@@ -42,12 +47,21 @@ class Reset(Module):
     @property
     def needs(self) -> tuple[str, ...]:
         """What it asks of a belief."""
-        return ("moment_match",) if self.matched else ()
+        return () if not self.matched else ("moment_match",) if self.frame is None else ("moment_match", "drift")
 
     def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        start = moment_match(proposed.bank.belief, proposed.log_reset) if self.matched else initial
+        start = moment_match(self._moved(proposed), proposed.log_reset) if self.matched else initial
         return replace_newborn(proposed, Continue(self.drift)(proposed, initial, dt), start)
+
+    def _moved(self, proposed: Proposed) -> PyTree:
+        """What was believed before the tick, seen from the origin of a regime that begins with it."""
+        if self.frame is None:
+            return proposed.bank.belief
+        if not hasattr(proposed.bank.aux, "runlength"):
+            raise ValueError("MMPR(frame=...): the frame moves by the run length; use RL, RLCC, CPT or CPL.")
+        move = lambda belief, run: belief.drift(self.frame(run, belief.mean), None, None)  # noqa: E731
+        return each(move, proposed.bank.belief, proposed.bank.aux.runlength)
 
 
 def replace_newborn(proposed: Proposed, beliefs: PyTree, start: PyTree) -> PyTree:
@@ -75,10 +89,17 @@ def reset(drift: Any = None) -> Reset:
     return Reset(static() if drift is None else drift)
 
 
-def moment_matched_reset(drift: Any = None) -> Reset:
+def moment_matched_reset(drift: Any = None, frame: Any = None) -> Reset:
     """Start at a change from one Gaussian with the moments of what was believed before it (MMPR).
+
+    Args:
+        drift: How the parameters move between changes; not at all if left out.
+        frame: For models whose parameters are counted from the beginning of a regime, `polynomial_shift(...)`, or a
+            function (r, theta) -> F, (D, D), of the ticks between the old origin and the new one.
 
     >>> moment_matched_reset().name
     'MMPR'
     """
-    return Reset(static() if drift is None else drift, matched=True)
+    if frame is not None and not callable(frame):
+        raise ValueError(f"MMPR(frame=...) must be a function of r and theta, got {frame!r:.40}; see polynomial_shift.")
+    return Reset(static() if drift is None else drift, matched=True, frame=frame)

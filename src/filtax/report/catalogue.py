@@ -6,7 +6,7 @@ from typing import Any
 
 from filtax import checks
 from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
-from filtax.methods import PUBLISHED
+from filtax.methods import PUBLISHED, REFERENCES, source
 
 __all__ = ["catalogue", "describe", "published"]
 
@@ -19,7 +19,8 @@ _GIVEN = {
     "CPT": "Change times: paths of changes under a law of segment lengths.",
     "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
     "PULSE": "A subspace of the hidden layers and a full last layer of a network, one joint gain.",
-    "CPL": "Change locations: at each datum, whether it was a change.",
+    "CPL": "Change locations: at each datum, whether it was a change; before Sub, which data belong: (belong, memory).",
+    "CPV": "Change probability vector: how much of each remembered datum belongs; with a rate, by its age.",
     "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
 }
 
@@ -50,7 +51,7 @@ def published() -> list[tuple[str, ...]]:
 
 
 def describe(name: str) -> str:
-    """Say of one published method who proposed it, its parts, and its parameters with their defaults.
+    """Say of one published method who proposed it, its parts, its parameters and whence their defaults, its reference.
 
     >>> print(describe("titsias_2023").splitlines()[0])
     Titsias et al. (2023): keep the share of the belief under which the datum is most probable.
@@ -60,19 +61,28 @@ def describe(name: str) -> str:
     row = PUBLISHED[name]
     about = (inspect.getdoc(row.build) or "").splitlines()[0]
     parts = [f"  {role:<10} {value}" for role, value in zip(row._fields[3:], row[3:], strict=True)]
-    settings = [str(parameter) for parameter in inspect.signature(row.build).parameters.values()]
-    shown = [f"  {setting.split(':')[0]}{_default(setting)}" for setting in settings]
-    use = f"filtax.methods.{name}({', '.join(s.split(':')[0].split(' ')[0] for s in settings[:1])}, ...)"
-    return "\n".join([about, f"  {'task':<10} {row.task}; changes: {row.changes}", *parts, f"{use} takes", *shown])
+    parameters = inspect.signature(row.build).parameters.values()
+    shown = [f"  {parameter.name}{_default(name, parameter)}" for parameter in parameters]
+    use = f"filtax.methods.{name}(model, ...) takes"
+    task = f"  {'task':<10} {row.task}; changes: {row.changes}"
+    return "\n".join([about, task, *parts, use, *shown, REFERENCES[name]])
 
 
-def _default(setting: str) -> str:
-    return f" = {setting.split('=')[1].strip()}" if "=" in setting else "  (must be given)"
+def _default(name: str, parameter: inspect.Parameter) -> str:
+    if parameter.default is parameter.empty:
+        return "  (must be given)"
+    return f" = {parameter.default!r}  ({source(name, parameter.name)})"
 
 
 def _written(name: str, build: Callable[..., Any]) -> str:
     parameters = inspect.signature(build).parameters
-    hidden = ("keep", "drift", "name", "experts")  # written in brackets, given as prior=, or of no use in a name
+    hidden = (
+        "keep",
+        "drift",
+        "frame",
+        "name",
+        "experts",
+    )  # written in brackets, given as prior=, or of no use in a name
     shown = [
         f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
     ]

@@ -1,0 +1,195 @@
+r"""(M.2) Which of the remembered data belong to the present regime: CPL with s = 1 for membership, and CPV.
+
+CPL says of each of the last M data whether it belongs ($s \in \{0,1\}^M$), CPV how much of it does ($v \in (0,1)^M$).
+Both are asked afresh at each datum (Nassar 2022): $p(s_{1:t} \mid s_{1:t-1}) = p(s_{1:t})$, here independent with
+probability `belong` for each. CPL[inf] holds all $2^M$ answers, which is exact; CPL[1] and CPV hold one, which (A.2)
+looks for. With a `rate`, CPV is not asked but told: a datum of age a counts as $\text{rate}^a$ of one (Kurle 2019).
+
+A datum that no longer fits into the memory is forgotten, or, with `fold`, absorbed for good as far as it belonged.
+
+Axes: C slots, M remembered data. Memory: M data in each slot. Cost: set by the prior, M updates for each hypothesis.
+Thesis: sec:choice-weighting-function, CPL with retrospective membership; tab:auxv-time-complexity.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from filtax import checks
+from filtax.beliefs import Memory
+from filtax.module import Module
+from filtax.protocols import Bank, Proposed, each
+
+__all__ = ["Members", "Membership", "membership", "membership_vector"]
+
+MOST = 14  # data beyond which all subsets are too many
+
+
+class Members(Module):
+    """What a hypothesis says: how far each remembered datum belongs, the data, and what was folded in before.
+
+    >>> Members(jnp.array([1.0, 0.0])).member.tolist()
+    [1.0, 0.0]
+    """
+
+    member: Float[Array, "*C M"]
+    memory: Any = None  # a Memory, once the shape of the data is known
+    base: PyTree = None
+
+
+class Membership(Module):
+    """Subsets of the last M data: all of them (`keep` None) or one.
+
+    >>> membership(memory=3).slots
+    8
+    """
+
+    belong: Any
+    rate: Any
+    memory: int = eqx.field(static=True)
+    fold: bool = eqx.field(static=True)
+    keep: int | None = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    subsets = True
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that a name spells out."""
+        return {"belong": 0.5, "rate": None, "memory": 8, "fold": False}
+
+    @property
+    def values(self) -> str:
+        """The set that psi lies in."""
+        return "(0, 1)^t" if self.name == "CPV" else "{0, 1}^t"
+
+    @property
+    def slots(self) -> int:
+        """One, or one for each subset."""
+        return 2**self.memory if self.keep is None else 1
+
+    def room(self, t: int) -> None:
+        """The memory is bounded, and so is the bank."""
+        return
+
+    def cardinality(self, t: int) -> int | float:
+        """Possible values after t data, as far as they are remembered; a vector of shares has a continuum."""
+        return math.inf if self.name == "CPV" else 2 ** min(t, self.memory)
+
+    def start(self, dtype: Any) -> tuple[Members, Float[Array, " C"]]:
+        """Nothing is remembered yet: of all subsets, the empty one."""
+        if self.keep is not None:
+            return Members(jnp.zeros((1, self.memory), dtype)), jnp.zeros(1, dtype)
+        bits = (np.arange(self.slots)[:, None] >> np.arange(self.memory)[None, :]) & 1
+        first = jnp.full(self.slots, -jnp.inf, dtype).at[0].set(0.0)
+        return Members(jnp.asarray(bits, dtype)), first
+
+    def furnish(self, aux: Members, initial: PyTree, x: Any, width: int) -> Members:
+        """Make room for data like x, once their shape is known."""
+        if aux.memory is not None:
+            return aux
+        x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, initial.mean.dtype)
+        many = lambda leaf: jnp.broadcast_to(leaf, (aux.member.shape[0], *leaf.shape))  # noqa: E731
+        memory = jax.tree.map(many, Memory.empty(self.memory, x, width, initial.mean.dtype))
+        return Members(aux.member, memory, jax.tree.map(many, initial) if self.fold else None)
+
+    def like(self, aux: Members) -> tuple[Array | None, int]:
+        """The shapes of x and y that a memory holds."""
+        X, Y = (None, 1) if aux.memory is None else (aux.memory.X, aux.memory.Y.shape[-1])
+        return None if X is None else X[0, 0], Y
+
+    def log_prior(self, member: Float[Array, "*C M"], known: Float[Array, "*C M"]) -> Float[Array, " *C"]:
+        """Of a subset, or, for shares between 0 and 1, its logarithm on a straight line; what is not known is out."""
+        p = jnp.asarray(self.belong, member.dtype)
+        tiny = jnp.finfo(member.dtype).tiny
+        inside, outside = (jnp.maximum(jnp.log(jnp.maximum(part, tiny)), -1e30) for part in (p, 1.0 - p))
+        inside, outside = jnp.where(p > 0.0, inside, -jnp.inf), jnp.where(p < 1.0, outside, -jnp.inf)
+        each_one = jnp.where(member > 0.0, member * inside, 0.0) + jnp.where(
+            member < 1.0, (1.0 - member) * outside, 0.0
+        )
+        return jnp.sum(jnp.where(known > 0.0, each_one, jnp.where(member > 0.0, -jnp.inf, 0.0)), axis=-1)
+
+    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+        """Ask afresh: all subsets by their prior, or the one that was found last; with a rate, by their ages."""
+        aux, weight = bank.aux, bank.log_weight
+        known = jnp.zeros_like(aux.member) if aux.memory is None else aux.memory.weight
+        if self.keep is None:
+            weight = self.log_prior(aux.member, known)
+        elif self.rate is not None:
+            ages = jnp.arange(1, self.memory + 1, dtype=weight.dtype)
+            aux = Members(
+                jnp.where(known > 0.0, jnp.asarray(self.rate, weight.dtype) ** ages, 0.0), aux.memory, aux.base
+            )
+        fresh = jnp.zeros(weight.size, bool)
+        return Proposed(Bank(bank.belief, aux, weight), fresh, jnp.full_like(weight, -jnp.inf))
+
+    def remember(self, aux: Members, x: Array | None, y: Array, mask: Array, learn: Callable) -> Members:
+        """Put the datum into the memory of every hypothesis; the newest belongs until it is asked again."""
+        seen = jnp.any(mask)
+
+        def one(aux: Members) -> Members:
+            memory, base = aux.memory, aux.base
+            if self.fold:
+                old = jax.tree.map(lambda leaf: leaf[-1], memory)
+                base = learn(base, aux, old.X, old.Y, old.mask, jnp.where(old.weight > 0.0, aux.member[-1], 0.0))
+            member = aux.member
+            if self.keep is not None:
+                member = jnp.concatenate([jnp.ones_like(member[:1]), member[:-1]])
+            new = Members(member, memory.put(x, y, mask, jnp.ones_like(memory.weight[0])), base)
+            return jax.tree.map(lambda now, then: jnp.where(seen, now, then), new, aux)
+
+        return each(one, aux)
+
+    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+        """Probability that no remembered datum belongs, and how many do under the most probable hypothesis."""
+        aux = bank.aux
+        known = jnp.zeros_like(aux.member) if aux.memory is None else aux.memory.weight
+        member = jnp.where(known > 0.0, aux.member, 0.0)
+        alone = jnp.sum(jnp.exp(bank.log_weight) * jnp.prod(1.0 - member, axis=1))
+        return alone, jnp.round(jnp.sum(member, axis=1))[jnp.argmax(bank.log_weight)].astype(age.dtype)
+
+
+def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: bool = False) -> Membership:
+    """Ask which of the last data belong to the regime: CPL[inf] for all subsets, CPL[1] for the best one (Nassar 2022).
+
+    Args:
+        belong: Probability, before the datum, that a remembered one belongs; 1 makes all of them belong.
+        memory: How many data are remembered; all subsets of more than 14 are too many.
+        keep: 1 for the best subset, found by `filtax.weighting.retrospective`; all if left out.
+        fold: Absorb a datum that leaves the memory, instead of forgetting it.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+CPL[1](memory=4)-Sub", model=fx.models.linear(noise=1.0)).name
+    'LG+CPL[1](memory=4)-Sub'
+    """
+    checks.share("CPL(belong=...)", belong, hint="It is the probability that a remembered datum belongs.")
+    checks.whole("CPL(memory=...)", memory, least=1, hint="It is the number of data remembered.")
+    if keep not in (None, 1):
+        raise ValueError(f"CPL[{keep}]-Sub: memberships are asked afresh at each datum; write CPL[1] or CPL[inf].")
+    if keep is None and memory > MOST:
+        raise ValueError(f"CPL[inf](memory={memory}) would hold 2^{memory} subsets; give at most {MOST}, or CPL[1].")
+    return Membership(belong, None, memory, bool(fold), keep, "CPL")
+
+
+def membership_vector(*, belong: Any = 0.5, memory: Any = 8, rate: Any = None, fold: bool = False) -> Membership:
+    """Ask how much each of the last data belongs to the regime: CPV.
+
+    Args:
+        belong: Share, before the datum, with which a remembered one is expected to belong.
+        memory: How many data are remembered.
+        rate: In [0, 1]: instead of asking, a datum of age a counts as rate^a (Kurle 2019).
+        fold: Absorb a datum that leaves the memory, instead of forgetting it.
+
+    >>> membership_vector(memory=4).cardinality(3)
+    inf
+    """
+    checks.share("CPV(belong=...)", belong, hint="It is the share of a remembered datum that belongs.")
+    checks.whole("CPV(memory=...)", memory, least=1, hint="It is the number of data remembered.")
+    if rate is not None:
+        checks.share("CPV(rate=...)", rate, hint="A datum of age a counts as rate^a.")
+    return Membership(belong, rate, memory, bool(fold), 1, "CPV")

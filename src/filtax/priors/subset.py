@@ -1,0 +1,70 @@
+r"""(M.3) Sub: the belief that the data which belong to the regime would have led to.
+
+$\pi(\theta; s) \propto p(\theta) \prod_j p(y_j \mid \theta, x_j)^{s_j}$: the initial belief, or what was folded into
+it, learns the remembered data again, oldest first, each as far as it belongs. For linear models this is exact; others
+are linearised anew at every recall, so that old data are seen with what is known by now.
+
+Cost: M updates for each hypothesis and tick.
+Thesis: the conditional prior CPL-Sub of chapter 3 (Nguyen 2017, Kurle 2019, Nassar 2022).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.module import Module
+from filtax.priors.continuing import Continue
+from filtax.priors.inflation import static
+from filtax.protocols import Bank, Proposed, each
+
+__all__ = ["Subset", "subset"]
+
+
+class Subset(Module):
+    """The data that belong are learned again; then the parameters drift.
+
+    >>> subset().name
+    'Sub'
+    """
+
+    drift: Any
+    name = "Sub"
+    shown = {}  # noqa: RUF012
+    needs = ()
+    of_members = True
+
+    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+        """Let the beliefs drift as they are; what they should be is found by `recall`."""
+        return Continue(self.drift)(proposed, initial, dt)
+
+    def recall(self, proposed: Proposed, initial: PyTree, dt: Array | None, learn: Callable) -> PyTree:
+        """Beliefs before the datum, (C, ...); `learn(belief, aux, x, y, mask, power)` is (A.1) for one hypothesis."""
+        bank = proposed.bank
+
+        def one(belief: PyTree, aux: PyTree) -> PyTree:
+            start = initial if aux.base is None else aux.base
+            if aux.memory is None:
+                return start
+            power = jnp.where(aux.memory.weight > 0.0, aux.member, 0.0)
+            rows = (aux.memory.X, aux.memory.Y, aux.memory.mask, power)
+            again = lambda belief, row: (learn(belief, aux, *row), None)  # noqa: E731
+            return jax.lax.scan(again, start, rows, reverse=True)[0]
+
+        beliefs = each(one, bank.belief, bank.aux)
+        return self(Proposed(Bank(beliefs, bank.aux, bank.log_weight), proposed.fresh, proposed.log_reset), initial, dt)
+
+
+def subset(drift: Any = None) -> Subset:
+    """Learn from the data that belong to the regime (Sub); for CPL and CPV.
+
+    Args:
+        drift: How the parameters move between those data and the next; not at all if left out.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+CPL[inf](memory=3)-Sub", model=fx.models.linear(noise=1.0)).prior.name
+    'Sub'
+    """
+    return Subset(static() if drift is None else drift)
