@@ -63,3 +63,23 @@ def test_gradient():
     value = lambda A: jnp.sum(factor(A).solve(jnp.ones(3)) ** 2) + factor(A).log_det
     slope = jax.jvp(value, (A,), (V,))[1]
     np.testing.assert_allclose(slope, (value(A + 1e-6 * V) - value(A - 1e-6 * V)) / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(("side", "width"), [(5, 300), (10, 99), (10, 200), (31, 100), (40, 60)])
+def test_many_right_hand_sides_are_solved_as_one_is(side, width):
+    """Whether by substitution or by a product with the inverse; L has entries of very different sizes."""
+    rng = np.random.default_rng(side)
+    root = rng.normal(size=(side, side)) * np.logspace(0, 3, side)[:, None]
+    A, b = np.eye(side) + root @ root.T, rng.normal(size=(side, width))
+    wanted = np.linalg.solve(np.linalg.cholesky(A), b)
+    np.testing.assert_allclose(factor(jnp.asarray(A)).solve(jnp.asarray(b)), wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_a_solve_for_a_network_asks_no_library_for_threads():
+    """OpenBLAS shares a triangular solve of 1024 numbers out to threads that spin."""
+    solve = lambda A, b: factor(A).solve(b)
+    text = jax.jit(solve).lower(jnp.eye(10), jnp.ones((10, 500))).compile().as_text()
+    asked = [line for line in text.splitlines() if "trsm" in line and "custom-call(" in line]
+    assert asked
+    assert not any("10,500" in line for line in asked)

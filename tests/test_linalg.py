@@ -127,3 +127,18 @@ def test_log_normal_is_a_density(dtype):
     z, L = normal(0, 3), np.array([[2.0, 0, 0], [1, 3, 0], [0, 1, 0.5]])
     got = log_normal(jnp.asarray(z, dtype), jnp.asarray(2.0 * np.log(np.diag(L)).sum(), dtype), 3)
     np.testing.assert_allclose(got, scipy.stats.multivariate_normal(np.zeros(3), L @ L.T).logpdf(L @ z), rtol=1e-6)
+
+
+@dtypes
+@pytest.mark.parametrize("N", [1, 2, 3, 101])
+def test_the_place_of_the_least_is_the_first_of_equals(N, dtype):
+    argleast = jax.jit(linalg.argleast)
+    rng = np.random.default_rng(N)
+    for trial in range(5):
+        values = rng.integers(0, 4 + trial, size=N).astype(dtype)
+        assert int(argleast(jnp.asarray(values))) == int(np.argmin(values))
+        values[rng.random(N) < 0.3] = -np.inf
+        assert int(argleast(jnp.asarray(values))) == int(np.argmin(values))
+        assert int(argleast(jnp.asarray(-values))) == int(np.argmax(values))
+    assert 0 <= int(argleast(jnp.full(N, np.nan, dtype))) < N
+    assert int(argleast(jnp.full(N, np.inf, dtype))) == 0

@@ -6,6 +6,7 @@ from filtax.experiments import Experiment, Result, Table, find, names, reproduce
 from filtax.experiments.page import write_report
 
 WITHOUT_FIGURES = ("catalogue",)  # a table of the thesis, not a figure
+WITHOUT_CLAIMS = ("continual",)  # a task that the thesis names and has no experiment for
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
         experiment = find(name)
         assert experiment.name == name
         assert experiment.figures or name in WITHOUT_FIGURES
-        assert experiment.claims
+        assert experiment.claims or name in WITHOUT_CLAIMS
 
 
 def test_claims_are_numbered_once():

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax import checks
 from filtax.auxiliary.hazards import hazard
+from filtax.linalg import argleast
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
@@ -150,7 +151,7 @@ class Branching(Module):
     def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
         """Probability that a regime began with this datum, and the run length of the most probable hypothesis."""
         change = jnp.sum(jnp.where(bank.aux.runlength == 0, jnp.exp(bank.log_weight), 0.0))
-        return change, bank.aux.runlength[jnp.argmax(bank.log_weight)]
+        return change, bank.aux.runlength[argleast(-bank.log_weight)]
 
 
 def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any, experts: Any = None) -> Branching:

@@ -18,7 +18,8 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
-from filtax.auxiliary.hazards import hazard, log_odds
+from filtax.auxiliary.hazards import Flat, hazard, log_odds
+from filtax.linalg import argleast
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
@@ -88,9 +89,12 @@ class RunLength(Module):
         log_change, log_stay = log_odds(self.hazard, bank.aux.runlength, dt, old.dtype)
         log_reset = old + log_change
         born, log_prior, expert = self._newborns(bank, old)
-        weight = jnp.where(born, logsumexp(log_reset) + log_prior, old + log_stay)
+        # weights sum to 1, so that of a constant hazard the mass of all resets is the hazard itself
+        log_born = log_change[0] if isinstance(self.hazard, Flat) else logsumexp(log_reset)
+        weight = jnp.where(born, log_born + log_prior, old + log_stay)
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable run
-            lost = jnp.sum(jnp.where(born, jnp.exp(old + log_stay), 0.0))
+            gone = jnp.where(born, old + log_stay, -jnp.inf)
+            lost = jnp.exp(jnp.max(gone)) if self.births == 1 else jnp.sum(jnp.exp(gone))
             weight = weight - jnp.log1p(-lost)
         aux = Run(jnp.where(born, 0, bank.aux.runlength + 1), expert)
         return Proposed(Bank(bank.belief, aux, weight), born, log_reset)
@@ -98,7 +102,7 @@ class RunLength(Module):
     def _newborns(self, bank: Bank, old: Array) -> tuple[Array, Array | float, Array | None]:
         """Which slots are newborn, the log share of each, and the experts of all slots."""
         if self.inner is None:
-            return jnp.arange(old.size) == jnp.argmin(old), 0.0, None
+            return jnp.arange(old.size, dtype=jnp.int32) == argleast(old), 0.0, None
         names, log_prior = self.inner.start(old.dtype)
         place = jax.lax.top_k(-old, self.births)[1]
         born = jnp.zeros(old.size, bool).at[place].set(True)
@@ -108,7 +112,7 @@ class RunLength(Module):
     def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
         """Probability that a regime began with this datum, and the most probable run length."""
         change = jnp.sum(jnp.where(bank.aux.runlength == 0, jnp.exp(bank.log_weight), 0.0))
-        return change, bank.aux.runlength[jnp.argmax(bank.log_weight)]
+        return change, bank.aux.runlength[argleast(-bank.log_weight)]
 
 
 def run_length(hazard_of: Any, *, keep: Any = None, capacity: Any = 64, experts: Any = None) -> RunLength:

@@ -26,6 +26,7 @@ MODULES = {
     "heavy-tail": "heavy_tail",
     "ewma": "ewma",
     "fashion-mnist": "fashion_mnist",
+    "continual": "continual",
 }
 
 

@@ -17,6 +17,7 @@ from filtax.streams.synthetic import (
     piecewise_regression,
     tracking_2d,
 )
+from filtax.streams.tasks import TaskStream, permuted_tasks, rotated_tasks, split_tasks
 from filtax.streams.timed import Made, TimedFeatures
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Made",
     "Season",
     "Stream",
+    "TaskStream",
     "TimedFeatures",
     "constant_velocity",
     "corrupted_table",
@@ -40,11 +42,14 @@ __all__ = [
     "linked_parabolas",
     "moons",
     "noisy_curve",
+    "permuted_tasks",
     "piecewise_polynomial",
     "piecewise_regression",
     "read_arrays",
     "read_images",
     "read_table",
+    "rotated_tasks",
     "rotating_labels",
+    "split_tasks",
     "tracking_2d",
 ]

@@ -12,6 +12,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax import checks
+from filtax.linalg import argleast
 from filtax.module import Module
 
 __all__ = ["Bounded", "bounded"]
@@ -30,9 +31,11 @@ class Bounded(Module):
         """Kill all but the best, the earlier of two equals first."""
         C = log_weight.size
         if self.keep == 1:
-            return jnp.where(jnp.arange(C) == jnp.argmax(log_weight), 0.0, -jnp.inf).astype(log_weight.dtype)
+            return jnp.where(jnp.arange(C, dtype=jnp.int32) == argleast(-log_weight), 0.0, -jnp.inf).astype(
+                log_weight.dtype
+            )
         if self.keep == C - 1:  # one newborn a tick: only the worst goes, and no sort is needed
-            log_weight = jnp.where(jnp.arange(C) == jnp.argmin(log_weight), -jnp.inf, log_weight)
+            log_weight = jnp.where(jnp.arange(C, dtype=jnp.int32) == argleast(log_weight), -jnp.inf, log_weight)
         elif self.keep < C:
             best = jax.lax.top_k(log_weight, self.keep)[1]
             log_weight = jnp.full_like(log_weight, -jnp.inf).at[best].set(log_weight[best])
