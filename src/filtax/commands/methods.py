@@ -24,6 +24,6 @@ def methods(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="'NAME'") from None
         return
-    print_table(catalogue())
+    print_table(catalogue(), widest=48)
     print("\nPublished methods: filtax.methods.NAME(model, ...); filtax methods NAME tells more.")
     print_table([("name", "task", "changes", "M.2", "M.3", "A.1", "A.2"), *published()])

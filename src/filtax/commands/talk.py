@@ -16,15 +16,17 @@ def talk(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def print_table(rows: Sequence[tuple[Any, ...]]) -> None:
-    """Print rows in columns.
+def print_table(rows: Sequence[tuple[Any, ...]], widest: int = 200) -> None:
+    """Print rows in columns; a cell above `widest` pushes its own row only.
 
     >>> print_table([("name", "n"), ("ridge", "1")])
     name   n
     ridge  1
     """
     words = [tuple(str(cell) for cell in row) for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*words, strict=True)]
+    widths = [
+        max((len(cell) for cell in column if len(cell) <= widest), default=0) for column in zip(*words, strict=True)
+    ]
     for row in words:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 

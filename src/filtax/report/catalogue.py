@@ -19,6 +19,16 @@ _GIVEN = {
     "CPT": "Change times: paths of changes under a law of segment lengths.",
     "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
     "PULSE": "A subspace of the hidden layers and a full last layer of a network, one joint gain.",
+    "IEKF": "The extended filter that linearises again at its new mean.",
+    "RVGA": "The Gaussian nearest to the posterior, by an implicit scheme (recursive variational).",
+    "BONG": "One natural-gradient step from the prior for each datum.",
+    "BLR": "Natural-gradient steps of a given size, the Bayesian learning rule.",
+    "BBB": "Plain gradient steps on the same objective, Bayes by backprop.",
+    "EnKF": "Ensemble Kalman filter: each member meets its own perturbed datum.",
+    "ETKF": "Ensemble Kalman filter that transforms its members, without perturbed data.",
+    "PF": "Bootstrap particle filter.",
+    "APF": "Auxiliary particle filter of Liu and West, for parameters that do not move.",
+    "RBPF": "Particles for the first `drawn` parameters; the others are integrated out.",
     "CPL": "Change locations: at each datum, whether it was a change; before Sub, which data belong: (belong, memory).",
     "CPV": "Change probability vector: how much of each remembered datum belongs; with a rate, by its age.",
     "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
@@ -28,10 +38,8 @@ _GIVEN = {
 def catalogue() -> list[tuple[str, str, str]]:
     """List every part of the grammar: its choice, how it is written with its settings, and what it does.
 
-    Example:
-        >>> from filtax.report import catalogue
-        >>> [how for choice, how, what in catalogue() if choice == "prior"][:2]
-        ['Static', 'ACI(q=...)']
+    >>> [how for choice, how, what in catalogue() if choice == "prior"][:2]
+    ['Static', 'ACI(q=...)']
     """
     rooms = {"trust": TRUSTS, "posterior": POSTERIORS, "auxiliary": AUXILIARIES, "prior": PRIORS}
     return [
@@ -76,13 +84,8 @@ def _default(name: str, parameter: inspect.Parameter) -> str:
 
 def _written(name: str, build: Callable[..., Any]) -> str:
     parameters = inspect.signature(build).parameters
-    hidden = (
-        "keep",
-        "drift",
-        "frame",
-        "name",
-        "experts",
-    )  # written in brackets, given as prior=, or of no use in a name
+    # written in brackets, given as prior=, or of no use in a name
+    hidden = ("keep", "drift", "frame", "name", "experts")
     shown = [
         f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
     ]
@@ -92,5 +95,7 @@ def _written(name: str, build: Callable[..., Any]) -> str:
 
 def _meaning(build: Callable[..., Any]) -> str:
     """First line of the docstring: of the builder, or of what it builds."""
-    text = inspect.getdoc(build) or inspect.getdoc(type(build())) or ""
+    parameters = inspect.signature(build).parameters.values()
+    needed = {p.name: 1 for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD}
+    text = inspect.getdoc(build) or inspect.getdoc(type(build(**needed))) or ""
     return text.splitlines()[0] if text else ""
