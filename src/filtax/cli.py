@@ -56,13 +56,22 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         return _say(2, f"{message}{'' if message.endswith(('.', '?')) else '.'} See `filtax --help`.")
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        return _leave_quietly()
+    except SystemExit as left:  # what typer makes of a broken pipe that it sees first
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        return _leave_quietly()
     except OSError as error:
         return _say(1, f"{error.filename or 'a file'}: {(error.strerror or str(error)).lower()}.")
     except KeyboardInterrupt:
         return 130
+
+
+def _leave_quietly() -> int:
+    """Whoever read our output has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _print_version(wanted: bool) -> bool:
