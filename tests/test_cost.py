@@ -49,6 +49,19 @@ def test_a_large_belief_is_read_and_written_in_place(name, complete):
     assert len(reads) <= (1 if "covariance" in name else 2)  # one product with the whole belief; a root needs a second
 
 
+def test_a_network_of_low_rank_holds_no_more_than_four_factors():
+    """State, new state and work together: at most 4 D (rank + spare) numbers, as few more would be one more copy."""
+    wide, outputs, rank, spare = 6000, 5, 20, 20
+    model = fx.models.linear(likelihood=fx.models.categorical())
+    method = fx.method(f"LoFi(rank={rank}, spare={spare})+C-ACI(q=0.001)", model=model)
+    state = method.init(mean=jnp.zeros(wide, jnp.float32), cov=1.0)
+    X, Y = np.ones((4, wide // outputs), np.float32), np.ones(4, np.float32)
+    run = jax.jit(lambda *given: method.scan(*given, keep=("log_evidence",), complete=True), donate_argnums=0)
+    used = run.lower(state, X, Y).compile().memory_analysis()
+    total = used.argument_size_in_bytes + used.temp_size_in_bytes + used.output_size_in_bytes
+    assert total - used.alias_size_in_bytes - X.nbytes - Y.nbytes <= 4 * wide * (rank + spare) * 4
+
+
 def test_a_small_loop_has_nothing_that_xla_cannot_compile_whole():
     method, state = tracker()
     X, Y = np.ones((8, 2, 4), np.float32), np.ones((8, 2), np.float32)

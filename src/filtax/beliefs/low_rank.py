@@ -177,8 +177,8 @@ class LowRank(Module):
 
         def shorten() -> tuple:
             free, kept = cut(self.free, basis, core, root, self.rank)
-            first = kept[:, : self.rank]
-            gram = product((inverse(free).reshape(-1, 1) * first).T, first)
+            white = jnp.sqrt(inverse(free)).reshape(-1, 1) * kept[:, : self.rank]
+            gram = product(white.T, white)
             small = _stable_root(gram) if self.rank else gram
             eye = jnp.eye(K, dtype=gram.dtype)
             return free, kept[:, :K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)

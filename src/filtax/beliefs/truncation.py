@@ -16,6 +16,8 @@ from jaxtyping import Array, Bool, Float
 
 from filtax.linalg import matmul
 
+PARTS, LEAST = 4, 4096  # in how many parts many rows are looked at again, and fewest rows of one
+
 __all__ = ["again", "cut", "inverse", "leading", "product", "too_wide"]
 
 
@@ -108,16 +110,17 @@ def cut(
     >>> V.tolist(), jnp.abs(U).tolist()
     ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]])
     """
-    tall = product(basis, core) if rank == 0 else _rotated(free, basis, core, root, rank)
-    kept = (jnp.arange(tall.shape[1]) < rank)[None, :]
-    # V times the squares of W's dropped columns; masks, since slices of so tall an array would be copies
-    dropped = jnp.sum(jnp.where(kept, 0.0, tall * tall), axis=1) * inverse(free)
+    tall = product(basis, core if rank == 0 else _rotation(free, basis, core, root, rank))
+    kept = jnp.arange(tall.shape[1]) < rank
+    # V times the squares of W's dropped columns; not as a sum over squares, which XLA would write out first
+    lost = jnp.einsum("dk,dk,k->d", tall, tall, (~kept).astype(tall.dtype), precision="highest")
+    dropped = lost * inverse(free)
     scale = 1.0 / (1.0 + (dropped if free.ndim else jnp.mean(dropped)))
-    return free * scale, jnp.where(kept, tall * scale.reshape(-1, 1), 0.0)
+    return free * scale, jnp.where(kept[None, :], tall * scale.reshape(-1, 1), 0.0)
 
 
-def _rotated(free: Array, basis: Array, core: Array, root: Array, rank: int) -> Array:
-    """U R Q: the columns in their order of size."""
+def _rotation(free: Array, basis: Array, core: Array, root: Array, rank: int) -> Array:
+    """R Q (K, K), which puts the columns of U into their order of size."""
     inv = inverse(free).reshape(-1, 1)
     if free.ndim:
         raw = inv * basis
@@ -126,13 +129,20 @@ def _rotated(free: Array, basis: Array, core: Array, root: Array, rank: int) -> 
         gram = inverse(free) * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)
     Q = leading(gram, rank)
-    tall = product(basis, product(core, Q))
+    turned = product(core, Q)
 
-    def look_again() -> Array:
-        sized = inv * tall
-        return product(tall, again(product(sized.T, sized), rank))
+    def part(rows: slice) -> Array:
+        sized = (inv[rows] if free.ndim else inv) * product(basis[rows], turned)
+        return product(sized.T, sized)
 
-    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: tall)
+    def look_again() -> Array:  # in parts, so that no further tall arrays are held
+        D = basis.shape[0]
+        step = max(-(-D // PARTS), LEAST)
+        parts = [part(slice(at, at + step)) for at in range(0, D, step)]
+        return product(turned, again(jnp.sum(jnp.stack(parts), axis=0), rank))
+
+    # the choice is between small matrices: one between tall ones would keep both in memory
+    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: turned)
 
 
 def inverse(value: Array) -> Array:
