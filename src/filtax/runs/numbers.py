@@ -17,9 +17,9 @@ from filtax.estimators.units import Units, reexpressed
 from filtax.runs.blocks import Block
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
+from filtax.runs.intervals import interval, parts_of, place
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
-from filtax.runs.spread import interval, parts_of, place
 from filtax.runs.surprise import Surprise
 from filtax.streams import TimedFeatures
 
