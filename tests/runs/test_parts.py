@@ -22,6 +22,7 @@ def test_a_pool_knows_mean_and_variance_of_all_it_saw():
     pool = Pool.start(3)
     for part in cuts(500, 1):
         pool.add(rows[part])
+    pool.close()
     np.testing.assert_allclose(pool.mean, np.nanmean(rows, axis=0))
     np.testing.assert_allclose(pool.var, np.nanvar(rows, axis=0))
     z = pool.standard(rows)
@@ -29,10 +30,23 @@ def test_a_pool_knows_mean_and_variance_of_all_it_saw():
     assert z[0, 1] == 0.0
 
 
+def test_a_pool_does_not_care_how_rows_are_cut():
+    rows = 1e9 + np.random.default_rng(3).normal(size=(200, 2))
+    pools = []
+    for seed in (4, 5):
+        pools.append(Pool.start(2))
+        for part in cuts(200, seed):
+            pools[-1].add(rows[part])
+        pools[-1].close()
+    assert pools[0].arrays.tobytes() == pools[1].arrays.tobytes()
+    np.testing.assert_allclose(pools[0].scale, rows.std(axis=0), rtol=1e-6)
+
+
 def test_one_absurd_number_does_not_become_the_unit():
     pool = Pool.start(1)
-    pool.add(np.random.default_rng(0).normal(size=(100, 1)))
-    pool.add(np.array([[1e12]]))
+    for rows in (np.random.default_rng(0).normal(size=(100, 1)), np.array([[1e12]])):
+        pool.add(rows)
+        pool.close()
     assert pool.scale[0] < 3.0
 
 
@@ -52,7 +66,7 @@ def test_baselines_as_rows_come_are_those_of_the_whole_series(H):
     rng = np.random.default_rng(2)
     y = rng.normal(size=300)
     y[rng.random(300) < 0.1] = np.nan
-    rivals = Rivals((4, 12), H)
+    rivals = Rivals((4, 12), H - 1)
     said = np.concatenate([rivals.forecast(np.zeros(part.stop - part.start, int), y[part]) for part in cuts(300, 3)])
     rules = [last_value(), seasonal_naive(4), naive_plus_change(4), seasonal_naive(12), naive_plus_change(12)]
     for column, rule in zip(said.T, rules, strict=True):
@@ -62,7 +76,7 @@ def test_baselines_as_rows_come_are_those_of_the_whole_series(H):
 def test_series_do_not_mix():
     y = np.arange(20.0)
     slot = np.tile([0, 1], 10)
-    rivals = Rivals((), 1)
+    rivals = Rivals((), 0)
     rivals.make_room(2)
     said = np.concatenate([rivals.forecast(slot[part], y[part]) for part in cuts(20, 0)])
     np.testing.assert_array_equal(said[slot == 1, 0], last_value()(y[slot == 1]).mean)

@@ -24,6 +24,7 @@ WORDS = {
     "method": "name of the filter; `filtax methods` explains it",
     "prior": "variance of the weights before any row",
     "horizon": "steps ahead",
+    "delay": "rows by which the target of a row comes late; with features made of time, steps",
     "made": "whether lags and calendar are made of the target and its times",
     "on_bad": "reject: bad rows are left out and counted; stop: the first one ends the run",
     "level": "probability that the intervals hold",
@@ -57,6 +58,7 @@ class Config:
     method: str | None = None
     prior: float | None = None
     horizon: int = 1
+    delay: int = 0
     made: bool = True
     on_bad: str = "reject"
     level: float = 0.9
@@ -78,10 +80,17 @@ class Config:
                 f"--horizon {self.horizon} needs --time, and the features that are made of it: without times there is "
                 "no step to look ahead by. Give --time, and leave out --no-features."
             )
+        if self.delay < 0:
+            raise ValueError(f"--delay {self.delay}: it must be 0 or more rows.")
         if self.block < 1 or self.every < 1:
             raise ValueError(f"block={self.block} and every={self.every} must be 1 or more rows.")
         if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
             raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
+
+    @property
+    def late(self) -> int:
+        """Labels of a series that are not known when a row is forecast, though their rows came before it."""
+        return self.horizon - 1 + self.delay
 
     def to_json(self) -> dict[str, Any]:
         """Return the entries as plain values."""
@@ -130,6 +139,7 @@ class Config:
 _KINDS: dict[str, Any] = {
     "features": list,
     "horizon": int,
+    "delay": int,
     "block": int,
     "every": int,
     "made": bool,

@@ -69,7 +69,7 @@ def command_of(run: Run) -> str:
     for name, value in (("--time", c.time), ("--key", c.key), ("--method", c.method)):
         words += [name, value] if value else []
     words += ["--features", ",".join(c.features)] if c.features is not None else []
-    words += ["--task", c.task, "--horizon", str(c.horizon), "--on-bad", c.on_bad]
+    words += ["--task", c.task, "--horizon", str(c.horizon), "--delay", str(c.delay), "--on-bad", c.on_bad]
     words += [] if c.made else ["--no-features"]
     return shlex.join(words)
 
@@ -77,6 +77,7 @@ def command_of(run: Run) -> str:
 def _summary(run: Run, found: dict[str, Any]) -> str:
     progress, cost = run.note["progress"], microseconds(run)
     ahead = "" if run.config.horizon == 1 else f", {run.config.horizon} steps ahead"
+    ahead += f", targets {run.config.delay} late" if run.config.delay else ""
     cards = [
         (f"{run.rows:,}", f"rows{ahead}"),
         (f"{progress['rejected']:,}", "left out"),
@@ -152,8 +153,8 @@ def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
 
 
 def _changes(run: Run, told: Digest) -> str:
-    if run.config.horizon > 1:
-        return "<p>Changes are looked for one step ahead only.</p>"
+    if run.config.late:
+        return "<p>Changes are looked for one step ahead only, and where the target is known at once.</p>"
     found = list(itertools.islice((e for e in run.events() if e["event"] == "change"), MARKED))
     marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
     lines = {"change probability": told.changes}

@@ -94,7 +94,7 @@ def decide(config: Config, block: Block) -> Plan:
     season = Season.of(_one_series(block)) if timed else None
     heads = 0 if task == "regress" else _heads(block, target, labels)
     if task == "regress":
-        usual = (TIMED if config.horizon == 1 else AHEAD) if timed else (PLAIN if len(numbers) < WIDE else AHEAD)
+        usual = (TIMED if not config.late else AHEAD) if timed else (PLAIN if len(numbers) < WIDE else AHEAD)
         prior = 0.1 if timed else 1.0
     else:
         usual, prior = LABELS if len(numbers) < WIDE and heads == 1 else LABELS_WIDE, 1.0
