@@ -82,7 +82,7 @@ class Learner:
         carry, made, told = run(self.method, self.state, carry, (slot.astype(np.int32), X, y, late), np.int32(n))
         return carry, made.mean if self.heads == 1 else made, told
 
-    def foresee(self, carry: PyTree, slot: np.ndarray, X: np.ndarray, ahead: float) -> PyTree:
+    def foresee(self, carry: PyTree, slot: np.ndarray, X: np.ndarray, ahead: int) -> PyTree:
         """Forecast rows from the same belief, each as if it came next; nothing is learned.
 
         Args:

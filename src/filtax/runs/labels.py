@@ -94,6 +94,18 @@ class LabelStream:
         columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
         return dict(zip(self.names, columns, strict=True)), found
 
+    def foresee(self, block: Block) -> dict[str, np.ndarray]:
+        """Forecast the labels of rows from what is known; nothing is learned from them."""
+        n, size = block.rows, self.plan.config.block
+        numbers = [block.numbers[name] for name in self.inputs.numbers]
+        table = np.stack(numbers, axis=1) if numbers else np.empty((n, 0))
+        rows = self.design(self.inputs.raw(table, block.texts))
+        given = np.concatenate([rows, np.zeros((size - n, rows.shape[1]))])
+        made = self.learner.foresee(self.carry, np.zeros(size, int), given, self.late.delay + 1)
+        chances = self.shares(made, np.full(n, len(self.labels)))
+        said = [np.argmax(chances, axis=1).astype(np.float64), chances.max(axis=1), *chances.T]
+        return dict(zip(("forecast", "probability", *(f"p{i}" for i in range(self.room))), said, strict=True))
+
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
         arrays = {

@@ -92,6 +92,26 @@ class NumberStream:
         told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
         return told, found
 
+    def foresee(self, block: Block) -> dict[str, np.ndarray]:
+        """Forecast rows from what is known: nothing is learned, but a target that is there is a lag of later rows.
+
+        Rows of a series that was never met have no forecast: NaN.
+        """
+        n, size, target = block.rows, self.plan.config.block, self.plan.config.target
+        y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
+        key = [""] * n if block.key is None else block.key.astype(str).tolist()
+        slot = np.array([self.keys.get(each, -1) for each in key], np.int64)
+        X, base, scale, _ = self._features(block, slot, y)
+        rows = self.design(np.concatenate([X, self._raw(block)], axis=1))
+        if self.maker is None:
+            base, scale = (np.broadcast_to(unit, (n,)) for unit in self._target_units())
+        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        made = self.learner.foresee(self.carry, pad(np.maximum(slot, 0)), pad(rows), self.late.delay + 1)
+        parts = parts_of(made, n)
+        ends = interval(parts, self.plan.config.level)
+        told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
+        return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
+
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
         arrays = {
@@ -153,7 +173,7 @@ class NumberStream:
         X, (base, scale, u) = np.ones((len(y), self.made)), np.full((3, len(y)), np.nan)
         if self.maker is None or block.time is None:
             return X, base, scale, u
-        for series in np.unique(slot):
+        for series in np.unique(slot[slot >= 0]):
             rows = np.flatnonzero(slot == series)
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
             X[rows], base[rows], scale[rows], u[rows] = made.X, made.base, made.scale, made.target

@@ -81,7 +81,8 @@ def choose(
     if len(set(single)) < len(single):
         raise InputError(f"{file}: target, time and key must be three columns, got {', '.join(single)}.")
     chosen = features if features is not None else [name for name in names if name not in single]
-    columns = tuple(dict.fromkeys(name for name in (target, *chosen) if name))
+    there = [name for name in asked.get("perhaps", ()) if name in names]
+    columns = tuple(dict.fromkeys(name for name in (target, *chosen, *there) if name))
     kinds = {name: types.get(name) or _kind(sample.get(name, ())) for name in columns}
     return Layout(target, time, key, columns, kinds)
 
