@@ -26,6 +26,7 @@ from filtax.commands.run import resume
 from filtax.commands.run import run as learn
 from filtax.commands.segment import segment
 from filtax.commands.talk import talk
+from filtax.commands.tune import tune
 
 __all__ = ["app", "main", "run"]
 
@@ -87,6 +88,7 @@ app.command("resume", short_help="Go on with a run that was interrupted.")(resum
 app.command("predict", short_help="Forecast other rows with what a run has learned.")(predict)
 app.command("report", short_help="Write the report of a run again.")(report)
 app.command("compare", short_help="Hold runs against each other.")(compare)
+app.command("tune", short_help="Choose the settings of a run on its first rows.")(tune)
 app.command("segment", short_help="Find where a series changed.")(segment)
 app.command("doctor", short_help="Check that filtax works here.")(doctor)
 app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")(demo)
