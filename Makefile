@@ -16,7 +16,7 @@ CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenera
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure in out/
+demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure and a report in out/
 	@$(BIN)/filtax demo
 
 test: .venv/dev.done  ## the test suite, then the numeric core again with x64 off

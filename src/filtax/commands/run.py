@@ -14,7 +14,7 @@ import typer
 from filtax.commands.outcome import INTERRUPTED, guarded
 from filtax.commands.talk import start_jax, talk
 
-__all__ = ["asked_for", "resume", "run"]
+__all__ = ["asked_for", "go", "resume", "run"]
 
 
 def run(
@@ -74,7 +74,7 @@ def run(
             block=block,
         )
         root = out or _usual(given["source"], resume)
-        _go(_agreed(given, root, resume), root, each)
+        go(_agreed(given, root, resume), root, each)
 
 
 def asked_for(config: Path | None, **options: Any) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def resume(
     with guarded():
         from filtax.runs.config import Config
 
-        _go(Config.read(folder), folder, each)
+        go(Config.read(folder), folder, each)
 
 
 def _usual(source: str, resume: bool) -> Path:
@@ -129,7 +129,8 @@ def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
     return known
 
 
-def _go(config: Any, root: Path, each: bool) -> None:
+def go(config: Any, root: Path, each: bool = False) -> None:
+    """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.outputs import write_outputs
