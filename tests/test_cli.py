@@ -68,8 +68,9 @@ def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home
     """A file where the cache folder should be: nothing is kept, nothing is said, the numbers are the same."""
     (home / "file").write_text("")
     cache = {"XDG_CACHE_HOME": str(home / "file"), "MPLCONFIGDIR": str(home / "matplotlib")}
-    again = filtax(*SMALL, "--seed", 1, "--out", "out", home=home, **cache)
-    assert (again.returncode, again.stderr) == (0, done.stderr.replace(f"{home}/out", "out"))
+    again = filtax(*SMALL, "--seed", 1, "--out", "out", "--no-report", home=home, **cache)
+    assert again.returncode == 0
+    assert done.stderr.startswith(again.stderr)
     assert cells(again.stdout) == cells(done.stdout)
     assert "\nFigure: out/demo.png\n" in again.stdout
 

@@ -20,6 +20,7 @@ def demo(
     methods: Annotated[
         list[str] | None, typer.Option(help="Name of a method; repeat it for more. Three by default.")
     ] = None,
+    table_alone: Annotated[bool, typer.Option("--report/--no-report", help="Whether to end with `filtax run`.")] = True,
 ) -> None:
     """Learn a generated hourly load online: daily cycle, drift, a level shift, missing hours, gross errors.
 
@@ -45,6 +46,8 @@ def demo(
     talk("coverage(0.9): share of readings inside the 90 % interval; the closer to 0.9 the better.")
     figure = job.draw(stream, report, out / "demo.png")
     print_wrapped(f"{report}\n{job.winners(report)}\nFigure: {figure}\n")
+    if not table_alone:
+        return
     table = job.write_readings(stream, out / "demo.csv")
     talk(f"Now the table alone, as if it were yours: filtax run {table} --target load --time time")
     with guarded():
