@@ -8,6 +8,7 @@ from filtax.runs.blocks import blocks
 from filtax.runs.inputs import WIDTH, Inputs, Pool
 from filtax.runs.rivals import LabelRivals, Rivals
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import ROOM, Trace
 from filtax.sources import open_table
 
 
@@ -132,3 +133,14 @@ def test_blocks_have_one_size_whatever_the_chunks(bytes_at_once, tmp_path):
         assert all(row.line < block.line[-1] for row in block.rejected)
     rest = list(blocks(open_table(path, target="y", start=cut[1].position()), 16, [], eager=False))
     np.testing.assert_array_equal(rest[0].numbers["y"], cut[2].numbers["y"])
+
+
+def test_a_trace_keeps_a_bounded_number_of_looks_that_span_the_run():
+    trace = Trace(2)
+    for row in range(1, 20_001):
+        trace.look(row, lambda row=row: np.array([row, -row]))
+    assert ROOM // 2 <= len(trace.rows) < ROOM
+    assert trace.rows[0] == trace.gap
+    np.testing.assert_array_equal(np.diff(trace.rows), trace.gap)
+    assert trace.rows[-1] + trace.gap > 20_000
+    np.testing.assert_array_equal(trace.weights, np.stack([trace.rows, -trace.rows], axis=1))

@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.runs.blocks import Block
+from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.late import Arrived, Late
-from filtax.runs.numbers import moved
 from filtax.runs.plan import Plan, label_of
 from filtax.runs.rivals import LabelRivals
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import Trace
 
 __all__ = ["LabelStream"]
 
@@ -51,6 +52,7 @@ class LabelStream:
         self.learner = Learner(config.method, 1 + extra, config.prior, heads=plan.heads)
         self.carry = self.learner.fresh(plan.heads)
         self.late = Late(config.late, extra + 1)
+        self.seen, self.trace = 0, Trace(1 + extra)
         self.rivals, self.surprise = LabelRivals(self.room, config.late), Surprise(config.false_alarms)
 
     @property
@@ -78,12 +80,15 @@ class LabelStream:
         while start < len(y):
             before = come[start - 1] if start else 0
             renewed = int(np.searchsorted(come, before + next_stop(self.rows) - self.rows)) + 1
-            part = slice(start, min(len(y), renewed, start + self.plan.config.block))
+            stop = min(len(y), renewed, start + self.plan.config.block, start + self.trace.left(self.seen))
+            part = slice(start, stop)
             arrived = self.late.exchange(slot[part], rows[part], y[part])
             known[part] = np.where(arrived.come, arrived.rows[:, -1], 0.0)
             chances[part], told[part] = self._advance(rows[part], arrived, known[part])
             self._renew(rows[part], arrived)
-            start = part.stop
+            self.seen += stop - start
+            self.trace.look(self.seen, lambda: mean_of(self.carry))
+            start = stop
         said = np.where(known > 0, np.argmax(chances, axis=1), np.nan)
         most = np.where(known > 0, chances.max(axis=1), np.nan)
         inside = np.where(np.isfinite(y), y, 0).astype(int)
@@ -115,7 +120,8 @@ class LabelStream:
             "past": self.rivals.past,
             "late": self.late.arrays,
             "scores": self.surprise.scores,
-            "rows": np.array(self.rows),
+            "rows": np.array([self.rows, self.seen]),
+            "trace": self.trace.arrays,
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -126,7 +132,9 @@ class LabelStream:
         self.rivals.last, self.rivals.counts = arrays["last"], arrays["counts"]
         self.rivals.past = arrays["past"]
         self.late.restore(arrays["late"])
-        self.surprise.scores, self.rows = arrays["scores"], int(arrays["rows"])
+        self.surprise.scores = arrays["scores"]
+        self.rows, self.seen = arrays["rows"].tolist()
+        self.trace.restore(arrays["trace"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from filtax.estimators.units import Units, reexpressed
 from filtax.runs.blocks import Block
+from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.intervals import Parts, interval, parts_of, place
@@ -22,9 +22,10 @@ from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import Trace
 from filtax.streams import TimedFeatures
 
-__all__ = ["NumberStream", "moved"]
+__all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 
@@ -59,6 +60,7 @@ class NumberStream:
         self.learner = Learner(config.method, self.made + extra, config.prior)
         self.rivals, self.surprise = Rivals(cycles, config.late), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
+        self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
         self.late = Late(config.late, self.made + extra)
         self._make_room()
@@ -79,6 +81,7 @@ class NumberStream:
         start = 0
         while start < len(y):
             stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
+            stop = min(stop, start + self.trace.left(self.seen))
             part = slice(start, stop)
             if self.maker is None:
                 base[part], scale[part] = self._target_units()
@@ -86,6 +89,8 @@ class NumberStream:
             told = self._advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
             self._say(said, part, told, base[part], scale[part], (y if self.maker is None else u)[part])
             self._renew(rows[part], arrived)
+            self.seen += stop - start
+            self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = self.surprise.numbers(slot, said["pit"], changes=not self.late.delay)
@@ -121,7 +126,8 @@ class NumberStream:
             "total": self.rivals.total,
             "scores": self.surprise.scores,
             "late": self.late.arrays,
-            "rows": np.array(self.rows),
+            "rows": np.array([self.rows, self.seen]),
+            "trace": self.trace.arrays,
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -133,7 +139,8 @@ class NumberStream:
         self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
         self.surprise.scores = arrays["scores"]
         self.late.restore(arrays["late"])
-        self.rows = int(arrays["rows"])
+        self.rows, self.seen = arrays["rows"].tolist()
+        self.trace.restore(arrays["trace"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""
@@ -244,30 +251,3 @@ class NumberStream:
             now[1] = self.units[1]
         self.carry = moved(self.carry, self.units, now, self.made, target=self.maker is None)
         self.units = now
-
-
-def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target: bool) -> PyTree:
-    """Beliefs that say in new units what they said in the old ones; the made columns have theirs for ever.
-
-    >>> learner = Learner("LG+C-Static", columns=2, cov=1.0)
-    >>> one, two = Pool(*np.ones((3, 1))), Pool(np.ones(1), np.ones(1), np.full(1, 4.0))
-    >>> carry = moved(learner.fresh(1), [one, one], [two, one], 1, target=False)
-    >>> np.asarray(carry[0].belief.root)[0, 0].tolist()
-    [[1.0, 0.0], [0.0, 2.0]]
-    """
-
-    def units(pool: Pool) -> Units:
-        fixed = np.stack([np.ones(made - 1), np.zeros(made - 1), np.ones(made - 1)])
-        return Units(*(jnp.asarray(row) for row in np.concatenate([fixed, pool.moments], axis=1)))
-
-    ys = tuple(Units(*(jnp.asarray(row) for row in pool[1].moments)) for pool in (before, now)) if target else ()
-    return _move(carry, units(before[0]), units(now[0]), *ys)
-
-
-@jax.jit
-def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
-    import equinox as eqx
-
-    bank, *rest = carry
-    one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
-    return (eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief)), *rest)
