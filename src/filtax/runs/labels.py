@@ -143,24 +143,22 @@ class LabelStream:
     def _codes(self, block: Block, found: list[tuple[int, str, Any]]) -> tuple[np.ndarray, np.ndarray]:
         """Number of each label, and how many were known before each row; one too many is told of and left out."""
         target = self.plan.config.target
-        if target in block.texts:
-            values = block.texts[target].astype(str).tolist()
-        else:
-            values = ["" if value != value else label_of(value) for value in block.numbers[target].tolist()]
-        numbers = {label: float(i) for i, label in enumerate(self.labels)}
-        y, known = np.full(len(values), np.nan), np.zeros(len(values))
-        for row, value in enumerate(values):
-            known[row] = len(numbers)
-            if value == "":
+        given = block.texts[target].astype(str) if target in block.texts else block.numbers[target]
+        values, first, code = np.unique(given, return_index=True, return_inverse=True, equal_nan=False)
+        names = ["" if value != value else label_of(value) for value in values.tolist()]
+        known, numbers = np.full(len(given), len(self.labels)), np.full(len(names), np.nan)
+        for i in np.argsort(first).tolist():  # in the order of appearance
+            if names[i] == "":
                 continue
-            if value not in numbers:
-                if len(numbers) == self.room:
-                    found.append((row, "unexpected label", value))
-                    continue
-                numbers[value] = float(len(numbers))
-                self.labels.append(value)
-            y[row] = numbers[value]
-        return y, known
+            if names[i] not in self.labels and len(self.labels) < self.room:
+                self.labels.append(names[i])
+                known[first[i] + 1 :] += 1
+            if names[i] in self.labels:
+                numbers[i] = self.labels.index(names[i])
+            else:
+                found += [(row, "unexpected label", names[i]) for row in np.flatnonzero(code == i).tolist()]
+        found.sort(key=lambda event: event[0])
+        return numbers[code], known.astype(np.float64)
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of now."""

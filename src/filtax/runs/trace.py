@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = ["Trace"]
 
-ROOM, FIRST = 64, 64  # looks that are kept at most, and rows between two of them at first
+ROOM, FIRST = 32, 128  # looks that are kept at most, and rows between two of them at first
 
 
 class Trace:
@@ -21,7 +21,7 @@ class Trace:
     >>> for row in range(1, 1001):
     ...     trace.look(row, lambda: np.array([0.5]))
     >>> len(trace.rows), trace.rows[-1].item()
-    (15, 960.0)
+    (7, 896.0)
     """
 
     def __init__(self, columns: int) -> None:

@@ -1,6 +1,7 @@
 """Which columns of a table serve for what, and which of them hold numbers: decided once, then fixed for the run."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from filtax.sources.rejected import InputError, RowError
 __all__ = ["Layout", "choose", "find"]
 
 KINDS = ("number", "text")
+_NUMERAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # the usual ones, told at a glance
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ def _kind(values: Iterable[Any]) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, str) and _NUMERAL.fullmatch(value):
+        return True
     if isinstance(value, bool):
         return False
     if isinstance(value, int | float):
