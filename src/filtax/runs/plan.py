@@ -9,12 +9,14 @@ import numpy as np
 
 from filtax.runs.blocks import Block
 from filtax.runs.config import Config
+from filtax.runs.inputs import WIDTH
 from filtax.streams import Season
 
 __all__ = ["Plan", "decide", "label_of"]
 
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
+MOST = 2048  # weights of the columns: a belief has the square of it
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
 # takes a fifth of the time.
@@ -93,6 +95,12 @@ def decide(config: Config, block: Block) -> Plan:
     timed = config.time is not None and config.made and task == "regress"
     wanted = lambda names: tuple(n for n in names if n != target and (config.features is not None or not timed))  # noqa: E731
     numbers, texts = wanted(block.numbers), wanted(block.texts)
+    weights = len(numbers) + WIDTH * len(texts)
+    if weights > MOST:
+        raise ValueError(
+            f"{config.source}: its columns have {weights} weights, and {MOST} is the most; name those that matter with "
+            "--features."
+        )
     season = Season.of(_one_series(block)) if timed else None
     heads = 0 if task == "regress" else _heads(block, target, labels)
     if task == "regress":

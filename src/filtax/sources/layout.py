@@ -12,6 +12,7 @@ from filtax.sources.rejected import InputError, RowError
 __all__ = ["Layout", "choose", "find"]
 
 KINDS = ("number", "text")
+MOST = 4096  # columns that are read
 _NUMERAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # the usual ones, told at a glance
 
 
@@ -85,6 +86,11 @@ def choose(
     chosen = features if features is not None else [name for name in names if name not in single]
     there = [name for name in asked.get("perhaps", ()) if name in names]
     columns = tuple(dict.fromkeys(name for name in (target, *chosen, *there) if name))
+    if len(columns) > MOST:
+        raise InputError(
+            f"{file}:1:1: there are {len(columns)} columns to read, and {MOST} is the most; name those that matter as "
+            "features."
+        )
     kinds = {name: types.get(name) or _kind(sample.get(name, ())) for name in columns}
     return Layout(target, time, key, columns, kinds)
 
