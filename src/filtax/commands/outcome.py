@@ -1,5 +1,7 @@
 """How a command ends when something is wrong with a run: one sentence, and an exit code that says what kind."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,8 +36,9 @@ def guarded() -> Iterator[None]:
         raise _say(BAD_INPUT, problem) from None
     except ModuleNotFoundError as problem:
         raise _say(FAILED, problem) from None
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # whoever read our output has seen enough: no error, and nothing more to write
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         named = f"{problem.filename}: {reason}" if problem.filename else problem

@@ -49,8 +49,8 @@ def run(
     The folder of the run holds predictions, events, scores, a checkpoint and the report. After a crash, --resume goes
     on as if nothing had happened. An option that is given counts more than the same one in --config.
 
-    Exit codes: 0 done, or stopped at a checkpoint by SIGTERM; 2 wrong arguments, or a table that cannot be read; 3 a
-    checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
+    Exit codes: 0 done, or stopped at a checkpoint by SIGTERM or SIGHUP; 2 wrong arguments, or a table that cannot be
+    read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
     if task == "segment":
         from filtax.commands.segment import segment
@@ -208,7 +208,7 @@ def _asked_to_stop(patient: bool) -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    heard = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
+    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, note) for number in heard}
     try:
         yield asked
