@@ -52,7 +52,7 @@ def events(start, stop):
     """Ragged arrivals of keys that appear over time, with a feature that one of them gets late."""
     for t in range(start, stop):
         key = ("a", 2, True)[t % 3 if t < 40 else t % 2]
-        x = {"x": math.sin(t), **({"late": 1.0 * (t % 5)} if t > 25 and key == "a" else {})}
+        x = {"x" if key == "a" else "z": math.sin(t), **({"late": 1.0 * (t % 5)} if t > 25 and key == "a" else {})}
         yield key, x, 2.0 * math.sin(t) + 0.1 * (t % 7)
 
 
@@ -73,7 +73,7 @@ def test_a_fleet_goes_on_bit_for_bit(kind, cut, tmp_path):
     assert (again.capacity, again.idle(5), len(again)) == (5, whole.idle(5), len(whole))
     how = "predict_one" if kind is Regressor else "predict_proba_one"
     for key in whole.keys():
-        mine, theirs = (getattr(each.member(key), how)({"x": 0.3, "late": 2.0}) for each in (again, whole))
+        mine, theirs = (getattr(each.member(key), how)({"x": 0.3, "z": 0.2, "late": 2.0}) for each in (again, whole))
         assert mine == theirs
     with pytest.raises(ValueError, match="no room"):
         again.learn_many(["p", "q", "r"], [{}] * 3, [aim(1.0)] * 3)

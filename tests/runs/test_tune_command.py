@@ -9,7 +9,7 @@ import pytest
 from command import filtax, sentence
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.knobs import knobs_of, turned
-from filtax.runs.search import search
+from filtax.runs.search import _first_rows, search
 from filtax.tune import Log
 
 pytestmark = pytest.mark.x64
@@ -84,6 +84,13 @@ def test_what_it_began_with_is_kept_if_nothing_is_better(home, tmp_path, monkeyp
     monkeypatch.setattr("filtax.runs.search.tune", lambda *_, **__: _Worse())
     found = search(Config(str(home / "t.csv"), "y", method="LG+C-Static"), tmp_path, rows=ROWS)
     assert (found.config.method, found.config.prior, found.loss) == ("LG+C-Static", 1.0, found.usual)
+
+
+def test_the_first_rows_are_as_many_as_were_asked_for(home):
+    """Also where blocks do not divide them."""
+    found = _first_rows(Config(str(home / "t.csv"), "y", block=50), ROWS)
+    assert [block.rows for block in found] == [50, 50, 20]
+    assert found[-1].line[-1] == ROWS + 1
 
 
 class _Worse:
