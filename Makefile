@@ -11,12 +11,12 @@ NEEDS := pyproject.toml constraints.txt
 CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenerate_inputs.py tests/test_linalg.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs nightly constraints clean
+.PHONY: help demo test check bench docs nightly soak constraints clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure in out/
+demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure and a report in out/
 	@$(BIN)/filtax demo
 
 test: .venv/dev.done  ## the test suite, then the numeric core again with x64 off
@@ -37,6 +37,9 @@ docs: .venv/docs.done  ## build the site into site/; any warning is an error
 
 nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets
 	@FILTAX_OPTIMISED=1 $(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
+
+soak: .venv/base.done  ## 1e7 rows through three methods, each in a process: memory, compilations, step time
+	@for name in KF 'RL[50]' LoFi; do $(BIN)/python tests/soak.py 1e7 "$$name" || exit 1; done
 
 constraints: .venv/dev.done  ## resolve constraints.txt anew
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv

@@ -25,7 +25,8 @@ def filtax(*arguments, home, **environment):
 
 
 def cells(stdout: str) -> dict[str, list[str]]:
-    """Lines of the table by name, without the time per row, which no two runs share."""
+    """Lines of the first table by name, without the time per row, which no two runs share."""
+    stdout = stdout[: stdout.index("Figure: ")]
     found = re.findall(r"^(\S+)((?: +-?[\d.]+){3}) +(?:-|[\d.]+)$", stdout, flags=re.MULTILINE)
     return {name: numbers.split() for name, numbers in found}
 
@@ -38,9 +39,16 @@ def done(home):
 def test_the_demo_prints_a_table_and_draws_a_figure(done, home):
     assert done.returncode == 0
     assert list(cells(done.stdout)) == ["LG+C-Static", "last-value", "seasonal-naive(24)", "naive-plus-change(24)"]
-    assert done.stdout.splitlines()[-1] == f"Figure: {home / 'out' / 'demo.png'}"
+    assert f"\nFigure: {home / 'out' / 'demo.png'}\n" in done.stdout
     assert (home / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert "Smallest error: " in done.stdout
+
+
+def test_the_demo_ends_with_the_report_of_a_run_on_the_table_alone(done, home):
+    assert done.stderr.splitlines()[-1] == f"Report: {home / 'out' / 'demo' / 'report.html'}"
+    assert f"filtax run {home / 'out' / 'demo.csv'} --target load --time time" in done.stderr
+    assert "336 rows learned, 0 left out" in done.stderr
+    assert (home / "out" / "demo" / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_talk_goes_to_standard_error(done):
@@ -60,10 +68,11 @@ def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home
     """A file where the cache folder should be: nothing is kept, nothing is said, the numbers are the same."""
     (home / "file").write_text("")
     cache = {"XDG_CACHE_HOME": str(home / "file"), "MPLCONFIGDIR": str(home / "matplotlib")}
-    again = filtax(*SMALL, "--seed", 1, "--out", "out", home=home, **cache)
-    assert (again.returncode, again.stderr) == (0, done.stderr)
+    again = filtax(*SMALL, "--seed", 1, "--out", "out", "--no-report", home=home, **cache)
+    assert again.returncode == 0
+    assert done.stderr.startswith(again.stderr)
     assert cells(again.stdout) == cells(done.stdout)
-    assert again.stdout.splitlines()[-1] == "Figure: out/demo.png"
+    assert "\nFigure: out/demo.png\n" in again.stdout
 
 
 def test_the_version_is_that_of_the_package(home):

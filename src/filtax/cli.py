@@ -19,12 +19,14 @@ from filtax.commands.data import data
 from filtax.commands.demo import demo
 from filtax.commands.doctor import doctor
 from filtax.commands.methods import methods
+from filtax.commands.predict import predict
 from filtax.commands.report import compare, report
 from filtax.commands.reproduce import reproduce
 from filtax.commands.run import resume
 from filtax.commands.run import run as learn
 from filtax.commands.segment import segment
 from filtax.commands.talk import talk
+from filtax.commands.tune import tune
 
 __all__ = ["app", "main", "run"]
 
@@ -92,8 +94,10 @@ def _options(
 
 app.command("run", short_help="Learn a table of your own online; forecasts, alarms, a report.")(learn)
 app.command("resume", short_help="Go on with a run that was interrupted.")(resume)
+app.command("predict", short_help="Forecast other rows with what a run has learned.")(predict)
 app.command("report", short_help="Write the report of a run again.")(report)
 app.command("compare", short_help="Hold runs against each other.")(compare)
+app.command("tune", short_help="Choose the settings of a run on its first rows.")(tune)
 app.command("segment", short_help="Find where a series changed.")(segment)
 app.command("doctor", short_help="Check that filtax works here.")(doctor)
 app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")(demo)

@@ -18,7 +18,7 @@ from filtax.models import linear
 from filtax.report import Track, draw_stream
 from filtax.streams import Stream
 
-__all__ = ["METHODS", "build", "describe", "draw", "learn", "winners"]
+__all__ = ["METHODS", "build", "describe", "draw", "learn", "winners", "write_readings"]
 
 METHODS = ("LG+C-Static", "LG+C-ACI(q=1e-05)", "NIG+C-ACI(q=1e-06)")
 NOISE = 5e-4  # variance around the forecast in GW²: readings are thought to be 22 MW off
@@ -129,6 +129,23 @@ def draw(stream: Stream, report: Report, path: Path) -> Path:
         band = None if run.baseline else (np.asarray(forecast.lower), np.asarray(forecast.upper))
         tracks.append(Track(name, np.asarray(forecast.mean), error, band, run.baseline))
     return draw_stream(stream, tracks, path)
+
+
+def write_readings(stream: Stream, path: Path) -> Path:
+    """Write what the meter wrote down as a table that anybody could have: a time and a load, empty where it missed.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from filtax.demo import write_readings
+        >>> from filtax.streams import hourly_load
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_readings(hourly_load(336, key=0), Path(folder) / "demo.csv").read_text().splitlines()[0]
+        'time,load'
+    """
+    rows = zip(stream.time.astype("datetime64[m]"), np.asarray(stream.y).tolist(), strict=True)
+    path.write_text("time,load\n" + "".join(f"{time},{'' if y != y else repr(y)}\n" for time, y in rows))
+    return path
 
 
 def _stretch(hours: int, most: int = 336) -> int:

@@ -1,24 +1,15 @@
 """The commands as a person meets them: what is printed, where, how they exit, what they leave."""
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from command import filtax, sentence
 from filtax import store
-from filtax.cli import run
 
 QUICK = ("--method", "LG+C-Static")
 pytestmark = pytest.mark.x64
-
-
-class Ended(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 @pytest.fixture(scope="module")
@@ -30,28 +21,6 @@ def home(tmp_path_factory):
     text = "when,load\n" + "".join(f"{h},{v:.4f}\n" for h, v in zip(hours, y, strict=True))
     (folder / "load.csv").write_text(text)
     return folder
-
-
-def filtax(*arguments, home, given=""):
-    """A command in this process, where JAX is started already; test_cli.py starts processes of its own."""
-    out, err = io.StringIO(), io.StringIO()
-    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(given.encode())))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.chdir(home)
-        patch.setattr("sys.stdin", stdin)
-        for module in ("run", "report", "segment", "doctor"):
-            patch.setattr(f"filtax.commands.{module}.start_jax", lambda: None)
-        return Ended(run([str(argument) for argument in arguments]), out.getvalue(), err.getvalue())
-
-
-def sentence(ended, code):
-    assert (ended.returncode, ended.stdout) == (code, ""), ended.stderr
-    said = ended.stderr.strip()
-    assert said.startswith("filtax: ")
-    assert said.endswith((".", "?"))
-    assert "\n" not in said
-    assert "Traceback" not in said
-    return said
 
 
 @pytest.fixture(scope="module")

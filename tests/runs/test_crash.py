@@ -35,7 +35,7 @@ def work(source, folder, kills, seed, cache):
 
 
 @pytest.mark.parametrize(
-    ("kills", "rows"), [(5, 3000), pytest.param(300, 30_000, marks=pytest.mark.nightly)], ids=["few", "many"]
+    ("kills", "rows"), [(20, 6000), pytest.param(1000, 200_000, marks=pytest.mark.nightly)], ids=["few", "many"]
 )
 def test_a_killed_run_goes_on_bit_for_bit(kills, rows, tmp_path):
     source = tmp_path / "load.csv"

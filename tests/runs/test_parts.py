@@ -8,6 +8,7 @@ from filtax.runs.blocks import blocks
 from filtax.runs.inputs import WIDTH, Inputs, Pool
 from filtax.runs.rivals import LabelRivals, Rivals
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import ROOM, Trace
 from filtax.sources import open_table
 
 
@@ -22,6 +23,7 @@ def test_a_pool_knows_mean_and_variance_of_all_it_saw():
     pool = Pool.start(3)
     for part in cuts(500, 1):
         pool.add(rows[part])
+    pool.close()
     np.testing.assert_allclose(pool.mean, np.nanmean(rows, axis=0))
     np.testing.assert_allclose(pool.var, np.nanvar(rows, axis=0))
     z = pool.standard(rows)
@@ -29,10 +31,23 @@ def test_a_pool_knows_mean_and_variance_of_all_it_saw():
     assert z[0, 1] == 0.0
 
 
+def test_a_pool_does_not_care_how_rows_are_cut():
+    rows = 1e9 + np.random.default_rng(3).normal(size=(200, 2))
+    pools = []
+    for seed in (4, 5):
+        pools.append(Pool.start(2))
+        for part in cuts(200, seed):
+            pools[-1].add(rows[part])
+        pools[-1].close()
+    assert pools[0].arrays.tobytes() == pools[1].arrays.tobytes()
+    np.testing.assert_allclose(pools[0].scale, rows.std(axis=0), rtol=1e-6)
+
+
 def test_one_absurd_number_does_not_become_the_unit():
     pool = Pool.start(1)
-    pool.add(np.random.default_rng(0).normal(size=(100, 1)))
-    pool.add(np.array([[1e12]]))
+    for rows in (np.random.default_rng(0).normal(size=(100, 1)), np.array([[1e12]])):
+        pool.add(rows)
+        pool.close()
     assert pool.scale[0] < 3.0
 
 
@@ -52,7 +67,7 @@ def test_baselines_as_rows_come_are_those_of_the_whole_series(H):
     rng = np.random.default_rng(2)
     y = rng.normal(size=300)
     y[rng.random(300) < 0.1] = np.nan
-    rivals = Rivals((4, 12), H)
+    rivals = Rivals((4, 12), H - 1)
     said = np.concatenate([rivals.forecast(np.zeros(part.stop - part.start, int), y[part]) for part in cuts(300, 3)])
     rules = [last_value(), seasonal_naive(4), naive_plus_change(4), seasonal_naive(12), naive_plus_change(12)]
     for column, rule in zip(said.T, rules, strict=True):
@@ -62,7 +77,7 @@ def test_baselines_as_rows_come_are_those_of_the_whole_series(H):
 def test_series_do_not_mix():
     y = np.arange(20.0)
     slot = np.tile([0, 1], 10)
-    rivals = Rivals((), 1)
+    rivals = Rivals((), 0)
     rivals.make_room(2)
     said = np.concatenate([rivals.forecast(slot[part], y[part]) for part in cuts(20, 0)])
     np.testing.assert_array_equal(said[slot == 1, 0], last_value()(y[slot == 1]).mean)
@@ -118,3 +133,14 @@ def test_blocks_have_one_size_whatever_the_chunks(bytes_at_once, tmp_path):
         assert all(row.line < block.line[-1] for row in block.rejected)
     rest = list(blocks(open_table(path, target="y", start=cut[1].position()), 16, [], eager=False))
     np.testing.assert_array_equal(rest[0].numbers["y"], cut[2].numbers["y"])
+
+
+def test_a_trace_keeps_a_bounded_number_of_looks_that_span_the_run():
+    trace = Trace(2)
+    for row in range(1, 20_001):
+        trace.look(row, lambda row=row: np.array([row, -row]))
+    assert ROOM // 2 <= len(trace.rows) < ROOM
+    assert trace.rows[0] == trace.gap
+    np.testing.assert_array_equal(np.diff(trace.rows), trace.gap)
+    assert trace.rows[-1] + trace.gap > 20_000
+    np.testing.assert_array_equal(trace.weights, np.stack([trace.rows, -trace.rows], axis=1))

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from filtax.sources import open_table
+from filtax.sources import InputError, open_table
 
 
 def written(folder, data, name="t.csv"):
@@ -88,3 +88,13 @@ def test_a_hundred_thousand_rows_of_thirty_numbers_take_no_time(tmp_path):
     start = time.process_time()
     assert sum(len(chunk) for chunk in open_table(path, target="a")) == 100_000
     assert time.process_time() - start < 1.5
+
+
+def test_a_hundred_thousand_columns_are_refused_at_once_unless_some_are_named(tmp_path):
+    names = [f"c{i}" for i in range(100_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    with pytest.raises(InputError, match=r"wide\.csv:1:1: there are 100000 columns to read, and 4096 is the most"):
+        open_table(path, target="c7")
+    [chunk] = open_table(path, target="c7", features=["c9"])
+    assert chunk.numbers.tolist() == [[1.0, 1.0]]

@@ -1,10 +1,13 @@
 """`filtax demo`: learn a generated hourly load online; print a table, draw a figure."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from filtax.commands.outcome import guarded
+from filtax.commands.run import go
 from filtax.commands.talk import print_wrapped, start_jax, talk
 
 __all__ = ["demo"]
@@ -17,14 +20,17 @@ def demo(
     methods: Annotated[
         list[str] | None, typer.Option(help="Name of a method; repeat it for more. Three by default.")
     ] = None,
+    table_alone: Annotated[bool, typer.Option("--report/--no-report", help="Whether to end with `filtax run`.")] = True,
 ) -> None:
     """Learn a generated hourly load online: daily cycle, drift, a level shift, missing hours, gross errors.
 
-    Prints the scores of the methods beside those of simple baselines, and draws demo.png.
+    Prints the scores of three methods beside those of simple baselines, and draws demo.png. Then it does what anybody
+    would with the table alone, demo.csv: `filtax run`, all defaults, and ends with the path of the report.
     """
     start_jax()
     from filtax import demo as job
     from filtax.report import progress
+    from filtax.runs.config import Config
     from filtax.streams import hourly_load
 
     try:
@@ -39,4 +45,21 @@ def demo(
     talk("mae: mean absolute error in GW. log_score: higher is better.")
     talk("coverage(0.9): share of readings inside the 90 % interval; the closer to 0.9 the better.")
     figure = job.draw(stream, report, out / "demo.png")
-    print_wrapped(f"{report}\n{job.winners(report)}\nFigure: {figure}")
+    print_wrapped(f"{report}\n{job.winners(report)}\nFigure: {figure}\n")
+    if not table_alone:
+        return
+    table = job.write_readings(stream, out / "demo.csv")
+    talk(f"Now the table alone, as if it were yours: filtax run {table} --target load --time time")
+    with guarded():
+        go(Config(str(table), "load", time="time"), _emptied(out / "demo", str(table)))
+
+
+def _emptied(root: Path, source: str) -> Path:
+    """The folder of the run, without what an earlier demo left; anything else in its place is not touched."""
+    from filtax.runs.config import CONFIG, Config
+
+    if (root / CONFIG).exists():
+        if Path(Config.read(root).source).resolve() != Path(source).resolve():
+            raise ValueError(f"{root} holds a run of something else; name another --out.")
+        shutil.rmtree(root)
+    return root

@@ -1,5 +1,7 @@
 """How a command ends when something is wrong with a run: one sentence, and an exit code that says what kind."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,17 +9,17 @@ import typer
 
 from filtax.commands.talk import talk
 
-__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "INTERRUPTED", "NOT_WRITTEN", "guarded"]
+__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "guarded"]
 
-BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 2, 3, 4, 130
+FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
     """Turn what can go wrong into a sentence and an exit code.
 
-    2: the source or an argument cannot be used. 3: a checkpoint, or a source that is not the one it was. 4: something
-    could not be written or read, or another process is at it. 130: interrupted.
+    1: a package is missing. 2: the source or an argument cannot be used. 3: a checkpoint, or a source that is not the
+    one it was. 4: something could not be written or read, or another process is at it. 130: interrupted.
 
     >>> with guarded():
     ...     raise ValueError("--horizon 0: it must be 1 or more steps.")
@@ -32,8 +34,11 @@ def guarded() -> Iterator[None]:
         raise _say(BAD_CHECKPOINT, problem) from None
     except ValueError as problem:  # InputError is one
         raise _say(BAD_INPUT, problem) from None
-    except BrokenPipeError:
-        raise
+    except ModuleNotFoundError as problem:
+        raise _say(FAILED, problem) from None
+    except BrokenPipeError:  # whoever read our output has seen enough: no error, and nothing more to write
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         named = f"{problem.filename}: {reason}" if problem.filename else problem

@@ -14,61 +14,79 @@ import typer
 from filtax.commands.outcome import INTERRUPTED, guarded
 from filtax.commands.talk import start_jax, talk
 
-__all__ = ["resume", "run"]
-
-Target = Annotated[str, typer.Option(help="Column that is to be learned.")]
+__all__ = ["asked_for", "go", "resume", "run"]
 
 
 def run(
     source: Annotated[
-        str, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
-    ],
-    target: Target,
+        str | None, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Column that is to be learned.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
     features: Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")] = None,
-    task: Annotated[str, typer.Option(help="auto, regress, classify or segment.")] = "auto",
+    task: Annotated[str | None, typer.Option(help="auto, regress, classify or segment.")] = None,
     method: Annotated[str | None, typer.Option(help="Name of a filter; `filtax methods` lists the parts.")] = None,
-    horizon: Annotated[int, typer.Option(help="Steps ahead.")] = 1,
+    horizon: Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")] = None,
+    delay: Annotated[
+        int | None, typer.Option(help="Rows by which targets come late; steps, where features are made of times.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Column that tells one series from another.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML with these options, as `filtax tune` and every run write it.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
-    on_bad: Annotated[str, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = "reject",
+    on_bad: Annotated[str | None, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = None,
     no_features: Annotated[
         bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")
     ] = False,
     each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
-    every: Annotated[int, typer.Option(help="Rows between two checkpoints.")] = 65536,
-    block: Annotated[int, typer.Option(hidden=True)] = 2048,
+    every: Annotated[int | None, typer.Option(help="Rows between two checkpoints; 65536 by default.")] = None,
+    block: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a table online: each row is forecast, then learned. Compares with baselines, and writes a report.
 
     The folder of the run holds predictions, events, scores, a checkpoint and the report. After a crash, --resume goes
-    on as if nothing had happened.
+    on as if nothing had happened. An option that is given counts more than the same one in --config.
+
+    Exit codes: 0 done, or stopped at a checkpoint by SIGTERM or SIGHUP; 2 wrong arguments, or a table that cannot be
+    read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
     if task == "segment":
         from filtax.commands.segment import segment
 
-        return segment(source, target, time=time, out=out)
-    columns = None if features is None else tuple(name for name in features.split(",") if name)
+        return segment(source or "", target or "", time=time, out=out)
     with guarded():
-        from filtax.runs.config import Config
-
-        asked = Config(
+        given = asked_for(
+            config,
             source=source,
             target=target,
             time=time,
             key=key,
-            features=columns,
+            features=None if features is None else [name for name in features.split(",") if name],
             task=task,
             method=method,
             horizon=horizon,
-            made=not no_features,
+            delay=delay,
+            made=False if no_features else None,
             on_bad=on_bad,
             every=every,
             block=block,
         )
-        root = out or _usual(source, resume)
-        _go(_agreed(asked, root, resume), root, each)
+        root = out or _usual(given["source"], resume)
+        go(_agreed(given, root, resume), root, each)
+
+
+def asked_for(config: Path | None, **options: Any) -> dict[str, Any]:
+    """Entries of a configuration: those of a file, and over them the options that were given."""
+    from filtax.runs.config import settings_of
+
+    given = {name: value for name, value in options.items() if value is not None}
+    asked = {**(settings_of(config) if config else {}), **given}
+    for name, word in (("source", "SOURCE"), ("target", "--target")):
+        if name not in asked:
+            raise ValueError(f"{word} is missing: name it, or give a --config that does.")
+    return asked
 
 
 def resume(
@@ -79,7 +97,7 @@ def resume(
     with guarded():
         from filtax.runs.config import Config
 
-        _go(Config.read(folder), folder, each)
+        go(Config.read(folder), folder, each)
 
 
 def _usual(source: str, resume: bool) -> Path:
@@ -93,19 +111,17 @@ def _usual(source: str, resume: bool) -> Path:
     return root
 
 
-def _agreed(asked: Any, root: Path, resume: bool) -> Any:
+def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
     """The configuration of the run in the folder, if there is one and it is what was asked for."""
     from filtax.runs.config import CONFIG, Config
 
     if not (root / CONFIG).exists():
-        return asked
+        return Config.from_json(given)
     if not resume:
         raise ValueError(f"{root} holds a run already; add --resume to go on with it, or name another --out.")
     known = Config.read(root)
-    usual = Config(asked.source, asked.target)
-    for name, value in asked.to_json().items():
-        left_out = value == usual.to_json()[name] and name not in ("source", "target")
-        if not left_out and value != known.to_json()[name]:
+    for name, value in given.items():
+        if value != known.to_json()[name] and (name, value) != ("task", "auto"):
             raise ValueError(
                 f"--resume: the run in {root} has {name} = {known.to_json()[name]!r:.60}, not {value!r:.60}; leave it "
                 "out, or name another --out."
@@ -113,7 +129,8 @@ def _agreed(asked: Any, root: Path, resume: bool) -> Any:
     return known
 
 
-def _go(config: Any, root: Path, each: bool) -> None:
+def go(config: Any, root: Path, each: bool = False) -> None:
+    """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.outputs import write_outputs
@@ -191,7 +208,7 @@ def _asked_to_stop(patient: bool) -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    heard = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
+    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, note) for number in heard}
     try:
         yield asked

@@ -7,10 +7,10 @@ load, save     an estimator in a folder of checkpoints
 Fleet          thousands of keyed streams of one of the first two, in one state
 """
 
+from filtax.estimators.checkpoints import load, save
 from filtax.estimators.classifier import Classifier
 from filtax.estimators.fleet import Fleet
 from filtax.estimators.forecast import Forecast
-from filtax.estimators.keeping import load, save
 from filtax.estimators.regressor import Regressor
 from filtax.estimators.segmenter import Segmenter
 

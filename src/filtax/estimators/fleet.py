@@ -140,8 +140,12 @@ class Fleet:
             member._vector = self._pools[before].get(key)
             self._pools[before].remove(key)
         member._make_room()
-        now = engine(member.method, float(member.prior), *member._size)
-        self._pools.setdefault(member._size, _Pool(now)).put(key, vars(member).pop("_vector"))
+        self._put(key, member, vars(member).pop("_vector"))
+
+    def _put(self, key: Hashable, member: Any, memory: np.ndarray) -> None:
+        if member._size not in self._pools:
+            self._pools[member._size] = _Pool(engine(member.method, float(member.prior), *member._size))
+        self._pools[member._size].put(key, memory)
 
 
 class _Pool:

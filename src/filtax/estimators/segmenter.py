@@ -171,10 +171,13 @@ class Segmenter(Estimator):
         z = (rows - middle) / self._unit[1]
         self._sums = [np.zeros(len(middle)) for _ in range(3)]
         self._count(z)
-        with jax.enable_x64(True):
-            self._state = build(self._settings(), len(middle), cyclic=False)[1]
+        self._state = self._start(len(middle))
         for one in z:
             self._watch(one[None], count=False)
+
+    def _start(self, outputs: int) -> State:
+        with jax.enable_x64(True):
+            return build(self._settings(), outputs, cyclic=False)[1]
 
     def _count(self, z: np.ndarray) -> None:
         came = np.isfinite(z)

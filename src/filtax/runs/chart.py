@@ -158,9 +158,9 @@ def _grid(low: float, high: float, start: float, end: float, across: Any, up: An
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         at = start + share * (end - start)
         anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
-        drawn.append(
-            f'<text x="{across(at):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{_when(at, timed, end - start)}</text>'
-        )
+        near = ' class="near"' if share in (0.25, 0.75) else ""  # left out where there is little room
+        words = _when(at, timed, end - start)
+        drawn.append(f'<text{near} x="{across(at):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{words}</text>')
     return "".join(drawn)
 
 

@@ -44,7 +44,7 @@ def _line(run: Run, one: dict[str, Any], names: list[str], measure: str) -> tupl
 def _words(runs: list[Run], found: list[dict[str, Any]], measure: str) -> list[str]:
     sentences = []
     own = {str(run.root): one["table"][run.config.method][measure] for run, one in zip(runs, found, strict=True)}
-    alike = {(run.config.target, run.config.horizon, one["rows"]) for run, one in zip(runs, found, strict=True)}
+    alike = {(run.config.target, run.config.late, one["rows"]) for run, one in zip(runs, found, strict=True)}
     if len(runs) > 1 and len(alike) > 1:
         sentences.append("These runs differ in target, horizon or rows: their scores are not of the same thing.")
     elif len(runs) > 1:

@@ -10,7 +10,7 @@ from typing import Any
 from filtax.store.errors import Damaged, Missing
 from filtax.store.writing import write_whole
 
-__all__ = ["CONFIG", "TASKS", "Config"]
+__all__ = ["CONFIG", "TASKS", "Config", "settings_of"]
 
 CONFIG = "config.toml"
 TASKS = ("auto", "regress", "classify")
@@ -24,6 +24,7 @@ WORDS = {
     "method": "name of the filter; `filtax methods` explains it",
     "prior": "variance of the weights before any row",
     "horizon": "steps ahead",
+    "delay": "rows by which the target of a row comes late; with features made of time, steps",
     "made": "whether lags and calendar are made of the target and its times",
     "on_bad": "reject: bad rows are left out and counted; stop: the first one ends the run",
     "level": "probability that the intervals hold",
@@ -57,6 +58,7 @@ class Config:
     method: str | None = None
     prior: float | None = None
     horizon: int = 1
+    delay: int = 0
     made: bool = True
     on_bad: str = "reject"
     level: float = 0.9
@@ -78,22 +80,30 @@ class Config:
                 f"--horizon {self.horizon} needs --time, and the features that are made of it: without times there is "
                 "no step to look ahead by. Give --time, and leave out --no-features."
             )
+        if self.delay < 0:
+            raise ValueError(f"--delay {self.delay}: it must be 0 or more rows.")
         if self.block < 1 or self.every < 1:
             raise ValueError(f"block={self.block} and every={self.every} must be 1 or more rows.")
         if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
             raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
 
+    @property
+    def late(self) -> int:
+        """Labels of a series that are not known when a row is forecast, though their rows came before it."""
+        return self.horizon - 1 + self.delay
+
     def to_json(self) -> dict[str, Any]:
         """Return the entries as plain values."""
         return {**asdict(self), "features": None if self.features is None else list(self.features)}
 
+    def to_toml(self, title: str) -> str:
+        """The entries as TOML, each with what it means; one that is None is left out."""
+        told = {name: value for name, value in self.to_json().items() if value is not None}
+        return "".join([f"# {title}\n", *(f"{name} = {_toml(each)}  # {WORDS[name]}\n" for name, each in told.items())])
+
     def write(self, folder: Path) -> None:
-        """Write config.toml; an entry that is None is left out."""
-        lines = ["# filtax run: everything needed to repeat it\n"]
-        for name, value in self.to_json().items():
-            if value is not None:
-                lines.append(f"{name} = {_toml(value)}  # {WORDS[name]}\n")
-        write_whole(folder / CONFIG, "".join(lines).encode())
+        """Write config.toml."""
+        write_whole(folder / CONFIG, self.to_toml("filtax run: everything needed to repeat it").encode())
 
     @classmethod
     def read(cls, folder: Path) -> "Config":
@@ -116,20 +126,42 @@ class Config:
         Traceback (most recent call last):
         ValueError: there is no entry 'horizn'
         """
-        known = {field.name: field.default for field in fields(cls)}
-        for name, value in plain.items():
-            if name not in known:
-                raise ValueError(f"there is no entry {name!r:.40}")
-            wanted = _KINDS.get(name, str)
-            if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-                raise ValueError(f"{name} = {value!r:.40} is of another kind")
+        _check_kinds(plain)
         features = plain.get("features")
         return cls(**{**plain, "features": None if features is None else tuple(map(str, features))})
+
+
+def _check_kinds(plain: Mapping[str, Any]) -> None:
+    known = {field.name for field in fields(Config)}
+    for name, value in plain.items():
+        if name not in known:
+            raise ValueError(f"there is no entry {name!r:.40}")
+        wanted = _KINDS.get(name, str)
+        if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+            raise ValueError(f"{name} = {value!r:.40} is of another kind")
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    r"""Entries of a file as `Config.write` makes it, any of which may be missing; the version is left out.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.toml").write_text("target = 'load'\nhorizon = 24\n")
+    ...     settings_of(Path(folder) / "a.toml")
+    {'target': 'load', 'horizon': 24}
+    """
+    try:
+        entries = tomllib.loads(path.read_bytes().decode())
+        _check_kinds(entries)
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise ValueError(f"--config {path}: it cannot be used ({str(problem).rstrip('.')}).") from None
+    return {name: value for name, value in entries.items() if name != "version"}
 
 
 _KINDS: dict[str, Any] = {
     "features": list,
     "horizon": int,
+    "delay": int,
     "block": int,
     "every": int,
     "made": bool,

@@ -30,12 +30,12 @@ class Learner:
 
     >>> learner = Learner("LG+C-Static", columns=1, cov=1.0)
     >>> X, y = np.ones((4, 1)), np.full(4, 2.0)
-    >>> carry, made, told = learner.advance(learner.fresh(1), np.zeros(4, int), X, X, y, 3)
+    >>> carry, made, told = learner.advance(learner.fresh(1), np.zeros(4, int), X, y, 3)
     >>> np.asarray(made.mean).round(3).tolist()  # the fourth row does not count
     [0.0, 1.0, 1.333, 0.0]
     """
 
-    def __init__(self, name: str, columns: int, cov: float, horizon: int = 1, heads: int = 0) -> None:
+    def __init__(self, name: str, columns: int, cov: float, heads: int = 0) -> None:
         model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
         self.method: Bone = build(name, model=model)
         if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
@@ -45,7 +45,7 @@ class Learner:
                 f"--method {name}: it keeps ever more hypotheses; write {self.method.auxiliary.name}[K] with a number."
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
-        self.horizon, self.heads = horizon, heads
+        self.heads = heads
 
     def fresh(self, slots: int) -> PyTree:
         """What a run carries from row to row before any datum, for so many series or heads."""
@@ -54,7 +54,13 @@ class Learner:
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one)
 
     def advance(
-        self, carry: PyTree, slot: np.ndarray, X: np.ndarray, L: np.ndarray, y: np.ndarray, n: int
+        self,
+        carry: PyTree,
+        slot: np.ndarray,
+        X: np.ndarray,
+        y: np.ndarray,
+        n: int,
+        late: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     ) -> tuple[PyTree, PyTree, dict[str, Array]]:
         """Forecast the first n rows of a block, and learn as many.
 
@@ -62,33 +68,50 @@ class Learner:
             carry: From `fresh`, or from the block before.
             slot: Series of each row, (B,); not looked at where there are heads.
             X: Rows to forecast, (B, D).
-            L: Rows to learn, (B, D): the same, or older ones where labels come late.
-            y: What they learn, (B,): a number, or the number of a label; NaN where it is missing.
+            y: What is learned, (B,): a number, or the number of a label; NaN where it is missing.
             n: How many rows count.
+            late: Where labels come late, the rows that y belongs to, (B, D); whether there is one, (B,); and the length
+                of the tick to the forecast row, (B,).
 
         Returns:
             The carry; the forecasts, a distribution with leading axis B (of the chance of each head: then H, too); and
             what the learned rows showed.
         """
-        ahead = self.horizon if self.horizon > 1 else None
-        y = np.where(np.isnan(y), np.nan, y == 0.0) if self.heads == 1 else y  # the one head is that of label 0
-        given = (slot.astype(np.int32), X, None if L is X else L, y)
+        y = self._own(y)
         run = _heads if self.heads > 1 else _series
-        carry, made, told = run(self.method, self.state, carry, given, np.int32(n), ahead=ahead)
+        carry, made, told = run(self.method, self.state, carry, (slot.astype(np.int32), X, y, late), np.int32(n))
         return carry, made.mean if self.heads == 1 else made, told
 
+    def foresee(self, carry: PyTree, slot: np.ndarray, X: np.ndarray, ahead: int) -> PyTree:
+        """Forecast rows from the same belief, each as if it came next; nothing is learned.
 
-@partial(jax.jit, static_argnames=("ahead",), donate_argnums=(2,))
+        Args:
+            carry: From `advance`.
+            slot: Series of each row, (B,).
+            X: Rows, (B, D).
+            ahead: Length of the tick to each of them.
+
+        Returns:
+            As the forecasts of `advance`.
+        """
+        look = _foresee_heads if self.heads > 1 else _foresee
+        made = look(self.method, self.state, carry, slot.astype(np.int32), X, np.float64(ahead))
+        return made.mean if self.heads else made
+
+    def _own(self, y: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(y), np.nan, y == 0.0) if self.heads == 1 else y  # the one head is that of label 0
+
+
+@partial(jax.jit, donate_argnums=(2,))
 def _series(
-    method: Bone, state: State, carry: PyTree, given: tuple, n: Array, *, ahead: int | None
+    method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    slot, X, L, y = given
-    learned = lambda i: X[i] if L is None else L[i]  # noqa: E731
+    slot, X, y, late = given
     if jax.tree.leaves(carry)[0].shape[0] == 1:  # a single series needs no looking up: it is updated in place
 
         def alone(i: Array, one: PyTree) -> tuple[PyTree, Any]:
-            made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
+            made, one, told = _row(method, state, one, X[i], y[i], _at(late, i))
             return one, (made, told)
 
         carry, made, told = _loop(alone, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
@@ -96,40 +119,64 @@ def _series(
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         one = jax.tree.map(lambda leaf: leaf[slot[i]], carry)
-        made, one, told = _row(method, state, one, X[i], learned(i), y[i], ahead)
+        made, one, told = _row(method, state, one, X[i], y[i], _at(late, i))
         return jax.tree.map(lambda leaf, new: leaf.at[slot[i]].set(new), carry, one), (made, told)
 
     return _loop(row, carry, len(y), n)
 
 
-@partial(jax.jit, static_argnames=("ahead",), donate_argnums=(2,))
+@partial(jax.jit, donate_argnums=(2,))
 def _heads(
-    method: Bone, state: State, carry: PyTree, given: tuple, n: Array, *, ahead: int | None
+    method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    _, X, _, y = given
+    _, X, y, late = given
     heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         own = jnp.where(jnp.isnan(y[i]), jnp.nan, (heads == y[i]).astype(y.dtype))
-        step = lambda one, y: _row(method, state, one, X[i], X[i], y, ahead)  # noqa: E731
+        step = lambda one, y: _row(method, state, one, X[i], y, _at(late, i))  # noqa: E731
         made, carry, told = jax.vmap(step)(carry, own)
         return carry, (made.mean, told)
 
     return _loop(row, carry, len(y), n)
 
 
-def _row(method: Bone, state: State, one: PyTree, x: Array, learned: Array, y: Array, ahead: int | None) -> tuple:
-    """Forecast x, then let a tick pass and learn a row; without delay they are the same, and so is the forecast."""
+@jax.jit
+def _foresee(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, ahead: Array) -> PyTree:
+    method = conform(method, state)
+
+    def row(i: Array, x: Array) -> PyTree:
+        bank = jax.tree.map(lambda leaf: leaf[i], carry[0])
+        return look_ahead(method, bank, state.initial, x, ahead, False)
+
+    return jax.lax.map(lambda each: row(*each), (slot, X))
+
+
+@jax.jit
+def _foresee_heads(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, ahead: Array) -> PyTree:
+    method = conform(method, state)
+    one = lambda bank, x: look_ahead(method, bank, state.initial, x, ahead, False)  # noqa: E731
+    return jax.lax.map(lambda x: jax.vmap(one, in_axes=(0, None))(carry[0], x), X)
+
+
+def _at(late: tuple | None, i: Array) -> tuple | None:
+    return None if late is None else tuple(each[i] for each in late)
+
+
+def _row(method: Bone, state: State, one: PyTree, x: Array, y: Array, late: tuple | None) -> tuple:
+    """Forecast x, then let a tick pass and learn a row: the same, and its forecast, unless labels come late."""
     bank, t, began, refused, strain = one
-    datum = admit(method, state.initial, learned, y, None, False)
+    datum = admit(method, state.initial, x if late is None else late[0], y, None, False)
     outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
     made = outcome.forecast
-    if ahead is not None:  # one tick as long as the horizon
-        made = look_ahead(method, bank, state.initial, x, jnp.asarray(ahead, x.dtype), False)
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    one = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain)
-    return made, one, {name: getattr(outcome.info, name) for name in TOLD}
+    new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain)
+    if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
+        _, come, ahead = late
+        made = look_ahead(method, bank, state.initial, x, ahead, False)
+        new = jax.tree.map(lambda after, before: jnp.where(come, after, before), new, one)
+    return made, new, {name: getattr(outcome.info, name) for name in TOLD}
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:

@@ -34,16 +34,20 @@ def next_stop(rows: int) -> int:
 
 
 class Pool:
-    """Count, mean and variance of M columns, as data come in; what is not finite was not seen.
+    """Count, mean and variance of M columns; what is not finite was not seen.
+
+    Rows are added one after the other to sums, which `close` takes in: so it does not matter how rows are cut.
 
     >>> pool = Pool.start(1)
     >>> pool.add(np.array([[1.0], [3.0], [np.nan]]))
+    >>> pool.close()
     >>> pool.mean.tolist(), pool.var.tolist()
     ([2.0], [1.0])
     """
 
-    def __init__(self, count: np.ndarray, mean: np.ndarray, var: np.ndarray) -> None:
+    def __init__(self, count: np.ndarray, mean: np.ndarray, var: np.ndarray, *sums: np.ndarray) -> None:
         self.count, self.mean, self.var = count, mean, var
+        self.sums = np.stack(sums) if sums else np.zeros((3, len(count)))  # of 1, x - mean and its square
 
     @classmethod
     def start(cls, columns: int) -> "Pool":
@@ -51,9 +55,14 @@ class Pool:
         return cls(*np.zeros((3, columns)))
 
     @property
-    def arrays(self) -> np.ndarray:
-        """All of it, (3, M)."""
+    def moments(self) -> np.ndarray:
+        """What was closed, (3, M)."""
         return np.stack([self.count, self.mean, self.var])
+
+    @property
+    def arrays(self) -> np.ndarray:
+        """All of it, (6, M)."""
+        return np.concatenate([self.moments, self.sums])
 
     @property
     def scale(self) -> np.ndarray:
@@ -64,20 +73,29 @@ class Pool:
         """Take more rows in, (B, M). A number further off than `FAR` scales counts as one that is so far."""
         if self.count.size == 0 or len(rows) == 0:
             return
-        known = self.count >= FIRST
-        reach = np.where(known & (self.var > 0.0), FAR * self.scale, np.inf)
-        rows = np.clip(rows, self.mean - reach, self.mean + reach, where=np.isfinite(rows), out=rows.copy())
         seen = np.isfinite(rows)
-        n = seen.sum(axis=0).astype(np.float64)
+        fresh = (self.count + self.sums[0] == 0.0) & seen.any(axis=0)
+        if fresh.any():  # near the first number, squares lose nothing
+            first = rows[np.argmax(seen, axis=0), np.arange(rows.shape[1])]
+            self.mean = np.where(fresh, first, self.mean)
+        known = (self.count >= FIRST) & (self.var > 0.0)
+        reach = np.where(known, FAR * self.scale, np.inf)
+        off = np.where(seen, np.clip(np.where(seen, rows, 0.0) - self.mean, -reach, reach), 0.0)
+        for total, each in zip(self.sums, (seen.astype(np.float64), off, off * off), strict=True):
+            total[:] = np.cumsum(np.concatenate([total[None], each]), axis=0)[-1]  # one after the other
+
+    def close(self) -> None:
+        """Let what was added count."""
+        n, first, second = self.sums
         safe = np.maximum(n, 1.0)
-        mean = np.where(seen, rows, 0.0).sum(axis=0) / safe
-        var = np.where(seen, (rows - mean) ** 2, 0.0).sum(axis=0) / safe
+        gap = first / safe
+        var = np.maximum(second / safe - gap * gap, 0.0)
         old = np.minimum(self.count, MEMORY)
         share = n / np.maximum(old + n, 1.0)
-        gap = mean - self.mean
         self.var = (1.0 - share) * self.var + share * var + share * (1.0 - share) * gap * gap
         self.mean = self.mean + share * gap
         self.count = self.count + n
+        self.sums = np.zeros_like(self.sums)
 
     def standard(self, rows: np.ndarray) -> np.ndarray:
         """Rows in these units: 0 for what is missing (NaN) or has no scale yet, 1 for a category (infinity)."""

@@ -13,9 +13,9 @@ from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
 from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import Ledger
-from filtax.runs.making import kind_of, make_stream
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
+from filtax.runs.streams import kind_of, make_stream
 from filtax.sources import InputError, Position, Rejected, open_table
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]

@@ -12,12 +12,14 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.runs.blocks import Block
+from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
-from filtax.runs.numbers import moved
+from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan, label_of
 from filtax.runs.rivals import LabelRivals
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import Trace
 
 __all__ = ["LabelStream"]
 
@@ -49,7 +51,9 @@ class LabelStream:
         assert config.prior is not None
         self.learner = Learner(config.method, 1 + extra, config.prior, heads=plan.heads)
         self.carry = self.learner.fresh(plan.heads)
-        self.rivals, self.surprise = LabelRivals(self.room), Surprise(config.false_alarms)
+        self.late = Late(config.late, extra + 1)
+        self.seen, self.trace = 0, Trace(1 + extra)
+        self.rivals, self.surprise = LabelRivals(self.room, config.late), Surprise(config.false_alarms)
 
     @property
     def room(self) -> int:
@@ -68,24 +72,44 @@ class LabelStream:
         y, known = self._codes(block, found)
         numbers = [block.numbers[name] for name in self.inputs.numbers]
         table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
-        raw = self.inputs.raw(table, block.texts)
+        rows = np.concatenate([self.inputs.raw(table, block.texts), known[:, None]], axis=1)
+        slot = np.zeros(len(y), np.int64)
+        come = np.cumsum(self.late.come(slot))
         chances, told = np.zeros((len(y), self.room)), np.full((len(y), 2), np.nan)
         start = 0
         while start < len(y):
-            stop = min(len(y), start + next_stop(self.rows) - self.rows, start + self.plan.config.block)
+            before = come[start - 1] if start else 0
+            renewed = int(np.searchsorted(come, before + next_stop(self.rows) - self.rows)) + 1
+            stop = min(len(y), renewed, start + self.plan.config.block, start + self.trace.left(self.seen))
             part = slice(start, stop)
-            X = np.concatenate([np.ones((stop - start, 1)), self.units.standard(raw[part])], axis=1)
-            chances[part], told[part] = self._advance(X, y[part], known[part])
-            self._renew(raw[part])
+            arrived = self.late.exchange(slot[part], rows[part], y[part])
+            known[part] = np.where(arrived.come, arrived.rows[:, -1], 0.0)
+            chances[part], told[part] = self._advance(rows[part], arrived, known[part])
+            self._renew(rows[part], arrived)
+            self.seen += stop - start
+            self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         said = np.where(known > 0, np.argmax(chances, axis=1), np.nan)
         most = np.where(known > 0, chances.max(axis=1), np.nan)
         inside = np.where(np.isfinite(y), y, 0).astype(int)
         true = np.where(np.isfinite(y) & (known > 0), chances[np.arange(len(y)), inside], np.nan)
-        found += self.surprise.labels(np.where(y < known, true, np.nan), np.nan_to_num(most, nan=0.5))
+        expected = np.where(y < known, true, np.nan)
+        found += self.surprise.labels(expected, np.nan_to_num(most, nan=0.5), changes=not self.late.delay)
         rivals = self.rivals.forecast(y)
         columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
         return dict(zip(self.names, columns, strict=True)), found
+
+    def foresee(self, block: Block) -> dict[str, np.ndarray]:
+        """Forecast the labels of rows from what is known; nothing is learned from them."""
+        n, size = block.rows, self.plan.config.block
+        numbers = [block.numbers[name] for name in self.inputs.numbers]
+        table = np.stack(numbers, axis=1) if numbers else np.empty((n, 0))
+        rows = self.design(self.inputs.raw(table, block.texts))
+        given = np.concatenate([rows, np.zeros((size - n, rows.shape[1]))])
+        made = self.learner.foresee(self.carry, np.zeros(size, int), given, self.late.delay + 1)
+        chances = self.shares(made, np.full(n, len(self.labels)))
+        said = [np.argmax(chances, axis=1).astype(np.float64), chances.max(axis=1), *chances.T]
+        return dict(zip(("forecast", "probability", *(f"p{i}" for i in range(self.room))), said, strict=True))
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -93,8 +117,11 @@ class LabelStream:
             "units": [self.pool.arrays, self.units.arrays],
             "last": self.rivals.last,
             "counts": self.rivals.counts,
+            "past": self.rivals.past,
+            "late": self.late.arrays,
             "scores": self.surprise.scores,
-            "rows": np.array(self.rows),
+            "rows": np.array([self.rows, self.seen]),
+            "trace": self.trace.arrays,
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -103,7 +130,11 @@ class LabelStream:
         self.carry, arrays = state["carry"], state["arrays"]
         self.pool, self.units = (Pool(*array) for array in arrays["units"])
         self.rivals.last, self.rivals.counts = arrays["last"], arrays["counts"]
-        self.surprise.scores, self.rows = arrays["scores"], int(arrays["rows"])
+        self.rivals.past = arrays["past"]
+        self.late.restore(arrays["late"])
+        self.surprise.scores = arrays["scores"]
+        self.rows, self.seen = arrays["rows"].tolist()
+        self.trace.restore(arrays["trace"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""
@@ -112,43 +143,54 @@ class LabelStream:
     def _codes(self, block: Block, found: list[tuple[int, str, Any]]) -> tuple[np.ndarray, np.ndarray]:
         """Number of each label, and how many were known before each row; one too many is told of and left out."""
         target = self.plan.config.target
-        if target in block.texts:
-            values = block.texts[target].astype(str).tolist()
-        else:
-            values = ["" if value != value else label_of(value) for value in block.numbers[target].tolist()]
-        numbers = {label: float(i) for i, label in enumerate(self.labels)}
-        y, known = np.full(len(values), np.nan), np.zeros(len(values))
-        for row, value in enumerate(values):
-            known[row] = len(numbers)
-            if value == "":
+        given = block.texts[target].astype(str) if target in block.texts else block.numbers[target]
+        values, first, code = np.unique(given, return_index=True, return_inverse=True, equal_nan=False)
+        names = ["" if value != value else label_of(value) for value in values.tolist()]
+        known, numbers = np.full(len(given), len(self.labels)), np.full(len(names), np.nan)
+        for i in np.argsort(first).tolist():  # in the order of appearance
+            if names[i] == "":
                 continue
-            if value not in numbers:
-                if len(numbers) == self.room:
-                    found.append((row, "unexpected label", value))
-                    continue
-                numbers[value] = float(len(numbers))
-                self.labels.append(value)
-            y[row] = numbers[value]
-        return y, known
+            if names[i] not in self.labels and len(self.labels) < self.room:
+                self.labels.append(names[i])
+                known[first[i] + 1 :] += 1
+            if names[i] in self.labels:
+                numbers[i] = self.labels.index(names[i])
+            else:
+                found += [(row, "unexpected label", names[i]) for row in np.flatnonzero(code == i).tolist()]
+        found.sort(key=lambda event: event[0])
+        return numbers[code], known.astype(np.float64)
 
-    def _advance(self, X: np.ndarray, y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n, size = len(y), self.plan.config.block
-        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]))])  # noqa: E731
-        given = pad(X)
-        self.carry, made, told = self.learner.advance(self.carry, np.zeros(size, int), given, given, pad(y), n)
-        each = np.asarray(made)[:n].reshape(n, -1)
-        trust, change = (np.asarray(told[name])[:n].reshape(n, -1) for name in ("trust", "change_probability"))
-        shown = np.where(np.isfinite(y)[:, None], np.stack([trust.min(axis=1), change.max(axis=1)], axis=1), np.nan)
+    def design(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the units of now."""
+        return np.concatenate([np.ones((len(rows), 1)), self.units.standard(rows)], axis=1)
+
+    def shares(self, made: Any, known: np.ndarray) -> np.ndarray:
+        """Probability of each label, (B, C), from what the heads say; of those that are known."""
+        each = np.asarray(made)[: len(known)].reshape(len(known), -1)
         if self.plan.heads == 1:
-            return np.concatenate([each, 1.0 - each], axis=1), shown
+            return np.concatenate([each, 1.0 - each], axis=1)
         inside = np.where(np.arange(self.room) < known[:, None], np.maximum(each, TINY), 0.0)
-        return inside / np.maximum(inside.sum(axis=1, keepdims=True), TINY), shown
+        return inside / np.maximum(inside.sum(axis=1, keepdims=True), TINY)
 
-    def _renew(self, raw: np.ndarray) -> None:
-        self.pool.add(raw)
-        before, self.rows = self.rows, self.rows + len(raw)
+    def _advance(self, rows: np.ndarray, arrived: Arrived, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, size, y = len(rows), self.plan.config.block, arrived.labels
+        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        late = None
+        if self.late.delay:
+            late = (pad(self.design(arrived.rows[:, :-1])), pad(arrived.come), pad(arrived.ahead))
+        given = (np.zeros(size, int), pad(self.design(rows[:, :-1])), pad(y), n, late)
+        self.carry, made, told = self.learner.advance(self.carry, *given)
+        trust, change = (np.asarray(told[name])[:n].reshape(n, -1) for name in ("trust", "change_probability"))
+        shown = np.stack([trust.min(axis=1), change.max(axis=1)], axis=1)
+        there = np.isfinite(y)[:, None] & (not self.late.delay)
+        return self.shares(made, known), np.where(there, shown, np.nan)
+
+    def _renew(self, rows: np.ndarray, arrived: Arrived) -> None:
+        self.pool.add(rows[:, :-1])
+        before, self.rows = self.rows, self.rows + int(arrived.come.sum())
         if self.rows < next_stop(before) or not self.inputs.names:
             return
-        now = Pool(*self.pool.arrays)
+        self.pool.close()
+        now = Pool(*self.pool.moments)
         self.carry = moved(self.carry, [self.units], [now], 1, target=False)
         self.units = now

@@ -13,17 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from filtax.estimators.units import Units, reexpressed
 from filtax.runs.blocks import Block
+from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
+from filtax.runs.intervals import Parts, interval, parts_of, place
+from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
-from filtax.runs.spread import interval, parts_of, place
 from filtax.runs.surprise import Surprise
+from filtax.runs.trace import Trace
 from filtax.streams import TimedFeatures
 
-__all__ = ["NumberStream", "moved"]
+__all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 
@@ -47,7 +49,7 @@ class NumberStream:
         self.plan, self.rows = plan, 0
         self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
         self.inputs = Inputs(plan.numbers, plan.texts, met)
-        self.maker = TimedFeatures(plan.season, config.horizon) if plan.season else None
+        self.maker = TimedFeatures(plan.season, config.late + 1) if plan.season else None
         cycles = plan.season.cycles if plan.season else ()
         self.made = len(self.maker.names) if self.maker else 1
         extra = len(self.inputs.names)
@@ -55,11 +57,12 @@ class NumberStream:
         self.units = [Pool.start(extra), Pool.start(1)]  # those in use
         assert config.method is not None
         assert config.prior is not None
-        self.learner = Learner(config.method, self.made + extra, config.prior, config.horizon)
-        self.rivals, self.surprise = Rivals(cycles, config.horizon), Surprise(config.false_alarms)
+        self.learner = Learner(config.method, self.made + extra, config.prior)
+        self.rivals, self.surprise = Rivals(cycles, config.late), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
+        self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
-        self.late = (np.zeros((1, config.horizon - 1, self.made + extra)), np.full((1, config.horizon - 1), np.nan))
+        self.late = Late(config.late, self.made + extra)
         self._make_room()
 
     @property
@@ -71,24 +74,48 @@ class NumberStream:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self._slots(block)
-        raw = self._raw(block)
         X, base, scale, u = self._features(block, slot, y)
+        rows = np.concatenate([X, self._raw(block)], axis=1)
+        come = np.cumsum(self.late.come(slot))
         said = {name: np.full(len(y), np.nan) for name in SAID}
         start = 0
         while start < len(y):
-            stop = min(len(y), start + self._stretch(), start + self.plan.config.block)
+            stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
+            stop = min(stop, start + self.trace.left(self.seen))
             part = slice(start, stop)
             if self.maker is None:
                 base[part], scale[part] = self._target_units()
-                u[part] = (y[part] - base[part]) / scale[part]
-            rows = np.concatenate([X[part], self.units[0].standard(raw[part])], axis=1)
-            self._advance(slot[part], rows, u[part], base[part], scale[part], y[part], said, part)
-            self._renew(raw[part], y[part], stop - start)
+            arrived = self.late.exchange(slot[part], rows[part], (y if self.maker is None else u)[part])
+            told = self._advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
+            self._say(said, part, told, base[part], scale[part], (y if self.maker is None else u)[part])
+            self._renew(rows[part], arrived)
+            self.seen += stop - start
+            self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = self.surprise.numbers(slot, said["pit"], changes=self.plan.config.horizon == 1)
+        found = self.surprise.numbers(slot, said["pit"], changes=not self.late.delay)
         told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
         return told, found
+
+    def foresee(self, block: Block) -> dict[str, np.ndarray]:
+        """Forecast rows from what is known: nothing is learned, but a target that is there is a lag of later rows.
+
+        Rows of a series that was never met have no forecast: NaN.
+        """
+        n, size, target = block.rows, self.plan.config.block, self.plan.config.target
+        y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
+        key = [""] * n if block.key is None else block.key.astype(str).tolist()
+        slot = np.array([self.keys.get(each, -1) for each in key], np.int64)
+        X, base, scale, _ = self._features(block, slot, y)
+        rows = self.design(np.concatenate([X, self._raw(block)], axis=1))
+        if self.maker is None:
+            base, scale = (np.broadcast_to(unit, (n,)) for unit in self._target_units())
+        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        made = self.learner.foresee(self.carry, pad(np.maximum(slot, 0)), pad(rows), self.late.delay + 1)
+        parts = parts_of(made, n)
+        ends = interval(parts, self.plan.config.level)
+        told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
+        return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -98,8 +125,9 @@ class NumberStream:
             "past": self.rivals.past,
             "total": self.rivals.total,
             "scores": self.surprise.scores,
-            "late": list(self.late),
-            "rows": np.array(self.rows),
+            "late": self.late.arrays,
+            "rows": np.array([self.rows, self.seen]),
+            "trace": self.trace.arrays,
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -110,7 +138,9 @@ class NumberStream:
         self.pools, self.units, self.grids = pools[:2], pools[2:], arrays["grids"]
         self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
         self.surprise.scores = arrays["scores"]
-        self.late, self.rows = tuple(arrays["late"]), int(arrays["rows"])
+        self.late.restore(arrays["late"])
+        self.rows, self.seen = arrays["rows"].tolist()
+        self.trace.restore(arrays["trace"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""
@@ -134,9 +164,8 @@ class NumberStream:
         if slots > self.slots:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
-            width = ((0, slots - self.slots), (0, 0))
-            self.late = (np.pad(self.late[0], (*width, (0, 0))), np.pad(self.late[1], width, constant_values=np.nan))
             self.slots = slots
+        self.late.make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
         self.rivals.make_room(slots)
@@ -151,103 +180,74 @@ class NumberStream:
         X, (base, scale, u) = np.ones((len(y), self.made)), np.full((3, len(y)), np.nan)
         if self.maker is None or block.time is None:
             return X, base, scale, u
-        for series in np.unique(slot):
+        for series in np.unique(slot[slot >= 0]):
             rows = np.flatnonzero(slot == series)
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
             X[rows], base[rows], scale[rows], u[rows] = made.X, made.base, made.scale, made.target
         return X, base, scale, u
 
-    def _stretch(self) -> int:
-        """Rows until units are renewed."""
-        needs = self.maker is None or len(self.inputs.names)
-        return next_stop(self.rows) - self.rows if needs else self.plan.config.block
+    def _stretch(self, come: np.ndarray, start: int) -> int:
+        """The row of a block before which units are renewed: they change with the number of labels that have come."""
+        if self.maker is not None and not self.inputs.names:
+            return len(come)
+        before = come[start - 1] if start else 0
+        return int(np.searchsorted(come, before + next_stop(self.rows) - self.rows)) + 1
 
     def _target_units(self) -> tuple[np.ndarray, np.ndarray]:
         unit = self.units[1]
         return unit.mean, np.where(unit.scale > 0.0, unit.scale, np.where(unit.count > 0.0, 1.0, np.nan))
 
+    def design(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the units of now."""
+        return np.concatenate([rows[:, : self.made], self.units[0].standard(rows[:, self.made :])], axis=1)
+
     def _advance(
-        self,
-        slot: np.ndarray,
-        X: np.ndarray,
-        u: np.ndarray,
-        base: np.ndarray,
-        scale: np.ndarray,
-        y: np.ndarray,
-        said: dict[str, np.ndarray],
-        part: slice,
-    ) -> None:
-        n, size = len(u), self.plan.config.block
-        L, v = self._delayed(slot, X, u)
+        self, slot: np.ndarray, rows: np.ndarray, arrived: Arrived, y: np.ndarray
+    ) -> tuple[Parts, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Forecast rows and learn those whose labels came: forecasts, where y fell in them, its density, and infos."""
+        n, size = len(rows), self.plan.config.block
         pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
-        given = pad(X)
-        late = given if L is X else pad(L)
-        self.carry, made, told = self.learner.advance(self.carry, pad(slot), given, late, pad(v), n)
+        v = arrived.labels
+        if self.maker is None:
+            base, scale = self._target_units()
+            v = (v - base) / scale
+        late = None
+        if self.late.delay:
+            late = (pad(self.design(arrived.rows)), pad(arrived.come), pad(arrived.ahead))
+        self.carry, made, told = self.learner.advance(self.carry, pad(slot), pad(self.design(rows)), pad(v), n, late)
         parts = parts_of(made, n)
-        lower, upper = interval(parts, self.plan.config.level)
-        ready = np.isfinite(scale)
         with np.errstate(invalid="ignore"):
-            pit, log_score = place(parts, (y - base) / scale)
+            pit, density = place(parts, y)
+        return parts, pit, density, {name: np.asarray(values)[:n] for name, values in told.items()}
+
+    def _say(
+        self, said: dict[str, np.ndarray], part: slice, told: tuple, base: np.ndarray, scale: np.ndarray, u: np.ndarray
+    ) -> None:
+        """Fill in what is told of some rows, in the unit of the target."""
+        parts, pit, density, infos = told
+        lower, upper = interval(parts, self.plan.config.level)
         for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
             said[name][part] = base + scale * values
+        ready = np.isfinite(scale)
         warm = ready & np.isfinite(u)  # while the scale is not known, where y falls tells nothing
         said["pit"][part] = np.where(warm, pit, np.nan)
-        said["log_score"][part] = np.where(warm, log_score - np.log(np.where(ready, scale, 1.0)), np.nan)
-        if self.plan.config.horizon == 1:
+        said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
+        if not self.late.delay:
             for name in ("trust", "change_probability", "runlength"):
-                said[name][part] = np.where(np.isfinite(u), np.asarray(told[name])[:n], np.nan)
+                said[name][part] = np.where(warm, infos[name], np.nan)
 
-    def _delayed(self, slot: np.ndarray, X: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to learn while these are forecast: those of the horizon before."""
-        late = self.plan.config.horizon - 1
-        if not late:
-            return X, u
-        L, v = np.empty_like(X), np.empty_like(u)
-        for series in np.unique(slot):
-            rows = np.flatnonzero(slot == series)
-            whole = np.concatenate([self.late[0][series], X[rows]])
-            labels = np.concatenate([self.late[1][series], u[rows]])
-            L[rows], v[rows] = whole[: len(rows)], labels[: len(rows)]
-            self.late[0][series], self.late[1][series] = whole[len(rows) :], labels[len(rows) :]
-        return L, v
-
-    def _renew(self, raw: np.ndarray, y: np.ndarray, rows: int) -> None:
+    def _renew(self, rows: np.ndarray, arrived: Arrived) -> None:
         """Remember the rows; where it is time, go over to new units."""
-        self.pools[0].add(raw)
+        self.pools[0].add(rows[:, self.made :])
         if self.maker is None:
-            self.pools[1].add(y[:, None])
-        before, self.rows = self.rows, self.rows + rows
+            self.pools[1].add(arrived.labels[arrived.come, None])
+        before, self.rows = self.rows, self.rows + int(arrived.come.sum())
         if (self.maker is not None and not self.inputs.names) or self.rows < next_stop(before):
             return
-        now = [Pool(*pool.arrays) for pool in self.pools]
+        for pool in self.pools:
+            pool.close()
+        now = [Pool(*pool.moments) for pool in self.pools]
         if self.maker is not None:
             now[1] = self.units[1]
         self.carry = moved(self.carry, self.units, now, self.made, target=self.maker is None)
         self.units = now
-
-
-def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target: bool) -> PyTree:
-    """Beliefs that say in new units what they said in the old ones; the made columns have theirs for ever.
-
-    >>> learner = Learner("LG+C-Static", columns=2, cov=1.0)
-    >>> one, two = Pool(*np.ones((3, 1))), Pool(np.ones(1), np.ones(1), np.full(1, 4.0))
-    >>> carry = moved(learner.fresh(1), [one, one], [two, one], 1, target=False)
-    >>> np.asarray(carry[0].belief.root)[0, 0].tolist()
-    [[1.0, 0.0], [0.0, 2.0]]
-    """
-
-    def units(pool: Pool) -> Units:
-        fixed = np.stack([np.ones(made - 1), np.zeros(made - 1), np.ones(made - 1)])
-        return Units(*(jnp.asarray(row) for row in np.concatenate([fixed, pool.arrays], axis=1)))
-
-    ys = tuple(Units(*(jnp.asarray(row) for row in pool[1].arrays)) for pool in (before, now)) if target else ()
-    return _move(carry, units(before[0]), units(now[0]), *ys)
-
-
-@jax.jit
-def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
-    import equinox as eqx
-
-    bank, *rest = carry
-    one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
-    return (eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief)), *rest)

@@ -20,6 +20,7 @@ __all__ = ["command_of", "write_page"]
 
 SHOWN = 25  # events of a kind that are listed
 MARKED = 200  # changes that are marked
+MOVED = 6  # weights whose drift is drawn
 
 
 def write_page(run: Run, found: dict[str, Any]) -> Path:
@@ -45,6 +46,7 @@ def write_page(run: Run, found: dict[str, Any]) -> Path:
         ("Rows that were not trusted", _events(run, "distrusted", ("line", "time", "key", "probability"))),
         ("Rows that were left out", _events(run, "rejected", ("file", "line", "column", "reason"))),
         ("What was learned", _learned(run)),
+        ("How that drifted", _drift(run, told)),
         ("How to repeat it", _repeat(run)),
     ]
     body = "".join(f"<section><h2>{html.escape(name)}</h2>{text}</section>" for name, text in sections if text)
@@ -69,7 +71,7 @@ def command_of(run: Run) -> str:
     for name, value in (("--time", c.time), ("--key", c.key), ("--method", c.method)):
         words += [name, value] if value else []
     words += ["--features", ",".join(c.features)] if c.features is not None else []
-    words += ["--task", c.task, "--horizon", str(c.horizon), "--on-bad", c.on_bad]
+    words += ["--task", c.task, "--horizon", str(c.horizon), "--delay", str(c.delay), "--on-bad", c.on_bad]
     words += [] if c.made else ["--no-features"]
     return shlex.join(words)
 
@@ -77,6 +79,7 @@ def command_of(run: Run) -> str:
 def _summary(run: Run, found: dict[str, Any]) -> str:
     progress, cost = run.note["progress"], microseconds(run)
     ahead = "" if run.config.horizon == 1 else f", {run.config.horizon} steps ahead"
+    ahead += f", targets {run.config.delay} late" if run.config.delay else ""
     cards = [
         (f"{run.rows:,}", f"rows{ahead}"),
         (f"{progress['rejected']:,}", "left out"),
@@ -152,8 +155,8 @@ def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
 
 
 def _changes(run: Run, told: Digest) -> str:
-    if run.config.horizon > 1:
-        return "<p>Changes are looked for one step ahead only.</p>"
+    if run.config.late:
+        return "<p>Changes are looked for one step ahead only, and where the target is known at once.</p>"
     found = list(itertools.islice((e for e in run.events() if e["event"] == "change"), MARKED))
     marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
     lines = {"change probability": told.changes}
@@ -194,8 +197,7 @@ def _learned(run: Run) -> str:
     bank = stream.carry[0]
     one = collapse(_first(bank.belief), bank.log_weight[0])
     mean, sd = np.asarray(one.mean), np.sqrt(np.asarray(one.var))
-    maker = getattr(stream, "maker", None)
-    names = (*(maker.names if maker else ("constant",)), *stream.inputs.names)
+    maker, names = getattr(stream, "maker", None), _names(run)
     order = np.argsort(-np.abs(mean) / np.maximum(sd, 1e-300))[:12]
     rows = "".join(
         f"<tr><td>{html.escape(names[i])}</td><td>{short(float(mean[i]))}</td><td>{short(float(sd[i]))}</td></tr>"
@@ -206,6 +208,33 @@ def _learned(run: Run) -> str:
     return (
         f"<p>{len(mean)} weights, of which these are clearest at the end. They say how much {what} moves with each "
         f"column, in units of its scale.</p><table><tr><th>column</th><th>weight</th><th>±</th></tr>{rows}</table>"
+    )
+
+
+def _names(run: Run) -> tuple[str, ...]:
+    maker = getattr(run.stream, "maker", None)
+    return (*(maker.names if maker else ("constant",)), *run.stream.inputs.names)
+
+
+def _drift(run: Run, told: Digest) -> str:
+    """The weights that moved most since a tenth of the rows was learned."""
+    trace = run.stream.trace
+    late = trace.weights[trace.rows >= 0.1 * run.rows]
+    if len(late) < 3:
+        return "<p>The run is too short to show it.</p>"
+    moved = np.ptp(late, axis=0)
+    order = [i for i in np.argsort(-moved)[:MOVED] if moved[i] > 0.0]
+    if not order:
+        return "<p>No weight moved.</p>"
+    ends = (np.arange(len(told.x)) + 1) * run.rows / len(told.x)
+    known = np.isfinite(told.x)
+    x = np.interp(trace.rows, ends[known], told.x[known])
+    lines = {_names(run)[i]: trace.weights[:, i] for i in order}
+    low, high = float(late[:, order].min()), float(late[:, order].max())
+    slack = 0.1 * (high - low)
+    drawn = chart(x, lines, timed=told.timed, floor=low - slack, ceiling=high + slack)
+    return (
+        f"{drawn}<p>The weights that moved most, in units of the scales of their columns; the first rows are cut.</p>"
     )
 
 

@@ -18,19 +18,19 @@ SEASONS = 3  # longest cycles that are remembered
 class Rivals:
     """Last value, seasonal and changed-by-season forecasts of numbers; the running mean where there is no season.
 
-    >>> rivals = Rivals(cycles=(2,), horizon=1)
+    >>> rivals = Rivals(cycles=(2,), late=0)
     >>> _ = rivals.forecast(np.zeros(3, int), np.array([1.0, 9.0, 2.0]))
     >>> rivals.names[1], rivals.forecast(np.zeros(1, int), np.array([8.0]))[0].tolist()
     ('seasonal-naive(2)', [2.0, 9.0, 10.0])
     """
 
-    def __init__(self, cycles: Sequence[int], horizon: int) -> None:
+    def __init__(self, cycles: Sequence[int], late: int) -> None:
         self.rules = [last_value()]
         for cycle in cycles:
             self.rules += [seasonal_naive(cycle), naive_plus_change(cycle)]
         self.plain = not cycles
-        self.horizon = horizon
-        self.memory = SEASONS * max(cycles, default=1) + horizon + 1
+        self.late = late
+        self.memory = SEASONS * max(cycles, default=1) + late + 2
         self.past = np.full((1, self.memory), np.nan)
         self.total = np.zeros((1, 2))  # sum and count
 
@@ -53,12 +53,12 @@ class Rivals:
             rows = np.flatnonzero(slot == series)
             whole = np.concatenate([self.past[series], y[rows]])
             for i, rule in enumerate(self.rules):
-                said[rows, i] = rule(whole, delay=self.horizon - 1).mean[self.memory :]
+                said[rows, i] = rule(whole, delay=self.late).mean[self.memory :]
             if self.plain:
-                seen = np.isfinite(y[rows])
-                sums = self.total[series, 0] + np.cumsum(np.where(seen, y[rows], 0.0))
-                counts = self.total[series, 1] + np.cumsum(seen)
-                before = np.concatenate([self.total[series][None], np.stack([sums, counts], axis=1)])
+                came = whole[self.memory - self.late :][: len(rows)]
+                seen = np.isfinite(came)
+                both = np.stack([np.where(seen, came, 0.0), seen.astype(np.float64)], axis=1)
+                before = np.cumsum(np.concatenate([self.total[series][None], both]), axis=0)  # one after the other
                 said[rows, -1] = np.where(before[:-1, 1] > 0, before[:-1, 0] / np.maximum(before[:-1, 1], 1), np.nan)
                 self.total[series] = before[-1]
             self.past[series] = whole[-self.memory :]
@@ -74,11 +74,13 @@ class LabelRivals:
 
     names = ("last-class", "majority-class")
 
-    def __init__(self, labels: int) -> None:
-        self.last, self.counts = np.array([np.nan]), np.zeros(labels)
+    def __init__(self, labels: int, late: int = 0) -> None:
+        self.last, self.counts, self.past = np.array([np.nan]), np.zeros(labels), np.full(late, np.nan)
 
     def forecast(self, y: np.ndarray) -> np.ndarray:
         """Forecast every row from those before it, (B, 2), and remember them; of equals the first is the majority."""
+        whole = np.concatenate([self.past, y])
+        y, self.past = whole[: len(y)], whole[len(y) :]
         seen = np.isfinite(y)
         own = (np.where(seen, y, -1.0)[:, None] == np.arange(self.counts.size)).astype(np.float64)
         counts = self.counts + np.concatenate([np.zeros((1, self.counts.size)), np.cumsum(own, axis=0)])

@@ -16,7 +16,7 @@ p { color: #444; } .words { font-weight: 600; color: #111; overflow-wrap: anywhe
 section { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9em; margin: .6rem 0; }
 th, td { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; }
-th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere; }
+th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere; min-width: 6rem; }
 td.best { font-weight: 700; }
 figure { margin: .3rem 0; } svg { width: 100%; height: auto; display: block; touch-action: pan-y; cursor: crosshair; }
 svg text { font: 12px system-ui, sans-serif; fill: #555; }
@@ -24,10 +24,12 @@ svg text { font: 12px system-ui, sans-serif; fill: #555; }
 .grid { stroke: #e4e4e4; } .level { stroke: #c01c28; stroke-dasharray: 5 4; } 
 .mark { stroke: #c01c28; stroke-width: 1.5; }
 rect { fill: #1a5fb4; opacity: .75; } .pointer { stroke: #888; } .chosen { fill: #888; opacity: .2; }
-.keys { font-size: .85rem; min-height: 1.4em; } .keys span { margin-right: 1rem; }
+.keys { font-size: .85rem; min-height: 1.4em; } .keys span { margin-right: 1rem; display: inline-block; }
 .keys i { display: inline-block; width: 1.1em; height: .25em; margin-right: .35em; vertical-align: middle; }
 output { color: #111; font-variant-numeric: tabular-nums; }
 pre { background: #f5f5f5; padding: .7rem; overflow-x: auto; font-size: .82rem; white-space: pre-wrap; }
+@media (max-width: 600px) { svg text { font-size: 22px; } .line, .mark { stroke-width: 2.5; }
+  svg .near { display: none; } th, td { padding: .2rem .4rem; } }
 @media print { body { max-width: none; font-size: 11pt; } section, figure { break-inside: avoid; overflow: visible; }
   output { display: none; } }
 """

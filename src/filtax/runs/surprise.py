@@ -43,18 +43,18 @@ class Surprise:
         Args:
             slot: Series of each row, (B,).
             pit: Where y fell in its forecast, in [0, 1], (B,); NaN where there was none.
-            changes: Whether to look for changes; a day ahead, errors come in groups, and it makes no sense.
+            changes: Whether to look for changes; where labels come late, errors come in groups, and it makes no sense.
         """
         tail = 2.0 * np.minimum(pit, 1.0 - pit)
         return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes)
 
-    def labels(self, chance: np.ndarray, most: np.ndarray) -> list[tuple[int, str, Any]]:
+    def labels(self, chance: np.ndarray, most: np.ndarray, changes: bool = True) -> list[tuple[int, str, Any]]:
         """The same for labels: the probability of the one that came, and of the most probable one.
 
         >>> Surprise(0.001).labels(np.array([0.9]), np.array([0.9]))
         []
         """
-        return self._look(np.zeros(len(chance), np.int64), chance, chance < most, 1.0 - most, True)
+        return self._look(np.zeros(len(chance), np.int64), chance, chance < most, 1.0 - most, changes)
 
     def _look(
         self, slot: np.ndarray, tail: np.ndarray, event: np.ndarray, chance: np.ndarray, changes: bool

@@ -1,6 +1,7 @@
 """Which columns of a table serve for what, and which of them hold numbers: decided once, then fixed for the run."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from filtax.sources.rejected import InputError, RowError
 __all__ = ["Layout", "choose", "find"]
 
 KINDS = ("number", "text")
+MOST = 4096  # columns that are read
+_NUMERAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # the usual ones, told at a glance
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,13 @@ def choose(
     if len(set(single)) < len(single):
         raise InputError(f"{file}: target, time and key must be three columns, got {', '.join(single)}.")
     chosen = features if features is not None else [name for name in names if name not in single]
-    columns = tuple(dict.fromkeys(name for name in (target, *chosen) if name))
+    there = [name for name in asked.get("perhaps", ()) if name in names]
+    columns = tuple(dict.fromkeys(name for name in (target, *chosen, *there) if name))
+    if len(columns) > MOST:
+        raise InputError(
+            f"{file}:1:1: there are {len(columns)} columns to read, and {MOST} is the most; name those that matter as "
+            "features."
+        )
     kinds = {name: types.get(name) or _kind(sample.get(name, ())) for name in columns}
     return Layout(target, time, key, columns, kinds)
 
@@ -106,6 +115,8 @@ def _kind(values: Iterable[Any]) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, str) and _NUMERAL.fullmatch(value):
+        return True
     if isinstance(value, bool):
         return False
     if isinstance(value, int | float):

@@ -58,10 +58,12 @@ def header_of(file: str, line: bytes, separator: str | None) -> Header:
         names = [name.strip() for name in split(text, separator)]
     except RowError as fault:
         raise InputError(f"{file}:1:{fault.column}: the header cannot be read: {fault.reason}.") from None
+    seen: set[str] = set()
     for i, name in enumerate(names):
-        if name and name in names[:i]:
+        if name and name in seen:
             column = start_of(text, separator, i)
             raise InputError(f"{file}:1:{column}: two columns are called {show(name)}; rename one of them.")
+        seen.add(name)
     if not any(names):
         raise InputError(f"{file}:1:1: the first line is empty; it must name the columns.")
     if all(_reads_as_number(name) for name in names):

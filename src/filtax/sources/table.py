@@ -182,6 +182,7 @@ def open_table(
     key: str | None = None,
     on_bad: str = "reject",
     types: Mapping[str, str] | None = None,
+    perhaps: Sequence[str] = (),
     start: Position | None = None,
     format: str | None = None,
     separator: str | None = None,
@@ -199,6 +200,7 @@ def open_table(
         key: Column that tells one series from another.
         on_bad: "reject" leaves bad rows out and hands on a record of each; "stop" raises at the first.
         types: "number" or "text", for columns that the first rows would tell wrongly.
+        perhaps: Columns that are read beside the features where they are there.
         start: Where an earlier reading ended; go on with the next row.
         format: One of csv, tsv, json, parquet; told by the content and the name otherwise.
         separator: Between the fields of a line; told by the header otherwise.
@@ -233,7 +235,8 @@ def open_table(
     files = expand(source)
     if start is not None and files == ["-"]:
         raise InputError("-: standard input cannot be read on from a position; name the file.")
-    asked = {"target": target, "time": time, "key": key, "features": None if features is None else list(features)}
+    asked: dict[str, Any] = {"target": target, "time": time, "key": key, "perhaps": perhaps}
+    asked["features"] = None if features is None else list(features)
     request = Request(asked, dict(types or {}), separator, format, block, line_limit, quick)
     return Table(files, request, on_bad, start)
 

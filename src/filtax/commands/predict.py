@@ -1,0 +1,57 @@
+"""`filtax predict`: what a run that was made says of other rows."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from filtax.commands.outcome import guarded
+from filtax.commands.talk import start_jax, talk
+
+__all__ = ["predict"]
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    source: Annotated[
+        str, typer.Argument(help="Rows to forecast, as for `filtax run`: a table, a pattern, or - for stdin.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File for the forecasts, .csv or .parquet; standard output by default.")
+    ] = None,
+    on_bad: Annotated[str, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = "reject",
+) -> None:
+    """Forecast the rows of a table with what a run has learned. The run stays as it is: nothing is learned.
+
+    The table needs the columns that the run learned from, not the target. One line is printed for each row: its line,
+    key and time, the target if it is there, the forecast and the interval; for labels the probability of each.
+
+    A run with --time forecasts rows that lie behind its end; earlier rows are left out. It looks as far ahead as its
+    --horizon: a row further than that behind the last known target has an empty forecast. A target in the table serves
+    the forecasts of later rows.
+
+    Exit codes: 0 done; 2 the table cannot be read; 3 there is no run, or its checkpoint is damaged; 4 not written.
+    """
+    with guarded():
+        start_jax()
+        from filtax.runs.foresight import Foresight, write_csv, write_table
+        from filtax.runs.results import open_run
+
+        told = Foresight(open_run(folder), source, on_bad)
+        if out is not None:
+            write_table(told, out)
+        else:
+            first = True
+            for columns in told:
+                write_csv(columns, sys.stdout, first)
+                first = False
+        if not told.rows and not told.early:
+            why = f"; the first that was left out: {told.rejected[0]}" if told.rejected else ""
+            raise ValueError(f"{source}: not one row could be read{why}.")
+        words = f"{told.rows} rows, {told.blank} of them without a forecast; {len(told.rejected)} could not be read"
+        talk(f"{words}; {told.early} were not behind the end of the run." if told.early else f"{words}.")
+        if told.blank and told.run.config.time:
+            talk(f"The run looks {told.run.config.horizon} steps ahead; make one with a longer --horizon for more.")
+        if out is not None:
+            talk(f"Forecasts: {out}")

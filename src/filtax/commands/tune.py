@@ -1,0 +1,86 @@
+"""`filtax tune`: choose the settings of a run on its first rows."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from filtax.commands.outcome import guarded
+from filtax.commands.run import asked_for
+from filtax.commands.talk import start_jax, talk
+
+__all__ = ["tune"]
+
+
+def tune(
+    source: Annotated[
+        str | None, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Column that is to be learned.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
+    features: Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")] = None,
+    task: Annotated[str | None, typer.Option(help="auto, regress or classify.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Name of a filter, whose numbers are to be chosen; the usual one by default.")
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")] = None,
+    delay: Annotated[int | None, typer.Option(help="Rows by which targets come late.")] = None,
+    key: Annotated[str | None, typer.Option(help="Column that tells one series from another.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML with these options, as every run writes it.")] = None,
+    rows: Annotated[int, typer.Option(help="First rows to choose by; no others are looked at.")] = 2000,
+    budget: Annotated[int, typer.Option(help="Settings to try in all.")] = 48,
+    by: Annotated[str, typer.Option(help="log_score: honest intervals count; mae: the error alone.")] = "log_score",
+    seed: Annotated[int, typer.Option(min=0, help="Another number, another search.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the journal and tuned.toml; out/tune-NAME.")] = None,
+    no_features: Annotated[
+        bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")
+    ] = False,
+) -> None:
+    """Choose the numbers in a method's name, and how far weights may lie from 0 at first, on the first rows of a table.
+
+    Each setting that is tried is a run over these rows. Prints what was found as TOML, which is also written to
+    tuned.toml in the folder: `filtax run --config out/tune-NAME/tuned.toml`. If nothing was better than the settings
+    it began with, it says so and keeps them. After an interruption the same command goes on where it stopped. The
+    scores of the run afterwards include the rows that were chosen by; judge it by the others.
+
+    Needs optuna: install filtax[tune]. Exit codes: 0 done; 1 optuna is missing; 2 wrong arguments, or a table that
+    cannot be read; 4 not written; 130 interrupted.
+    """
+    with guarded():
+        from filtax.runs.config import Config
+
+        asked = Config.from_json(
+            asked_for(
+                config,
+                source=source,
+                target=target,
+                time=time,
+                key=key,
+                features=None if features is None else [name for name in features.split(",") if name],
+                task=task,
+                method=method,
+                horizon=horizon,
+                delay=delay,
+                made=False if no_features else None,
+            )
+        )
+        name = "stdin" if asked.source == "-" else Path(asked.source).name.split(".")[0].strip("*?[]-_") or "run"
+        folder = out or Path("out") / f"tune-{name}"
+        start_jax()
+        from filtax.report import progress
+        from filtax.runs.search import TUNED, search
+
+        with progress(["settings"], budget, unit="tried") as advance:
+            done = 0
+
+            def told(tried: int, loss: float) -> None:
+                nonlocal done
+                advance("settings", tried - done)
+                done = tried
+
+            found = search(asked, folder, rows=rows, budget=budget, seed=seed, by=by, told=told)
+        print((folder / TUNED).read_text(), end="")
+        better = found.loss < found.usual
+        unit = "minus the log score" if by == "log_score" else "error"
+        words = f"{unit} {found.loss:.4g} a row, {found.usual:.4g} before" if better else "none was better than before"
+        talk(f"{found.tried} settings on {found.rows} rows: {words}. To use it: filtax run --config {folder / TUNED}")

@@ -1,0 +1,241 @@
+"""Estimators on disk: what they learned as arrays, and names, classes and waiting data as JSON beside them.
+
+An estimator is looked up in a table of a few lines, never by an import; nothing that is read is run.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+import jax
+import numpy as np
+
+from filtax import store
+from filtax.estimators.classifier import Classifier
+from filtax.estimators.engine import engine
+from filtax.estimators.fleet import Fleet
+from filtax.estimators.regressor import Regressor
+from filtax.estimators.segmenter import Segmenter
+
+__all__ = ["load", "save"]
+
+LEARNERS: dict[str, Any] = {"Classifier": Classifier, "Regressor": Regressor}
+KINDS: dict[str, Any] = {**LEARNERS, "Fleet": Fleet, "Segmenter": Segmenter}
+PLAIN = (str, int, float, bool)
+
+
+def save(folder: Any, model: Any, *, source: Any = None, held: bool = False) -> int:
+    """Write an estimator as the next generation of a folder of checkpoints.
+
+    Args:
+        folder: As for `filtax.store.save`.
+        model: A `Regressor`, `Classifier`, `Segmenter` or `Fleet`; names of features, classes, ids and keys must be
+            texts, numbers or truth values.
+        source: Position in the source, as JSON.
+        held: Whether the caller holds the folder's lock.
+
+    Returns:
+        The number of the generation.
+
+    >>> import tempfile
+    >>> from filtax.estimators import Regressor
+    >>> model = Regressor()
+    >>> model.learn_one({"a": 1.0}, 2.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save(folder, model, source={"row": 1})
+    ...     same, manifest = load(folder)
+    >>> same.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0}), manifest["source"]
+    (True, {'row': 1})
+    """
+    kind = type(model).__name__
+    if KINDS.get(kind) is not type(model):
+        raise ValueError(f"save(model=...) must be one of {', '.join(KINDS)}, got {kind}.")
+    note, arrays = {"Fleet": _of_fleet, "Segmenter": _of_segmenter}.get(kind, _of_learner)(model)
+    return store.save(folder, arrays, note={"kind": kind, **note}, source=source, held=held)
+
+
+def load(folder: Any) -> tuple[Any, dict]:
+    """Read the newest sound generation that `save` wrote.
+
+    Returns:
+        The estimator, which goes on bit for bit as the one that was saved, and the manifest with `source`.
+
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    filtax.store.errors.Missing: no/such/folder holds no checkpoint; ...
+    """
+    with jax.enable_x64(True):
+        arrays, manifest = store.load(folder, _like)
+    note = manifest["note"]
+    make = {"Fleet": _to_fleet, "Segmenter": _to_segmenter}.get(note["kind"], _to_learner)
+    return make(note, arrays), manifest
+
+
+def _like(manifest: dict) -> dict:
+    """The shapes that the arrays must have, by what the note says they are for."""
+    note = manifest["note"]
+    if not isinstance(note, dict) or note.get("kind") not in KINDS:
+        raise store.Foreign("it holds no estimator")
+    if note["kind"] == "Segmenter":
+        return _arrays_of_segmenter(note)
+    if note["kind"] == "Fleet":
+        return {"memories": [np.zeros((len(pool["keys"]), _memory(note, pool["size"]).size)) for pool in note["pools"]]}
+    return {"memory": _memory(note, note["size"])}
+
+
+def _memory(note: dict, size: list[int]) -> np.ndarray:
+    if tuple(size) == (0, 0):
+        return np.zeros(0)
+    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).fresh
+
+
+def _of_learner(model: Any) -> tuple[dict, dict]:
+    model._begin()
+    memory = vars(model).get("_vector", np.zeros(0))
+    return {"params": _params(model), **_learned(model)}, {"memory": np.asarray(memory)}
+
+
+def _to_learner(note: dict, arrays: dict) -> Any:
+    model = _revived(note["kind"], note["params"], note)
+    if arrays["memory"].size:
+        model._vector = arrays["memory"]
+    return model
+
+
+def _params(model: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in model.get_params().items()}
+
+
+def _learned(model: Any) -> dict[str, Any]:
+    """What a learner knows beside its memory."""
+    waiting = [[_plain(id), {_plain(name): _plain(x) for name, x in row.items()}] for id, row in model._pending.items()]
+    return {
+        "slots": [[_plain(part) for part in key] for key in model._table.slot],  # in the order of the slots
+        "room": model._table.room,
+        "size": list(model._size),
+        "labels": [_plain(label) for label in vars(model).get("_labels", [])],
+        "waiting": [[id, list(row.items())] for id, row in waiting],
+        "late": [model._pending.given_up, model._pending.unknown],
+        "columns": vars(model).get("n_features_in_"),
+        "names": [str(name) for name in vars(model).get("feature_names_in_", [])],
+    }
+
+
+def _revived(kind: str, params: dict, note: dict) -> Any:
+    """A learner as `_learned` tells of it, without its memory."""
+    model: Any = LEARNERS[kind](**params)
+    model._begin()
+    model._table.slot = {tuple(key): at for at, key in enumerate(note["slots"])}
+    model._table.room = note["room"]
+    model._size = tuple(note["size"])
+    model._pending.given_up, model._pending.unknown = note["late"]
+    model._pending._waiting = OrderedDict((id, dict(map(tuple, row))) for id, row in note["waiting"])
+    if kind == "Classifier":
+        model._labels = list(note["labels"])
+    _name_features(model, note)
+    return model
+
+
+def _name_features(model: Any, note: dict) -> None:
+    if note["columns"] is not None:
+        model.n_features_in_ = note["columns"]
+    if note["names"]:
+        model.feature_names_in_ = np.asarray(note["names"], dtype=object)
+
+
+def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
+    """Streams of one kind tell much the same of themselves: each different tale is told once."""
+    tales: list[dict] = []
+    pools = []
+    for size, pool in fleet._pools.items():
+        told = []
+        for key in pool.row:
+            tale = _learned(fleet._members[key])
+            if tale not in tales[-16:]:
+                tales.append(tale)
+            told.append([_plain(key), fleet._last[key], len(tales) - 1 - tales[::-1].index(tale)])
+        pools.append({"size": list(size), "keys": told})
+    note = {
+        "estimator": type(fleet.estimator).__name__,
+        "params": _params(fleet.estimator),
+        "capacity": fleet.capacity,
+        "events": fleet._events,
+        "order": [_plain(key) for key in fleet._members],
+        "tales": tales,
+        "pools": pools,
+    }
+    memories = [np.stack([pool.get(key) for key in pool.row]) if pool.row else np.zeros((0, pool.kernels.fresh.size))
+                for pool in fleet._pools.values()]  # fmt: skip
+    return note, {"memories": memories}
+
+
+def _to_fleet(note: dict, arrays: dict) -> Fleet:
+    fleet: Any = Fleet(LEARNERS[note["estimator"]](**note["params"]), capacity=note["capacity"])
+    fleet._events = note["events"]
+    members, last = {}, {}
+    for pool, memories in zip(note["pools"], arrays["memories"], strict=True):
+        for (key, event, tale), memory in zip(pool["keys"], memories, strict=True):
+            members[key] = _revived(note["estimator"], note["params"], note["tales"][tale])
+            last[key] = event
+            fleet._put(key, members[key], memory)
+    fleet._members = {key: members[key] for key in note["order"]}
+    fleet._last = {key: last[key] for key in note["order"]}
+    return fleet
+
+
+def _of_segmenter(model: Any) -> tuple[dict, dict]:
+    held = vars(model)
+    note = {
+        "params": _params(model),
+        "readings": None if "_names" not in held else [_plain(name) for name in model._names],
+        "early": len(held.get("_early", [])),
+        "watching": "_state" in held,
+        "changes": [int(at) for at in held.get("changes_", [])],
+        "t": held.get("t_", 0),
+        "alarm": held.get("_last", {}).get("alarm"),
+        "start": held.get("_last", {}).get("start", 0),
+        "columns": held.get("n_features_in_"),
+        "names": [str(name) for name in held.get("feature_names_in_", [])],
+    }
+    if note["readings"] is None:
+        return note, {}
+    arrays: dict[str, Any] = {"odds": np.array(model._last["odds"])}
+    if model._early:
+        arrays["early"] = np.concatenate(model._early)
+    if note["watching"]:
+        arrays |= {"state": model._state, "unit": np.stack(model._unit), "sums": np.stack(model._sums)}
+    return note, arrays
+
+
+def _arrays_of_segmenter(note: dict) -> dict:
+    if note["readings"] is None:
+        return {}
+    width = len(note["readings"])
+    arrays: dict[str, Any] = {"odds": np.zeros(())}
+    if note["early"]:
+        arrays["early"] = np.zeros((note["early"], width))
+    if note["watching"]:
+        fresh: Any = Segmenter(**note["params"])
+        state = fresh._start(width)
+        arrays |= {"state": state, "unit": np.zeros((2, width)), "sums": np.zeros((3, width))}
+    return arrays
+
+
+def _to_segmenter(note: dict, arrays: dict) -> Any:
+    model: Any = Segmenter(**note["params"])
+    if note["readings"] is None:
+        return model
+    model._begin(list(note["readings"]))
+    model.changes_, model.t_ = list(note["changes"]), note["t"]
+    model._last = {"alarm": note["alarm"], "odds": float(arrays["odds"]), "start": note["start"]}
+    model._early = [row[None] for row in arrays["early"]] if note["early"] else []
+    if note["watching"]:
+        model._state, model._unit, model._sums = arrays["state"], tuple(arrays["unit"]), list(arrays["sums"])
+    _name_features(model, note)
+    return model
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, PLAIN):
+        return value
+    raise ValueError(f"{value!r:.40} cannot be stored: give names, classes and ids as texts, numbers or truth values.")

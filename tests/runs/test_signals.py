@@ -1,0 +1,53 @@
+"""A run in a process of its own: asked to stop in each way, and left by whoever reads it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
+SLOW = ("--target", "y", "--method", "LG+C-Static", "--every", "2000", "--block", "100")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("signals")
+    x = np.sin(np.arange(60_000))
+    (folder / "t.csv").write_text("x,y\n" + "".join(f"{a:.6f},{2 * a:.6f}\n" for a in x))
+    return folder
+
+
+def start(*arguments, home, **more):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "XDG_CACHE_HOME": str(home / "cache")}
+    return subprocess.Popen(
+        [*COMMAND, *arguments], cwd=home, env=environment, stderr=subprocess.PIPE, text=True, **more
+    )
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 0), ("SIGINT", 130)])
+def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
+    with start("run", "t.csv", *SLOW, "--out", name, home=home, stdout=subprocess.DEVNULL) as process:
+        while not any((home / name / "checkpoint").glob("*.json")):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        process.send_signal(getattr(signal, name))
+        began = time.monotonic()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == code, said
+    assert time.monotonic() - began < 5.0
+    assert f"To go on: filtax resume {name}" in said
+    assert "Traceback" not in said
+
+
+def test_a_reader_that_leaves_a_run_is_no_error(home):
+    with start("run", "t.csv", *SLOW, "--print", "--out", "pipe", home=home, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "line,forecast,lower,upper,y\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 0

@@ -1,0 +1,137 @@
+"""A long run: memory that does not grow, nothing compiled anew, steps that stay as quick. `make soak` takes 1e7 rows.
+
+python tests/soak.py ROWS [NAME ...] prints a line of JSON for each method and exits with 1 if one breaks a bar.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from time import process_time
+
+import jax
+import numpy as np
+
+import filtax as fx
+
+WARM, CHUNK, LOOKS = 100_000, 2_000, 20
+GROWTH, SLOWER = 1024.0, 1.1  # KiB behind the first rows; processor time of a chunk at the end against the start
+HAZARD, WALK = 0.002, 1e-4
+
+
+def drifting(rng, before, rows=CHUNK):
+    """A regression whose weights walk at random."""
+    walk = np.zeros(10) if before is None else before
+    X = rng.normal(size=(rows, 10))
+    weights = walk + np.cumsum(np.sqrt(WALK) * rng.normal(size=(rows, 10)), axis=0)
+    return X, np.sum(X * weights, axis=1) + rng.normal(size=rows), weights[-1]
+
+
+def jumping(rng, before, rows=CHUNK):
+    """A level that jumps."""
+    level = 3.0 * rng.normal() if before is None else before
+    changed = rng.random(rows) < HAZARD
+    levels = np.concatenate([[level], 3.0 * rng.normal(size=changed.sum())])[np.cumsum(changed)]
+    return np.ones((rows, 1)), levels + rng.normal(size=rows), levels[-1]
+
+
+def curved(rng, before, rows=CHUNK):
+    """What a small network can follow."""
+    X = rng.normal(size=(rows, 2))
+    return X, np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=rows), None
+
+
+def network(params, x):
+    return params["v"] @ jax.numpy.tanh(params["w"] @ x + params["b"])
+
+
+def weights():
+    rng = np.random.default_rng(1)
+    return {"w": rng.normal(size=(8, 2)), "b": rng.normal(size=8), "v": 0.1 * rng.normal(size=8)}
+
+
+def _kf():
+    method = fx.method(f"LG+C-ACI(q={WALK})", model=fx.models.linear(noise=1.0))
+    return method, method.init(mean=np.zeros(10), cov=WALK)
+
+
+def _rl():
+    method = fx.method(f"LG+RL[50]-PR(hazard={HAZARD})", model=fx.models.linear(noise=1.0))
+    return method, method.init(mean=np.zeros(1), cov=9.0)
+
+
+def _lofi():
+    method = fx.method("LoFi(rank=10)+C-ACI(q=1e-6)", model=fx.models.nonlinear(network, noise=0.01))
+    return method, method.init(params=weights(), cov=1.0)
+
+
+METHODS = {"KF": (_kf, drifting), "RL[50]": (_rl, jumping), "LoFi": (_lofi, curved)}
+
+
+def resident():
+    """Resident memory of this process in KiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1024.0
+
+
+def soak(name, rows):
+    build, source = METHODS[name]
+    method, state = build()
+    rng, before, compiled = np.random.default_rng(0), None, []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+    times, sizes, squares, programs, refused = [], [], 0.0, 0, 0
+    for first in range(0, rows, CHUNK):
+        X, Y, before = source(rng, before)
+        began = process_time()
+        state, infos = jax.block_until_ready(method.scan(state, X, Y, keep=("mean", "var", "ok")))
+        times.append(process_time() - began)
+        squares += float(np.sum((Y - np.asarray(infos.mean)) ** 2 / np.asarray(infos.var)))
+        refused += int((~np.asarray(infos.ok)).sum())
+        if first + CHUNK == WARM:
+            programs = len(compiled)
+        if first + CHUNK >= WARM:
+            sizes.append(resident())
+    warm = times[WARM // CHUNK :]
+    part = max(1, len(warm) // 10)
+    return {
+        "method": name,
+        "rows": rows,
+        "growth_kib": float(np.median(sizes[-LOOKS:]) - np.median(sizes[:LOOKS])),  # buffers come and go
+        "compiled_later": len(compiled) - programs,
+        "us_a_row": 1e6 * float(np.median(warm)) / CHUNK,
+        "slower": float(np.median(warm[-part:]) / np.median(warm[:part])),
+        "nis": squares / rows,
+        "refused": refused,
+        "counted": int(state.t) == rows,
+        "finite": bool(np.isfinite(np.asarray(method.belief(state).mean)).all()),
+    }
+
+
+def broken(told):
+    """The bars that a method breaks. The forecasts of the first two are calibrated: their squares have mean one."""
+    band = 4.0 * np.sqrt(3.0 / told["rows"])
+    bars = {
+        "growth_kib": told["growth_kib"] <= GROWTH,
+        "compiled_later": told["compiled_later"] == 0,
+        "slower": told["slower"] <= SLOWER or told["rows"] < 1_000_000,  # too few chunks on a machine that is shared
+        "nis": told["method"] == "LoFi" or abs(told["nis"] - 1.0) < band,
+        "counted": told["counted"] and told["finite"] and not told["refused"],
+    }
+    return [name for name, kept in bars.items() if not kept]
+
+
+def main(rows, names):
+    jax.config.update("jax_enable_x64", True)
+    failed = False
+    for name in names or METHODS:
+        told = soak(name, int(float(rows)))
+        told["broken"] = broken(told)
+        failed = failed or bool(told["broken"])
+        print(json.dumps(told), flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
