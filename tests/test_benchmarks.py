@@ -145,6 +145,23 @@ def test_fitted_exponents_stand_beside_the_predicted_ones(monkeypatch):
     }
 
 
+def test_a_small_case_runs_and_is_written_down(tmp_path, monkeypatch, capsys):
+    """In one process of its own; by night, in both, from the command line."""
+    monkeypatch.setitem(run.CASES, "tracking", ("plain",))
+    target = tmp_path / "bench.json"
+    assert run.main(["tracking", "--quick", "--json", str(target)]) == 0
+    report = json.loads(target.read_text())
+    assert set(report["cases"]) == {"tracking-plain"}
+    rows = report["cases"]["tracking-plain"]["rows"]
+    assert {(r["form"], r["dtype"]) for r in rows if r["role"] == "ours"} == {
+        ("covariance", "float32"),
+        ("root", "float32"),
+    }
+    assert all(0 < r["low"] <= r["seconds"] <= r["high"] for r in rows)
+    assert "bars met" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
 def test_a_small_case_runs_end_to_end(tmp_path):
     target = tmp_path / "bench.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "tracking", "--quick", "--json", str(target)]
