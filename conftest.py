@@ -77,9 +77,6 @@ def _needs_x64(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:  # meant to keep a file on one worker; pytest-xdist 3.8 looks at the groups before this runs
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if X64:
         return
     left_out = [item for item in items if _needs_x64(item)]
