@@ -193,6 +193,7 @@ def test_bad_rows_are_refused_and_counted(name):
         after, info = method.step(state, np.full(row.X[0].shape, np.nan), row.Y[0])
         assert not bool(info.ok)
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.bank.belief))
+        same((after.bank.belief, after.bank.log_weight), (unseen.bank.belief, unseen.bank.log_weight))
 
 
 @rows(night=(*NIGHTLY, *SHOWN["float32"]), narrow=NARROW)
