@@ -2,7 +2,8 @@
 # Each target installs only what it needs into .venv, once; a change of pyproject.toml or constraints.txt installs again.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= --numprocesses 2 --dist loadgroup
+# A file stays on one worker, where its fixtures and compiled programs are shared.
+PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
 
 BIN := .venv/bin
 NEEDS := pyproject.toml constraints.txt

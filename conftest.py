@@ -22,6 +22,7 @@ WIDE = ("float64", np.float64, jax.numpy.float64, np.dtype("float64"))
 
 if not OPTIMISED:  # before anything is compiled: XLA reads this once
     flags = ["--xla_backend_optimization_level=0"]
+    flags.append("--xla_cpu_parallel_codegen_split_count=1")  # by default each program is compiled as 32 small ones
     if jax.__version_info__ < (0, 11):  # later ones know no other emitters
         flags.append("--xla_cpu_use_fusion_emitters=false")
     os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *flags))
@@ -45,6 +46,9 @@ settings.register_profile(
 settings.register_profile("nightly", parent=settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile("everyday")
 
+
+# Tracing makes much garbage that no cycle holds, and each collection asks XLA too: a tenth of the time went there.
+gc.set_threshold(50_000, 20, 20)
 
 MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 20_000, 10  # Linux allows a process some 65,000 memory maps
 
@@ -73,9 +77,6 @@ def _needs_x64(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:  # meant to keep a file on one worker; pytest-xdist 3.8 looks at the groups before this runs
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if X64:
         return
     left_out = [item for item in items if _needs_x64(item)]

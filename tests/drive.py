@@ -5,10 +5,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import filtax as fx
 
 FORMS = ["root", "covariance", "precision"]
+
+
+def in_turn(forms, sizes):
+    """Every form and every size by day, but not each with each: the other pairs wait for the night."""
+    by_night = [size.values for size in sizes if hasattr(size, "marks")]  # marked as such for every form
+    by_day = [size for size in sizes if not hasattr(size, "marks")]
+    pairs = [(form, size) for form in forms for size in by_day + by_night]
+    today = [(form, by_day[turn % len(by_day)]) for turn, form in enumerate(forms)]
+    return [
+        pytest.param(form, *size, marks=() if (form, size) in today else pytest.mark.nightly) for form, size in pairs
+    ]
 
 
 class History(NamedTuple):

@@ -1,6 +1,7 @@
 """The layout is the theory: imports point down, files carry their letter, citations exist, nothing grows too large."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -44,6 +45,11 @@ CITATION = re.compile(r"\b((?:eq|eqn|prop|algo|sec|subsec|tab|theorem|lemma|def|
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def room(path: Path) -> str:
     """The part of the package a file belongs to: its folder, or its own name at the top."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
@@ -73,7 +79,7 @@ def test_imports_point_down(path):
     if path == SOURCE / "__init__.py":  # the one place that gathers the public names
         return
     package = ("filtax", *path.relative_to(SOURCE).parent.parts)
-    imports = imported_rooms(ast.parse(path.read_text()), package)
+    imports = imported_rooms(parsed(path), package)
     assert not broken_imports(room(path), imports)
 
 
@@ -91,7 +97,7 @@ def test_every_module_has_a_layer():
 
 @each_file
 def test_docstring_opens_with_its_letter(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    docstring = ast.get_docstring(parsed(path))
     assert docstring, "a module says what it is for"
     if room(path) in LETTERS:
         assert docstring.startswith(f"({LETTERS[room(path)]}) ")
@@ -118,13 +124,13 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_files_and_functions_stay_small(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 300
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert not {function.name: body_lines(function) for function in functions if body_lines(function) > 40}
 
 
 @each_file
 def test_nothing_dangerous_or_unfinished(path):
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

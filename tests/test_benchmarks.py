@@ -4,7 +4,6 @@ import doctest
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,12 @@ def test_contestants_take_turns_after_a_warm_up():
     assert {name: len(t) for name, t in times.items()} == {"a": 5, "b": 5}
 
 
-def test_times_are_those_of_the_call():
-    times = alternate({"sleep": lambda: time.sleep(0.01)}, repeats=3)["sleep"]
-    assert all(0.01 <= t < 0.1 for t in times)
+def test_times_are_those_of_the_call(monkeypatch):
+    """By a clock that only the call moves: a sleep takes as long as the machine is busy."""
+    clock = [0.0]
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: clock[0])
+    call = lambda: clock.__setitem__(0, clock[0] + 0.01)
+    assert alternate({"call": call}, repeats=3)["call"] == pytest.approx([0.01] * 3)
 
 
 def test_slow_contestants_are_not_run_twice_a_turn(monkeypatch):
@@ -145,6 +147,23 @@ def test_fitted_exponents_stand_beside_the_predicted_ones(monkeypatch):
     }
 
 
+def test_a_small_case_runs_and_is_written_down(tmp_path, monkeypatch, capsys):
+    """In one process of its own; by night, in both, from the command line."""
+    monkeypatch.setitem(run.CASES, "tracking", ("plain",))
+    target = tmp_path / "bench.json"
+    assert run.main(["tracking", "--quick", "--json", str(target)]) == 0
+    report = json.loads(target.read_text())
+    assert set(report["cases"]) == {"tracking-plain"}
+    rows = report["cases"]["tracking-plain"]["rows"]
+    assert {(r["form"], r["dtype"]) for r in rows if r["role"] == "ours"} == {
+        ("covariance", "float32"),
+        ("root", "float32"),
+    }
+    assert all(0 < r["low"] <= r["seconds"] <= r["high"] for r in rows)
+    assert "bars met" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
 def test_a_small_case_runs_end_to_end(tmp_path):
     target = tmp_path / "bench.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "tracking", "--quick", "--json", str(target)]

@@ -47,7 +47,7 @@ def test_error_falls_as_the_root_of_the_ensemble(kind):
     """Claim 8: against the exact filter, on a linear system with process noise, over many seeds."""
     exact = fx.method("LG+C-LSSM", model=fx.models.linear(noise=0.5), prior=dynamics())
     state, infos = exact.scan(exact.init(mean=jnp.zeros(2), cov=1.0), X, Y)
-    sizes, mean_error, cov_error = [32, 128, 512, 2048], [], []
+    sizes, mean_error, cov_error = [32, 128, 512], [], []
     for size in sizes:
         method = fx.method(f"{kind}(size={size})+C-LSSM", model=fx.models.linear(noise=0.5), prior=dynamics())
 
@@ -115,19 +115,19 @@ def test_members_stay_in_the_span_of_the_first_ones():
 @pytest.mark.x64
 def test_collapse_is_told_and_enough_members_are_accurate():
     """The detector fires for S <= D; at S = 20 D the error is at most twice that of the exact posterior mean."""
-    D, T = 50, 2000
+    D = 50
     draw = np.random.default_rng(0)
-    truth, rows = draw.normal(size=D), draw.normal(size=(T, D))
-    y = rows @ truth + 0.1 * draw.normal(size=T)
-    exact = np.linalg.solve(np.eye(D) + rows.T @ rows / 0.01, rows.T @ y / 0.01)
-    for size in (10, 50, 1000):
+    truth, rows = draw.normal(size=D), draw.normal(size=(2000, D))
+    y = rows @ truth + 0.1 * draw.normal(size=2000)
+    for size, T in ((10, 2000), (50, 2000), (1000, 200)):
         method = fx.method(f"EnKF(size={size})+C-Static", model=fx.models.linear(noise=0.01))
         start = method.init(mean=jnp.zeros(D), cov=1.0, key=jax.random.key(1))
-        end, _ = method.scan(start, rows, y, keep=("ok",))
+        end, _ = method.scan(start, rows[:T], y[:T], keep=("ok",))
         if size <= D:
             with pytest.warns(fx.CollapseWarning, match="more members"):
                 method.belief(end)
         else:
+            exact = np.linalg.solve(np.eye(D) + rows[:T].T @ rows[:T] / 0.01, rows[:T].T @ y[:T] / 0.01)
             error = np.linalg.norm(method.belief(end).mean - truth)
             assert error < 2.0 * np.linalg.norm(exact - truth)
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import filtax as fx
-from drive import FORMS, close, tracker
+from drive import FORMS, close, in_turn, tracker
 from generators import build, systems
 from oracles import kalman_filter
 
 pytestmark = pytest.mark.x64
 T = 12
+by_night = [pytest.param(form, marks=pytest.mark.nightly) for form in FORMS[1:]]  # vmap is of the loop, not of the form
 KEEP = ("mean", "var", "log_evidence", "ok", "belief_mean", "belief_cov")
 plain = dict(kind="plain", condition=10.0, noise=0.1, units=1.0, unit_y=1.0, diagonal=False, invertible=True)
 
@@ -41,8 +42,11 @@ def assert_same_bits(got, want):
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("form", ["root", "covariance"])
-@pytest.mark.parametrize("problem", [tracking, network])
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [("root", tracking), ("covariance", network)]
+    + [pytest.param(*pair, marks=pytest.mark.nightly) for pair in (("root", network), ("covariance", tracking))],
+)
 def test_chunks_give_the_same_bits_and_single_steps_the_same_numbers(problem, form, dtype):
     kf, state, X, Y = problem(form, dtype)
     whole, infos = kf.scan(state, X, Y, keep=KEEP)
@@ -80,7 +84,7 @@ def test_promised_complete_stream_is_filtered_the_same(form, seed, unit):
     close(infos.log_evidence, want.log_evidence, floor=2)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["root", *by_night])
 def test_vmap_over_streams_is_a_loop(form):
     kf, state, X, Y = tracking(form, "float64")
     streams = jnp.stack([Y, 2.0 * Y[::-1], jnp.where(Y > 0, Y, jnp.nan)])
@@ -92,7 +96,7 @@ def test_vmap_over_streams_is_a_loop(form):
         np.testing.assert_allclose(together.log_evidence[k], alone.log_evidence, rtol=1e-10)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["root", *by_night])
 def test_vmap_over_methods_is_a_loop(form):
     """Hyper-parameters are leaves: a batch of methods is a method with longer leaves. Each against the oracle too."""
     rng = np.random.default_rng(0)
@@ -133,8 +137,7 @@ def learn(kf, state, X, Y):
     return kf.belief(state).mean, kf.belief(state).cov, infos.log_evidence
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("D", "O"), [(1, 1), (5, 2)])
+@pytest.mark.parametrize(("form", "D", "O"), in_turn(FORMS, [(5, 2), (1, 1)]))
 @given(data=st.data())
 def test_priors_that_do_not_move_agree(form, D, O, data):
     """C-ACI with q = 0, C-OU with rate 1, C-SP with shrink 1 and the identity LSSM are all C-Static."""

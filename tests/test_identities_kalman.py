@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import filtax as fx
-from drive import FORMS, close, run, same_belief, tracker
+from drive import FORMS, close, in_turn, run, same_belief, tracker
 from generators import LARGE, SHAPES, systems
 from oracles import joint_conditioning, kalman_filter, ridge
 
 pytestmark = pytest.mark.x64
 every_shape = pytest.mark.parametrize(("D", "O"), SHAPES)
 every_form = pytest.mark.parametrize("form", FORMS)
+# All pairs every day where the joint Gaussian is the judge, and where the forms are compared; else each in turn.
+form_and_shape = pytest.mark.parametrize(("form", "D", "O"), in_turn(FORMS, SHAPES))
 data = given(data=st.data())
 
 
@@ -66,8 +68,7 @@ def test_static_filter_is_ridge_regression(form, D, data):
     close(log_evidence.sum(), joint_conditioning(*parts, y[:, None]).log_evidence, floor=12)
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_order_of_the_data_does_not_matter_without_drift(form, D, O, data):
     """3: so late labels are exact for static models."""
@@ -79,8 +80,7 @@ def test_order_of_the_data_does_not_matter_without_drift(form, D, O, data):
     check_against_the_joint(system, got)
 
 
-@every_form
-@pytest.mark.parametrize(("D", "O"), [(2, 5), (5, 2)])
+@pytest.mark.parametrize(("form", "D", "O"), in_turn(FORMS, [(2, 5), (5, 2)]))
 @data
 def test_vector_datum_with_independent_noise_is_a_sequence_of_scalars(form, D, O, data):
     """4."""
@@ -95,8 +95,7 @@ def test_vector_datum_with_independent_noise_is_a_sequence_of_scalars(form, D, O
     check_against_the_joint(system, got)
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_whitened_data_lead_to_the_same_belief(form, D, O, data):
     """5: (L⁻¹y, L⁻¹H, I) with R = LLᵀ; the evidence changes by the volume of L."""
@@ -119,8 +118,7 @@ def update(kf, state, x, y):
     return kf.belief(after).mean, kf.belief(after).cov, forecast.mean, forecast.cov, gain, info.log_evidence
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_one_update_satisfies_the_algebra_of_gaussians(form, D, O, data):
     """6, 7, 8, 61, 63, 64: gain, innovation covariance, Joseph's form, conditional covariance, shrinking, volumes."""
@@ -162,8 +160,7 @@ def test_forms_agree(D, O, data):
         close(other.log_evidence, root.log_evidence, floor=O)
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_change_of_basis(form, D, O, data):
     """11: theta → T theta moves the belief and nothing else."""
@@ -188,8 +185,7 @@ def test_change_of_basis(form, D, O, data):
     check_against_the_joint(moved, got)
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_units_of_the_data_do_not_matter(form, D, O, data):
     """12: (y, H, R) → (cy, cH, c²R); any constant added to R or S fails here."""
@@ -200,8 +196,7 @@ def test_units_of_the_data_do_not_matter(form, D, O, data):
     close(got.log_evidence, want.log_evidence - O * np.log(c), floor=O * (1 + abs(np.log(c))))
 
 
-@every_form
-@every_shape
+@form_and_shape
 @data
 def test_missing_datum_lets_time_pass_and_tells_nothing(form, D, O, data):
     """13: the transition alone; evidence exactly 0; and the limit of a noise without bound."""
@@ -218,8 +213,7 @@ def test_missing_datum_lets_time_pass_and_tells_nothing(form, D, O, data):
     same_belief(deaf, got, system.units)
 
 
-@every_form
-@pytest.mark.parametrize(("D", "O"), [(2, 5), (5, 2)])
+@pytest.mark.parametrize(("form", "D", "O"), in_turn(FORMS, [(2, 5), (5, 2)]))
 @data
 def test_missing_element_is_a_dropped_row(form, D, O, data):
     """14: of H, y, and row and column of a full R."""

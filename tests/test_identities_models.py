@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import filtax as fx
-from drive import FORMS, close
+from drive import FORMS, close, in_turn
 from generators import covariance
 from oracles import Moments, logistic_newton, newton_step, poisson_newton, softmax_newton
 
 pytestmark = pytest.mark.x64
-every_form = pytest.mark.parametrize("form", FORMS)
 seeds = st.integers(0, 2**32 - 1)
 units_of_theta = st.sampled_from([0.0, 2.0, 6.0])
 
@@ -44,8 +43,7 @@ def check_step(kf, m, P, x, y, want: Moments, U):
     assert np.isfinite(log_evidence)
 
 
-@every_form
-@pytest.mark.parametrize("D", [1, 5])
+@pytest.mark.parametrize(("form", "D"), in_turn(FORMS, [(5,), (1,)]))
 @given(seed=seeds, units=units_of_theta, label=st.sampled_from([0.0, 1.0]))
 def test_logistic_update_is_one_newton_step(form, D, seed, units, label):
     """34: mean and inverse Hessian of the log posterior, with the variance p(1-p) used once, not inverted."""
@@ -61,8 +59,7 @@ def in_units(step, m, P, x, y, U):
     return Moments(want.mean * U, want.cov * np.outer(U, U), np.nan)
 
 
-@every_form
-@pytest.mark.parametrize("D", [1, 5])
+@pytest.mark.parametrize(("form", "D"), in_turn(FORMS, [(5,), (1,)]))
 @given(seed=seeds, units=units_of_theta, count=st.integers(0, 30))
 def test_poisson_update_is_one_newton_step(form, D, seed, units, count):
     """66: log link, rate as the variance."""
@@ -84,8 +81,7 @@ def mean_space_step(m, P, J, label, pick):
     return newton_step(m, P, H.T @ R_inv @ gap, H.T @ R_inv @ H)
 
 
-@every_form
-@pytest.mark.parametrize(("M", "O"), [(1, 2), (2, 5)])
+@pytest.mark.parametrize(("form", "M", "O"), in_turn(FORMS, [(2, 5), (1, 2)]))
 @given(seed=seeds, data=st.data())
 def test_softmax_update_never_inverts_its_singular_variance(form, M, O, seed, data):
     """35, 36: the same step by pseudo-inverse, by dropping the last class, and as JᵀRJ (one Newton step)."""
@@ -110,8 +106,7 @@ def affine(theta, x):
     return x[:, :-1] @ theta + x[:, -1]
 
 
-@every_form
-@pytest.mark.parametrize(("D", "O"), [(2, 5), (5, 2)])
+@pytest.mark.parametrize(("form", "D", "O"), in_turn(FORMS, [(2, 5), (5, 2)]))
 @given(seed=seeds, offset=st.booleans())
 def test_extended_and_iterated_filters_are_kalman_for_affine_predictors(form, D, O, seed, offset):
     """62: relinearising cannot change what is linear already; an offset of h must not be lost or counted twice."""

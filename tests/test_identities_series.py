@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import filtax as fx
-from drive import FORMS, close, tracker
+from drive import FORMS, close, in_turn, tracker
 from generators import covariance, systems
 from oracles import weighted_least_squares
 
@@ -25,8 +25,7 @@ def series(kf, state, X, Y):
     return kf.belief(state).mean, kf.belief(state).cov, infos
 
 
-@every_form
-@pytest.mark.parametrize("D", [1, 5])
+@pytest.mark.parametrize(("form", "D"), in_turn(FORMS, [(5,), (1,)]))
 @data
 def test_forgetting_is_exponentially_weighted_least_squares(form, D, data):
     """15: P/λ before each datum weighs datum t by λ^(T-t) and the prior by λ^T.
@@ -102,8 +101,7 @@ def rate_of(method):
     return method.prior.drift.rate
 
 
-@every_form
-@pytest.mark.parametrize("D", [1, 5])
+@pytest.mark.parametrize(("form", "D"), in_turn(FORMS, [(5,), (1,)]))
 @given(seed=st.integers(0, 999), a=st.floats(0, 1, allow_subnormal=False), b=st.floats(0, 1, allow_subnormal=False))
 def test_relaxing_twice_is_relaxing_once(form, D, seed, a, b):
     """46: Ornstein-Uhlenbeck at rate a and then b is one step at rate ab, and a weighted sum of moments."""

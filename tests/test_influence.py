@@ -33,7 +33,7 @@ def contaminations(*sizes):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["root", *(pytest.param(form, marks=pytest.mark.nightly) for form in FORMS[1:])])
 def test_the_kalman_filter_has_a_quadratic_influence(form):
     """E24: half of [K dy]' C^-1 [K dy], without end."""
     kf = fx.method(f"LG(form={form})+C-Static", model=linear(noise=R))
@@ -47,7 +47,9 @@ def test_the_kalman_filter_has_a_quadratic_influence(form):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("name", ["IMQ", "MD", "TMD", "Huber"])
+@pytest.mark.parametrize(
+    "name", ["IMQ", "TMD", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("MD", "Huber"))]
+)
 def test_wolf_has_a_bounded_influence(name):
     """KL(corrupt ‖ clean) of two dense posteriors (E25), at every size of error; its limit for a vanishing trust."""
     weigh = {

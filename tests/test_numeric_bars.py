@@ -119,7 +119,8 @@ def test_ill_conditioned_update(dtype, delta, bar, name):
     assert np.linalg.norm(root @ root.T - want.cov) <= bar * np.linalg.norm(want.cov)
 
 
-NETWORK = [(1e-2, 1.0, 20_000, 0.05), (1e-4, 100.0, 5_000, 0.05), (1e-6, 100.0, 5_000, np.inf)]
+LONG_NETWORK = pytest.param(1e-2, 1.0, 20_000, 0.05, marks=pytest.mark.nightly)  # milder than the next
+NETWORK = [LONG_NETWORK, (1e-4, 100.0, 5_000, 0.05), (1e-6, 100.0, 5_000, np.inf)]
 
 
 def flip(T, noise, seed):

@@ -332,7 +332,7 @@ def test_run_lengths_equal_enumeration_under_the_score():
     ("trust", "posterior", "likelihood"),
     [
         (imq(3.0), "LG", None),
-        (mahalanobis(3.0), "LG(form=covariance)", None),
+        pytest.param(mahalanobis(3.0), "LG(form=covariance)", None, marks=pytest.mark.nightly),
         (threshold(3.0), "LG", None),
         (mahalanobis(3.0), "NIG", None),
         (mahalanobis(3.0), "LG", "poisson"),
@@ -418,7 +418,7 @@ def test_a_datum_is_judged_once_by_its_forecast():
         np.testing.assert_allclose(b.belief(four[0]).mean, a.belief(one[0]).mean, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(four[1].trust, one[1].trust)
     square = nonlinear(lambda theta, x: theta[0] ** 2, noise=0.1)
-    wolf = fx.method("WoLF-IMQ(c=2)+IEKF(iterations=30)+C-Static", model=square)
+    wolf = fx.method("WoLF-IMQ(c=2)+IEKF(iterations=12)+C-Static", model=square)
     state, info = wolf.step(wolf.init(mean=np.array([1.0]), cov=0.5), np.zeros(1), 4.0)
     w2 = 1 / (1 + 9.0 / 4.0)
     np.testing.assert_allclose(info.trust**2, w2, rtol=1e-12)

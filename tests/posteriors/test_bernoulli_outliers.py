@@ -77,7 +77,7 @@ def test_without_outliers_in_the_prior_it_is_the_kalman_filter():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("form", ["root", pytest.param("covariance", marks=pytest.mark.nightly), "precision"])
+@pytest.mark.parametrize("form", ["root", *(pytest.param(form, marks=pytest.mark.nightly) for form in FORMS[1:])])
 def test_an_outlier_has_a_bounded_influence_and_is_dropped(form):
     ob, kf = (fx.method(f"{name}(form={form})+C-Static", model=linear(noise=R)) for name in ("OB", "LG"))
     state = ob.init(mean=m, cov=P)

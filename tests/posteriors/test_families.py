@@ -175,7 +175,10 @@ def test_low_rank_finds_the_projection_of_a_label():
     np.testing.assert_allclose(np.linalg.inv(belief.cov), precision, rtol=1e-8)
 
 
-@pytest.mark.parametrize("rule", ["RVGA(iterations=3, {})", "BONG({})", "BLR(iterations=2, step=1.0, {})"])
+BLR = pytest.param("BLR(iterations=2, step=1.0, {})", marks=pytest.mark.nightly)  # by day it solves linear models above
+
+
+@pytest.mark.parametrize("rule", ["RVGA(iterations=3, {})", "BONG({})", BLR])
 def test_a_model_linearised_at_the_mean_is_the_extended_filter(rule):
     """R-VGA of h(m) + J(theta - m), a static model: one step of the extended filter on h itself, in numpy."""
     m, v, x, y = np.array([0.5, 1.0, -1.0]), np.array([0.3, 0.2, 1.0]), np.array([0.7, -1.2]), np.array([1.0, 0.5])

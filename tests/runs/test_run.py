@@ -278,10 +278,12 @@ def test_methods_that_cannot_run_are_refused(tmp_path):
             carry_on(Config(str(tmp_path / "t.csv"), "y", method=name), tmp_path / "run")
 
 
-def test_interrupt_between_blocks_leaves_a_checkpoint(plain, tmp_path):
+def test_interrupt_between_blocks_leaves_a_checkpoint(plain, tmp_path, request):
     config, root, _, _, _ = plain
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     calls = iter(range(9))
 
     def tell(*_):
