@@ -42,6 +42,7 @@ DAILY = ("LG", "RVGA", "ETKF", "PF")
 LEFT_OUT = {
     "BONG": "one explicit step, not a fixed point",
     "BLR": "a step length, not a fixed point",
+    "BBB": "a step length, not a fixed point",
     "VB": "another name of RVGA",
     "OGD": "a point",
     "OB": "outliers are not in the stream, and its belief is that of data it kept",
