@@ -144,8 +144,8 @@ class Supplied(Module):
             return self.function(r)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise ValueError(
-                "robust(trust=W): W must be written with jax.numpy, since it is compiled; use jnp.where in the place of "
-                "if, and jnp in the place of np or float()."
+                "robust(trust=W): W must be written with jax.numpy, since it is compiled; use jnp.where instead of if, "
+                "and jnp instead of np or float()."
             ) from error
 
 
