@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import filtax as fx
 from filtax.models import linear
@@ -72,15 +73,20 @@ def test_no_datum_is_too_far_for_a_likelihood(name, trust):
 
 @pytest.mark.parametrize("y", [4.0, 1e9, 5e19])
 def test_particles_are_weighed_by_the_trusted_square(y):
-    """In numpy with 64 bits; 5e19 has a square that float32 does not have."""
+    """Weights and score in numpy with 64 bits; 5e19 has a square that float32 does not have."""
     method = build("WoLF-MD(c=3)", "PF(size=20, threshold=0)")
-    state = begun(method)
-    after, _ = method.step(state, x, np.float32(y))
-    members, w = (np.asarray(leaf[0], "float64") for leaf in (state.bank.belief.members, state.bank.belief.log_weight))
-    r = (y - members @ x) / np.sqrt(NOISE)
-    square = (y - np.exp(w) @ members @ x) ** 2 / NOISE
-    want = scipy.special.log_softmax(w - 0.5 * r**2 / (1.0 + square / 9.0))
-    np.testing.assert_allclose(after.bank.belief.log_weight[0], want, atol=2e-5)
+    belief = jax.tree.map(lambda leaf: leaf[0], begun(method).bank.belief)
+    got = update(method, belief, jnp.asarray(x), jnp.asarray([y], "float32"))
+    members, log_weight = (np.asarray(leaf, "float64") for leaf in (belief.members, belief.log_weight))
+    share = 1.0 / (1.0 + (y - np.exp(log_weight) @ members @ x) ** 2 / NOISE / 9.0)
+    want = log_weight + share * scipy.stats.norm(members @ x, np.sqrt(NOISE)).logpdf(y)
+    np.testing.assert_allclose(got.log_score, scipy.special.logsumexp(want), rtol=2e-5)
+    np.testing.assert_allclose(got.belief.log_weight, scipy.special.log_softmax(want), atol=2e-5)
+
+
+@jax.jit
+def update(method, belief, x, y):
+    return method.posterior.update(belief, method.model, x, y, None, None, None)
 
 
 @pytest.mark.parametrize("name", ["LG", pytest.param("PF(size=50)", marks=pytest.mark.nightly)])
