@@ -15,9 +15,9 @@ D, NOISE, HAZARD = 3, 0.5, 0.07
 x = np.array([0.6, 0.0, 0.0], "float32")  # RBPF may see what it draws alone
 FAR = np.concatenate([np.logspace(0.0, 38.5, 155), [3.4e38, np.inf]])
 FAR = np.concatenate([FAR, -FAR]).astype("float32")
-DAILY = ("LoFi(rank=1)", "PULSE", "RVGA(rank=1)", "OGD(rate=0.01, memory=3)")
+DAILY = ("LoFi(rank=1)", "PULSE", "OGD(rate=0.01, memory=3)")
 BY_NIGHT = ("LG(form=diagonal)", "BONG", "BLR", "BBB", "RVGA(samples=4)", "EnKF(size=8)", "ETKF(size=8)")
-BY_NIGHT += ("PF(size=20)", "APF(size=20)", "RBPF(size=20, drawn=1)")
+BY_NIGHT += ("RVGA(rank=1)", "PF(size=20)", "APF(size=20)", "RBPF(size=20, drawn=1)")
 every = pytest.mark.parametrize("name", [*DAILY, *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT)])
 
 
@@ -44,6 +44,7 @@ def leaves(bank):
     return [leaf for path, leaf in named if not jax.tree_util.keystr(path).endswith(("key", "judged"))]
 
 
+@pytest.mark.x64  # though in 32 bits: once a day is enough
 @every
 def test_a_gate_leaves_every_bit_and_nothing_is_refused(name):
     """Every distance a float32 can have, infinity included; behind the gate the belief is that of a gap."""
@@ -89,6 +90,7 @@ def update(method, belief, x, y):
     return method.posterior.update(belief, method.model, x, y, None, None, None)
 
 
+@pytest.mark.x64
 @pytest.mark.parametrize("name", ["LG", pytest.param("PF(size=50)", marks=pytest.mark.nightly)])
 def test_the_last_bit_does_not_tell_of_a_change(name):
     """Huber's score grows with the distance: hypotheses differ by a bounded amount, which rounding must not exceed."""
