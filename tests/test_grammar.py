@@ -92,6 +92,7 @@ def test_settings_that_are_arrays_do_not_fit_into_a_name():
         ("LG+C-LSSM", "LSSM needs its matrices; give prior=filtax.priors.linear_dynamics"),
         ("Cj+C-Static", "Cj counts one rate and takes no x"),
         ("IEKF(iterations=0)+C-Static", "must be a whole number of at least 1"),
+        ("LG(iterations=True)+C-Static", "must be a whole number of at least 1"),
         ("LG+CPVV-Sub", "no auxiliary 'CPVV'. Did you mean \"CPV\""),
         ("LG+CPV-Subb", "no prior 'Subb'. Did you mean \"Sub\""),
         ("LG+CPV(memry=3)-Sub", 'Did you mean "memory"'),

@@ -53,3 +53,9 @@ def test_refusals():
         check_trust(0.5)
     with pytest.raises(ValueError, match=r"W returned an array of shape \(2,\) for 2 outputs"):
         check_trust(lambda r: r, outputs=2)
+    for outputs in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match=r"check_trust\(outputs=...\) must be a whole number of at least 1, got"):
+            check_trust(mahalanobis(2.0), outputs=outputs)
+    for W in (lambda r: 1.0 if abs(r[0]) < 3.0 else 0.0, lambda r: np.exp(-np.abs(np.asarray(r)[0]))):
+        with pytest.raises(ValueError, match=r"W must be written with jax.numpy"):
+            check_trust(W)

@@ -35,6 +35,17 @@ def test_nothing_sticks_out_and_the_legend_touches_no_title():
     assert not axes.get_legend().get_window_extent().overlaps(axes._left_title.get_window_extent())
 
 
+def test_many_methods_are_told_apart_below_the_title():
+    many = {f"WoLF-MD(c={c}.25)": grid**2 / (1 + grid**2 / c) for c in range(1, 10)}
+    with mpl.rc_context(STYLE):
+        figure = _compose(grid, many, "sd")
+        FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    assert len({(line.get_color(), line._unscaled_dash_pattern) for line in axes.get_lines()}) == 9
+    assert not axes.get_legend().get_window_extent().overlaps(axes._left_title.get_window_extent())
+    assert figure.get_tightbbox().y1 <= 4.0
+
+
 def test_the_picture_is_written_and_shapes_must_agree(tmp_path):
     path = draw_influence(grid, lines, tmp_path / "new" / "a.png")
     assert path.read_bytes().startswith(b"\x89PNG")

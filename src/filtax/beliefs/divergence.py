@@ -5,6 +5,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax.beliefs.conjugate import Beta, Gamma
 from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
+from filtax.beliefs.point import Point
 from filtax.linalg import cholesky, solve_lower
 
 __all__ = ["kl"]
@@ -35,6 +36,8 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
         )
     if type(p) is type(q) and isinstance(p, Beta | Gamma):
         return p.kl(q)
+    if isinstance(p, Point) or isinstance(q, Point):
+        raise ValueError("kl of a Point: it has no spread, so that the divergence is infinite; compare the means.")
     simple = (Beta, Gamma, NormalInverseGamma)
     if isinstance(p, simple) or isinstance(q, simple):
         raise ValueError(

@@ -136,6 +136,11 @@ class Marginalised(Module):
         parts = [k[:, d:].T * self.root, other[:, d:].T * initial.root]
         return Marginalised(members, self.log_weight, triangular_root(jnp.concatenate(parts, axis=1)), rest.key)
 
+    def inflate(self, factor: Float[Array, ""]) -> "Marginalised":
+        """Multiply the covariance by a factor; the mean stays."""
+        wider = jnp.sqrt(factor)
+        return self.drift(wider, (1.0 - wider) * self.mean, None)
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: a member as often as its weight says, and what was integrated out around its mean."""
         of_member, of_rest = jax.random.split(key)

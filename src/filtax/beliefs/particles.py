@@ -138,6 +138,11 @@ class Particles(Module):
         noise = jnp.sqrt((1.0 - k) * (1.0 + k)) * (initial.members[chosen] - centre)
         return rest.replace(k * self.members + (1.0 - k) * centre + noise)
 
+    def inflate(self, factor: Float[Array, ""]) -> "Particles":
+        """Multiply the covariance by a factor; the mean stays."""
+        centre = self.mean[None, :]
+        return self.replace(centre + jnp.sqrt(factor) * (self.members - centre))
+
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: members, each as often as its weight says."""
         chosen = jax.random.categorical(key, self.log_weight, shape=(math.prod(shape),))

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from filtax import checks
 from filtax.models.trust import supplied
 
 __all__ = ["TrustCheck", "check_trust"]
@@ -40,7 +41,7 @@ class TrustCheck:
     verdict: str
 
 
-def check_trust(trust: Any, outputs: int = 1) -> TrustCheck:
+def check_trust(trust: Any, outputs: Any = 1) -> TrustCheck:
     """Look whether a trust function makes a filter robust.
 
     Args:
@@ -57,6 +58,7 @@ def check_trust(trust: Any, outputs: int = 1) -> TrustCheck:
     >>> check_trust(tempered(0.5)).verdict
     'Not robust: W²|r| still grows at |r| = 1e+36, so one datum can move the posterior without limit.'
     """
+    checks.whole("check_trust(outputs=...)", outputs, least=1, hint="It is how many numbers the residual has.")
     rays = np.concatenate([np.eye(outputs), np.ones((1, outputs)) / np.sqrt(outputs)])
     rays = np.concatenate([rays, -rays])
     w = _along(supplied(trust), rays)

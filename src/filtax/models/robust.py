@@ -10,7 +10,8 @@ for counts and unknown noise the mixture, with the same shares, of p(y) and that
 all hypotheses tend to one another, and the change probability to the hazard. Behind a gate, where the trust is 0, a
 datum scores as one on the gate, without HPH': that too is the same for all hypotheses of one noise level.
 `density_power` bends the density of the forecast itself, which ends at the same value for all. The pull of `huber` does
-not vanish, nor does what it says about change; `tempered` is not robust at all.
+not vanish, nor does what it says about change, up to a distance where the last bit would decide: from there on all
+hypotheses score alike. `tempered` is not robust at all.
 
 Cost: that of the plain model, and the density of its forecast.
 Thesis: eq:weighted-loglikelihood, prop:weighted-kf, algo:wlf-step, subsec:wlf-nonlinear-extensions (errata E20-E23).
@@ -32,6 +33,8 @@ from filtax.models.trust import Tempered, supplied
 from filtax.module import Module
 
 __all__ = ["RobustLikelihood", "robust"]
+
+TOLD_APART = 0.01  # error of a squared distance, by rounding, with which scores may still be compared
 
 
 class RobustLikelihood(Module):
@@ -101,6 +104,25 @@ class RobustLikelihood(Module):
         square = jnp.where(jnp.any(beyond), jnp.inf, jnp.sum(jnp.square(plain.residual / self.unit)))
         return peak + self.trust.tilt(-0.5 * square)
 
+    def trusted(self, w: Array, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Float[Array, ""]:
+        """Log-likelihood of a point with prediction eta, where y counts as w² of one; exactly 0 without trust.
+
+        Gaussian noise squares w r, which is a number for an r whose own square is none.
+        """
+        y = jnp.where(w > 0.0, y, 0.0)
+        if not hasattr(self.inner, "covariance"):
+            each = self.inner.log_likelihood(eta, x, y, mask)
+            return jnp.where(w > 0.0, w * w * jnp.where(w > 0.0, each, 0.0), 0.0)
+        plain = self.inner.whiten(eta, x, y, mask)
+        peak = plain.log_scale - 0.5 * _count(y, mask) * math.log(2.0 * math.pi)
+        return jnp.where(w > 0.0, w * w * peak - 0.5 * self._felt(jnp.sum(jnp.square(w * plain.residual))), 0.0)
+
+    def _felt(self, square: Array) -> Array:
+        """A squared distance, up to where rounding decides which of two is the larger: from there on all are alike."""
+        if isinstance(self.trust, Tempered):
+            return square
+        return jnp.minimum(square, TOLD_APART / jnp.finfo(square.dtype).eps)
+
     def _trust(self, r: Array, seen: Array) -> Array:
         """W at the residual; what is too far for its square to be a number is trusted by W at infinity."""
         near = jnp.all(jnp.isfinite(r) & jnp.isfinite(seen))
@@ -142,7 +164,8 @@ class RobustLikelihood(Module):
             peak = seen.log_scale - 0.5 * count * math.log(2.0 * math.pi)
             return jnp.where(count > 0, peak + self.trust.tilt(plain - peak), 0.0)
         flat = getattr(self.inner, "log_flat", None)
-        wide = log_normal(done.innovation / self.unit, done.log_det, count) + seen.log_scale
+        z = done.innovation / self.unit
+        wide = log_normal(jnp.zeros_like(z), done.log_det, count) - 0.5 * self._felt(jnp.sum(z * z)) + seen.log_scale
         score = wide if flat is None else flat(count, seen.residual.size)
         if flat is not None or self.learns or not hasattr(self.inner, "covariance"):
             share = jnp.square(jnp.minimum(seen.trust, 1.0))

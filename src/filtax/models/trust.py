@@ -140,7 +140,13 @@ class Supplied(Module):
 
     def __call__(self, r: Float[Array, " O"]) -> Array:
         """What the function says."""
-        return self.function(r)
+        try:
+            return self.function(r)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+            raise ValueError(
+                "robust(trust=W): W must be written with jax.numpy, since it is compiled; use jnp.where instead of if, "
+                "and jnp instead of np or float()."
+            ) from error
 
 
 def imq(c: Any) -> Quadratic:

@@ -70,8 +70,7 @@ class Extended(Module):
         return tuple(FORMS.values()) if self.rank is None else (LowRank,)
 
     def __check_init__(self) -> None:
-        if not isinstance(self.iterations, int) or self.iterations < 1:
-            raise ValueError(f"{self.name}(iterations={self.iterations!r}) must be a whole number of at least 1.")
+        checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1)
         if self.rank is None:
             if self.form not in ("auto", *FORMS):
                 raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")

@@ -82,9 +82,11 @@ class Gradient(Module):
         seen = model.likelihood.whiten(at.eta, x, y, mask)
         trust = jnp.ones_like(evidence) if seen.trust is None else seen.trust
         share = jnp.where(jnp.any(observed), trust * trust, 0.0)
-        score = jnp.where(share > 0.0, share * jnp.where(share > 0.0, evidence, 0.0), 0.0)
+        score = evidence if seen.trust is None else model.likelihood.trusted(trust, at.eta, x, y, observed)
+        score = jnp.where(share > 0.0, score, 0.0)
 
-        memory = self.furnish(belief, x, y.size).memory.put(x, y, observed, share)
+        # what is not learned from must not be met again either: the slope of a number without end is none
+        memory = self.furnish(belief, x, y.size).memory.put(x, jnp.where(share > 0.0, y, 0.0), observed, share)
 
         def loss(theta: Array) -> Array:
             one = lambda x, y, mask: likelihood.log_likelihood(model.value(theta, x, aux).eta, x, y, mask)  # noqa: E731

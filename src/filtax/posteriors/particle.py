@@ -211,8 +211,6 @@ def _log_likelihood(
     """
     if trust is not None and hasattr(model.likelihood.trust, "tilt"):
         return jax.vmap(lambda eta: model.likelihood.tilted(eta, x, y, mask))(eta)
-    each = jax.vmap(lambda eta: plain_likelihood(model.likelihood).log_likelihood(eta, x, y, mask))(eta)
     if trust is None:
-        return each
-    share = trust * trust
-    return jnp.where(share > 0.0, share * jnp.where(share > 0.0, each, 0.0), 0.0)
+        return jax.vmap(lambda eta: plain_likelihood(model.likelihood).log_likelihood(eta, x, y, mask))(eta)
+    return jax.vmap(lambda eta: model.likelihood.trusted(trust, eta, x, y, mask))(eta)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_influence"]
 
+COLUMNS = 4  # of the legend
+
 
 def draw_influence(
     contamination: Any, influence: Mapping[str, Any], path: Path, unit: str = "standard deviations", dpi: int = 110
@@ -61,17 +63,18 @@ def _compose(grid: np.ndarray, influence: Mapping[str, Any], unit: str) -> "Figu
     from matplotlib.figure import Figure  # not pyplot: no window, no global state, nothing to close
 
     figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
+    axes, rows = figure.add_subplot(), -(-len(influence) // COLUMNS)
     for i, (name, values) in enumerate(influence.items()):
-        look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)], "lw": 1.8}
+        dash = (i + i // len(COLOURS)) % len(DASHES)  # once the colours are used up, each meets another dash
+        look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[dash], "lw": 1.8}
         axes.plot(grid, np.asarray(values, "float64"), label=name, **look)
     axes.set_yscale("log")
     axes.set(xlim=(grid[0], grid[-1]), axisbelow=True)
     axes.set_xlabel(f"error of the datum ({unit})")
     axes.set_ylabel("influence on the posterior (nats)")
-    axes.set_title("How far one wrong datum moves the belief", loc="left", color=INK, pad=26)
+    axes.set_title("How far one wrong datum moves the belief", loc="left", color=INK, pad=10 + 16 * rows)
     axes.grid(axis="y", color=FAINT, lw=0.6)
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False, borderaxespad=0.2)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=COLUMNS, frameon=False, borderaxespad=0.2)
     _mind_the_zero(axes, influence)
     return figure
 

@@ -205,6 +205,10 @@ def test_moves_of_particles():
     for value, expected in zip(got, want, strict=True):
         assert np.all(np.abs(value.mean(0) - expected) < 4.5 * value.std(0) / np.sqrt(4000) + 1e-12)
     np.testing.assert_array_equal(belief.mix(other, jnp.asarray(1.0)).members, belief.members)
+    wider = belief.inflate(jnp.asarray(2.5))
+    np.testing.assert_allclose(wider.mean, m, rtol=1e-12)
+    np.testing.assert_allclose(wider.cov, 2.5 * np.cov(belief.members.T, aweights=np.exp(belief.log_weight), ddof=0))
+    np.testing.assert_array_equal(wider.log_weight, belief.log_weight)
     drawn = belief.sample(jax.random.key(0), (20_000,))
     np.testing.assert_allclose(np.asarray(drawn).mean(0), m, atol=0.04)
     pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief, other)
