@@ -1,5 +1,8 @@
 """Logs: estimates are right on worlds whose truth is known, and what cannot be right is refused in one sentence."""
 
+import gzip
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,10 +89,15 @@ def test_a_policy_that_learns_along_the_log_beats_it():
 FILE = "arm,reward,probability\na,1,0.5\nb,0,0.5\na,1,0.5\n"
 BAD = {
     "column": (FILE.replace("reward", "rewards"), "no column 'reward'"),
-    "probability": (FILE.replace("b,0,0.5", "b,0,0"), "row 2 has the probability 0.0"),
-    "reward": (FILE.replace("b,0", "b,"), "row 2 has the reward nan"),
-    "text": (FILE.replace("b,0", "b,low"), "row 2 has 'low'"),
-    "empty": ("arm,reward,probability\n", "no rows"),
+    "probability": (FILE.replace("b,0,0.5", "b,0,0"), "log.csv:3: an arm that was pulled had the probability 0.0"),
+    "probability above 1": (FILE.replace("b,0,0.5", "b,0,1.5"), "log.csv:3: .* had the probability 1.5"),
+    "reward": (FILE.replace("b,0", "b,"), "log.csv:3: there is no number for 'reward'"),
+    "text": (FILE.replace("b,0", "b,low"), "log.csv:3:3: reward: 'low' is not a number"),
+    "nameless arm": (FILE.replace("b,0", ",0"), "log.csv:3: the row pulls the unknown arm ''"),
+    "width": (FILE + "a,1,0.5,7\n", "log.csv:5:"),
+    "context": ("arm,reward,probability,x\na,1,0.5,2\nb,0,0.5,NA\n", "log.csv:3: there is no number for 'x'"),
+    "text in the context": ("arm,reward,probability,x\na,1,0.5,u\nb,0,0.5,v\n", "'x' holds text"),
+    "empty": ("arm,reward,probability\n", "not one row"),
 }
 
 
@@ -114,7 +122,32 @@ def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys, monkeypatc
         said = capsys.readouterr().err
         assert words in said
         assert said.count("\n") == 1
-    assert run(["bandit", str(tmp_path / "none.csv")]) == 1
+    damaged = tmp_path / "log.csv.gz"
+    damaged.write_bytes(gzip.compress(path.read_bytes())[:40])
+    for file, words in ((tmp_path / "none.csv", "does not exist"), (damaged, "log.csv.gz")):
+        assert run(["bandit", str(file)]) == 2
+        said = capsys.readouterr().err
+        assert words in said.lower()
+        assert said.count("\n") == 1
+
+
+def test_logs_of_other_formats_are_the_same_log(tmp_path):
+    """JSON lines in another order of columns, packed; arms that look like numbers keep their names."""
+    (tmp_path / "log.csv").write_text("x,arm,reward,probability\n1.5,01,1,0.5\n-2,2,0,0.25\n")
+    rows = [
+        {"reward": 1, "arm": "01", "x": 1.5, "probability": 0.5},
+        {"reward": 0, "arm": "2", "x": -2, "probability": 0.25},
+    ]
+    (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode() + b"\n"))
+    for name in ("log.csv", "log.jsonl.gz"):
+        log = read_log(tmp_path / name)
+        assert log.arms == ("01", "2")
+        assert log.arm.tolist() == [0, 1]
+        assert log.reward.tolist() == [1.0, 0.0]
+        assert log.probability.tolist() == [0.5, 0.25]
+        np.testing.assert_array_equal(log.contexts, [[1.5], [-2.0]])
+    assert read_log(tmp_path / "log.csv", context=[]).contexts is None
+    assert read_log(tmp_path / "log.csv", arms=["2", "01", "3"], uniform=True).probability.tolist() == [1 / 3, 1 / 3]
 
 
 def test_the_wheel_has_its_rewards_where_it_should():
