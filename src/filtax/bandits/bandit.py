@@ -188,9 +188,7 @@ class Bandit:
         >>> plain["arms"], plain["made"]
         (['a', 'b'], 0)
         """
-        arrays = {
-            f"state{jax.tree_util.keystr(path)}": kernels.plain(leaf) for path, leaf in kernels.leaves_of(self._state)
-        }
+        arrays = kernels.named("state", self._state) | kernels.named("fresh", self._fresh)
         waiting = list(self._waiting.items())
         for at, (_, (_, x)) in enumerate(waiting):
             if x is not None:
@@ -226,14 +224,16 @@ class Bandit:
                 f"from_state: the state is of {plain['method']} but method=... is {self.method.name}; give the method "
                 "that made it."
             )
-        paths, structure = jax.tree_util.tree_flatten_with_path(self._state)
-        leaves = [kernels.restored(arrays[f"state{jax.tree_util.keystr(path)}"], old) for path, old in paths]
-        self._state = jax.tree.unflatten(structure, leaves)
+        self._state = kernels.unnamed("state", arrays, self._state)
+        self._fresh = kernels.unnamed("fresh", arrays, self._fresh)
+        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
+        self._recall(plain, [None if x is None else jnp.asarray(x) for x in contexts])
+
+    def _recall(self, plain: dict[str, Any], contexts: list[Any]) -> None:
+        """Take up the decisions that wait, and what became of others."""
         self.made = int(plain["made"])
         self._shape = None if plain["shape"] is None else tuple(plain["shape"])
-        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
-        held = [None if x is None else jnp.asarray(x) for x in contexts]
-        self._waiting = {int(id): (arm, x) for (id, arm), x in zip(plain["waiting"], held, strict=True)}
+        self._waiting = {int(id): (arm, x) for (id, arm), x in zip(plain["waiting"], contexts, strict=True)}
         self._fates = {int(id): fate for id, fate in plain["fates"]}
 
     def _check_new(self, arm: Any) -> None:
