@@ -79,11 +79,22 @@ def read_log(
     wanted = COLUMNS[:2] if uniform else COLUMNS
     types = {name: "text" if name == "arm" else "number" for name in (*wanted, *(context or ()))}
     features = None if context is None else [name for name in types if name != "reward"]
-    table = open_table(path, target="reward", features=features, types=types, on_bad="stop")
-    chunks = list(table)
+    try:
+        table = open_table(path, target="reward", features=features, types=types)
+    except InputError as error:
+        if "no column 'probability'" in str(error):
+            error = InputError(f"{str(error).rstrip('.')}. If all arms were equally probable, say so (uniform).")
+        raise error from None
+    chunks = []
+    for chunk in table:
+        if chunk.rejected:
+            raise InputError(f"{chunk.rejected[0]}. Repair the row, or leave it out.")
+        chunks.append(chunk)
     column = lambda name: np.concatenate([chunk.column(name) for chunk in chunks])  # noqa: E731
     names = table.layout.columns if table.layout else ()
     others = [name for name in names if name not in COLUMNS] if context is None else list(context)
+    if uniform and "probability" in names:
+        raise InputError(f"{path}: it has a column 'probability', which uniform would ignore; say one or the other.")
     texts = [name for name in others if table.layout and name in table.layout.texts]
     if texts:
         raise InputError(f"{path}: {texts[0]!r:.40} holds text; name the columns of the context, all of them numbers.")
@@ -103,9 +114,19 @@ def read_log(
 
 
 def replay(
-    log: Log, method: Any, policy: Any, state: State, *, key: Array, shared: bool = False, level: float = 0.95
+    log: Log,
+    method: Any,
+    policy: Any,
+    state: State,
+    *,
+    key: Array,
+    shared: bool = False,
+    level: float = 0.95,
+    unit: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
     """Mean reward of a learning policy by replay: it counts, and learns from, the rows where it agrees with the log.
+
+    The arguments are those of `evaluate_log`.
 
     >>> from filtax.bandits import stack, thompson, usual
     >>> method, start = usual()
@@ -113,12 +134,20 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
-    counted = _replay(method, policy, state, *_rows(log), float(log.probability.min()), key, shared=shared)
+    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key, shared=shared)
     return mean_of(log.reward[np.asarray(counted)], level=level)
 
 
 def evaluate_log(
-    log: Log, method: Any, policy: Any, state: State, *, key: Array, shared: bool = False, level: float = 0.95
+    log: Log,
+    method: Any,
+    policy: Any,
+    state: State,
+    *,
+    key: Array,
+    shared: bool = False,
+    level: float = 0.95,
+    unit: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Estimate]:
     """All estimates for one policy, beside the mean reward of what was logged.
 
@@ -130,6 +159,7 @@ def evaluate_log(
         key: Random key.
         shared: As for `Bandit`.
         level: Of the intervals.
+        unit: (shift, scale): the method learns from (reward - shift) / scale. Estimates are of the rewards themselves.
 
     Returns:
         "logged", "replay", "ips", "snips" and "dr". For a policy that learns, the last three are the mean over rows of
@@ -143,23 +173,25 @@ def evaluate_log(
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
     chances, expected = (
-        np.asarray(part, np.float64) for part in _follow(method, policy, state, *_rows(log), key, shared=shared)
+        np.asarray(part, np.float64) for part in _follow(method, policy, state, *_rows(log, unit), key, shared=shared)
     )
+    expected = unit[0] + unit[1] * expected
     at = np.arange(len(log))
     own, predicted = np.clip(chances[at, log.arm], 0.0, 1.0), expected[at, log.arm]
     baseline = np.sum(chances * expected, axis=1)
     return {
         "logged": mean_of(log.reward, level=level),
-        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level),
+        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level, unit=unit),
         "ips": ips(log.reward, log.probability, own, level=level),
         "snips": snips(log.reward, log.probability, own, level=level),
         "dr": doubly_robust(log.reward, log.probability, own, predicted, baseline, level=level),
     }
 
 
-def _rows(log: Log) -> tuple:
+def _rows(log: Log, unit: tuple[float, float]) -> tuple:
     context = None if log.contexts is None else jnp.asarray(log.contexts)
-    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(log.reward), jnp.asarray(log.probability), context
+    reward = (log.reward - unit[0]) / unit[1]
+    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(reward), jnp.asarray(log.probability), context
 
 
 @partial(jax.jit, static_argnames=("shared",))
