@@ -9,7 +9,7 @@ import pytest
 
 import filtax as fx
 from filtax import store
-from filtax.bandits import Bandit, epsilon_greedy, greedy, load, save, thompson, ucb
+from filtax.bandits import Bandit, epsilon_greedy, greedy, load, save, thompson, ucb, usual
 
 
 def keys(n, seed=0):
@@ -46,6 +46,12 @@ def test_rewards_late_repeated_never_and_unknown():
     assert bandit.update(0, 1.0) == "forgotten"  # fates are bounded as well
 
 
+def test_the_first_probability_is_a_half_with_32_bits():
+    bandit = Bandit(["a", "b"], usual()[0], "ts", mean=np.full(1, 0.5, np.float32), cov=1 / 12)
+    assert bandit.pull(key=jax.random.key(0)).probability == pytest.approx(0.5, abs=1e-6)
+    assert beliefs(bandit)["state.bank.belief.ones"].dtype == np.float32
+
+
 def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     bandit = Bandit(["a", "b"], method, thompson(), mean=jnp.zeros(2), cov=1.0)
@@ -70,6 +76,9 @@ def test_bad_input_gets_a_sentence_and_nothing_is_lost():
     assert all(np.array_equal(before[name], value) for name, value in beliefs(bandit).items())
     with pytest.raises(ValueError, match="no such arm"):
         bandit.remove("c")
+    for arms, policy, words in (("ab", None, "a list of arms"), (["a", "b"], "tz", "no policy 'tz'")):
+        with pytest.raises(ValueError, match=words):
+            Bandit(arms, policy=policy)
     with pytest.raises(ValueError, match="there already"):
         bandit.add("a")
     assert bandit.update(decision.id, 1.0) == "learned"

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from filtax import boundary, checks
 from filtax.bandits import kernels
-from filtax.bandits.policies import thompson
+from filtax.bandits.policies import policy_named
 from filtax.bandits.rounds import stack
 from filtax.bandits.usual import usual
 from filtax.growth import grown
@@ -43,7 +43,7 @@ class Bandit:
     Args:
         arms: Names, texts or whole numbers.
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
-        policy: From this package; Thompson sampling by default.
+        policy: From this package, or its short name; Thompson sampling by default.
         mean: Where each belief starts, as for `method.init`.
         cov: How wide it starts.
         params: Instead of `mean`, a pytree.
@@ -78,6 +78,8 @@ class Bandit:
         key: Any = None,
     ) -> None:
         checks.whole("Bandit(pending=...)", pending, least=1)
+        if isinstance(arms, str):
+            raise ValueError(f"Bandit(arms={arms!r:.40}) must be a list of arms, not one text.")
         self.arms: list[Any] = []
         for arm in arms:
             self._check_new(arm)
@@ -88,7 +90,8 @@ class Bandit:
         if method is None:
             method, usually = usual()
             start = {"params": None, "key": key, **usually} if mean is None else start
-        self.method, self.policy, self.shared = method, thompson() if policy is None else policy, bool(shared)
+        policy = policy_named(policy or "ts") if policy is None or isinstance(policy, str) else policy
+        self.method, self.policy, self.shared = method, policy, bool(shared)
         self.limit, self.made = int(pending), 0
         self._fresh: State = method.init(**start)
         self._state = self._fresh if shared else stack([self._fresh] * len(self.arms))
