@@ -139,8 +139,8 @@ def test_a_bandit_on_disk_keeps_its_contexts_and_refuses_another_method_policy_o
     linear = lambda noise: fx.method("LG+C-Static", model=fx.models.linear(noise=noise))
     start = {"mean": jnp.zeros(2), "cov": 1.0}
     bandit = Bandit(["a", 7], linear(1.0), epsilon_greedy(0.1), **start)
-    late = bandit.pull([1.0, 0.5], key=jax.random.key(0))
-    bandit.pull([0.0, 2.0], key=jax.random.key(1))
+    first, late, _ = (bandit.pull([1.0, 0.5 * i], key=jax.random.key(i)) for i in range(3))
+    bandit.update(first.id, 2.0)
     assert save(tmp_path, bandit) == 1
     assert bandit.update(late.id, 3.0) == "learned"
     stored, _ = load(tmp_path, linear(1.0), epsilon_greedy(0.1), **start)
