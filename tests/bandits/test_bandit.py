@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.bandits import Bandit, greedy, thompson, ucb
+from filtax import store
+from filtax.bandits import Bandit, epsilon_greedy, greedy, load, save, thompson, ucb, usual
 
 
 def keys(n, seed=0):
@@ -45,6 +46,12 @@ def test_rewards_late_repeated_never_and_unknown():
     assert bandit.update(0, 1.0) == "forgotten"  # fates are bounded as well
 
 
+def test_the_first_probability_is_a_half_with_32_bits():
+    bandit = Bandit(["a", "b"], usual()[0], "ts", mean=np.full(1, 0.5, np.float32), cov=1 / 12)
+    assert bandit.pull(key=jax.random.key(0)).probability == pytest.approx(0.5, abs=1e-6)
+    assert beliefs(bandit)["state.bank.belief.ones"].dtype == np.float32
+
+
 def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     bandit = Bandit(["a", "b"], method, thompson(), mean=jnp.zeros(2), cov=1.0)
@@ -69,6 +76,9 @@ def test_bad_input_gets_a_sentence_and_nothing_is_lost():
     assert all(np.array_equal(before[name], value) for name, value in beliefs(bandit).items())
     with pytest.raises(ValueError, match="no such arm"):
         bandit.remove("c")
+    for arms, policy, words in (("ab", None, "a list of arms"), (["a", "b"], "tz", "no policy 'tz'")):
+        with pytest.raises(ValueError, match=words):
+            Bandit(arms, policy=policy)
     with pytest.raises(ValueError, match="there already"):
         bandit.add("a")
     assert bandit.update(decision.id, 1.0) == "learned"
@@ -98,7 +108,7 @@ def test_arms_come_and_go():
 
 
 @pytest.mark.parametrize("name", ["Cj+RL[inf](capacity=2)-PR(hazard=0.1)", "Cj+C-OU(rate=0.9)"])
-def test_a_stored_bandit_goes_on_bit_for_bit(name):
+def test_a_stored_bandit_goes_on_bit_for_bit(name, tmp_path):
     method = fx.method(name, model=fx.models.bernoulli())
     start = {"mean": 0.5, "cov": 1 / 12}
     bandit = Bandit(["a", "b", "c"], method, ucb(1.0), pending=4, **start)
@@ -107,14 +117,50 @@ def test_a_stored_bandit_goes_on_bit_for_bit(name):
     bandit.update(made[2].id, 0.0)
     arrays, plain = bandit.state()
     assert all(type(value) is np.ndarray for value in arrays.values())
+    save(tmp_path, bandit, source={"row": 5})
     other = Bandit.from_state(arrays, json.loads(json.dumps(plain)), method, ucb(1.0), **start)
+    stored, manifest = load(tmp_path, method, ucb(1.0), **start)
+    assert manifest["source"] == {"row": 5}
     assert same(bandit, other)
+    assert same(bandit, stored)
     for key in keys(3, 7):
-        assert bandit.pull(key=key) == other.pull(key=key)
-        assert bandit.update(made[3].id, 1.0) == other.update(made[3].id, 1.0)
+        assert bandit.pull(key=key) == other.pull(key=key) == stored.pull(key=key)
+        fates = {one.update(made[3].id, 1.0) for one in (bandit, other, stored)}
+        assert len(fates) == 1
+    for one in (bandit, other, stored):
+        one.add("d")
     assert same(bandit, other)
+    assert same(bandit, stored)
     with pytest.raises(ValueError, match="give the method that made it"):
         Bandit.from_state(arrays, plain)
+
+
+def test_a_bandit_on_disk_keeps_its_contexts_and_refuses_another_method_policy_or_damage(tmp_path):
+    linear = lambda noise: fx.method("LG+C-Static", model=fx.models.linear(noise=noise))
+    start = {"mean": jnp.zeros(2), "cov": 1.0}
+    bandit = Bandit(["a", 7], linear(1.0), epsilon_greedy(0.1), **start)
+    first, late, _ = (bandit.pull([1.0, 0.5 * i], key=jax.random.key(i)) for i in range(3))
+    bandit.update(first.id, 2.0)
+    assert save(tmp_path, bandit) == 1
+    assert bandit.update(late.id, 3.0) == "learned"
+    stored, _ = load(tmp_path, linear(1.0), epsilon_greedy(0.1), **start)
+    assert stored.pending == 2
+    assert stored.update(late.id, 3.0) == "learned"
+    assert same(bandit, stored)
+    assert stored.arms == ["a", 7]
+    for method, policy, words in (
+        (linear(2.0), epsilon_greedy(0.1), "with the method"),
+        (linear(1.0), epsilon_greedy(0.2), "with the policy"),
+        (linear(1.0), thompson(), "not Thompson"),
+    ):
+        with pytest.raises(store.Foreign, match=words):
+            load(tmp_path, method, policy, **start)
+    with pytest.raises(store.Foreign, match="shape"):
+        load(tmp_path, linear(1.0), epsilon_greedy(0.1), mean=jnp.zeros(3))
+    arrays = tmp_path / "000001.safetensors"
+    arrays.write_bytes(arrays.read_bytes()[:-3])
+    with pytest.raises(store.Damaged, match="cut short"):
+        load(tmp_path, linear(1.0), epsilon_greedy(0.1), **start)
 
 
 def test_the_key_decides_and_a_shared_model_may_look_at_features_of_arms():

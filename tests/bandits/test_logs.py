@@ -1,5 +1,8 @@
 """Logs: estimates are right on worlds whose truth is known, and what cannot be right is refused in one sentence."""
 
+import gzip
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +13,8 @@ from filtax.bandits import (
     Log,
     World,
     doubly_robust,
+    epsilon_greedy,
+    evaluate_log,
     ips,
     judge_log,
     play,
@@ -86,10 +91,16 @@ def test_a_policy_that_learns_along_the_log_beats_it():
 FILE = "arm,reward,probability\na,1,0.5\nb,0,0.5\na,1,0.5\n"
 BAD = {
     "column": (FILE.replace("reward", "rewards"), "no column 'reward'"),
-    "probability": (FILE.replace("b,0,0.5", "b,0,0"), "row 2 has the probability 0.0"),
-    "reward": (FILE.replace("b,0", "b,"), "row 2 has the reward nan"),
-    "text": (FILE.replace("b,0", "b,low"), "row 2 has 'low'"),
-    "empty": ("arm,reward,probability\n", "no rows"),
+    "no probability": (FILE.replace(",probability", "").replace(",0.5", ""), r"no column .* \(uniform\)"),
+    "probability": (FILE.replace("b,0,0.5", "b,0,0"), "log.csv:3: an arm that was pulled had the probability 0.0"),
+    "probability above 1": (FILE.replace("b,0,0.5", "b,0,1.5"), "log.csv:3: .* had the probability 1.5"),
+    "reward": (FILE.replace("b,0", "b,"), "log.csv:3: there is no number for 'reward'"),
+    "text": (FILE.replace("b,0", "b,low"), "log.csv:3:3: reward: 'low' is not a number"),
+    "nameless arm": (FILE.replace("b,0", ",0"), "log.csv:3: the row pulls the unknown arm ''"),
+    "width": (FILE + "a,1,0.5,7\n", "log.csv:5:"),
+    "context": ("arm,reward,probability,x\na,1,0.5,2\nb,0,0.5,NA\n", "log.csv:3: there is no number for 'x'"),
+    "text in the context": ("arm,reward,probability,x\na,1,0.5,u\nb,0,0.5,v\n", "'x' holds text"),
+    "empty": ("arm,reward,probability\n", "not one row"),
 }
 
 
@@ -114,7 +125,59 @@ def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys, monkeypatc
         said = capsys.readouterr().err
         assert words in said
         assert said.count("\n") == 1
-    assert run(["bandit", str(tmp_path / "none.csv")]) == 1
+    damaged = tmp_path / "log.csv.gz"
+    damaged.write_bytes(gzip.compress(path.read_bytes())[:40])
+    for file, words in ((tmp_path / "none.csv", "does not exist"), (damaged, "log.csv.gz")):
+        assert run(["bandit", str(file)]) == 2
+        said = capsys.readouterr().err
+        assert words in said.lower()
+        assert said.count("\n") == 1
+
+
+def test_logs_of_other_formats_are_the_same_log(tmp_path):
+    """JSON lines in another order of columns, packed; arms that look like numbers keep their names."""
+    (tmp_path / "log.csv").write_text("x,arm,reward,probability\n1.5,01,1,0.5\n-2,2,0,0.25\n")
+    rows = [
+        {"reward": 1, "arm": "01", "x": 1.5, "probability": 0.5},
+        {"reward": 0, "arm": "2", "x": -2, "probability": 0.25},
+    ]
+    (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode() + b"\n"))
+    for name in ("log.csv", "log.jsonl.gz"):
+        log = read_log(tmp_path / name)
+        assert log.arms == ("01", "2")
+        assert log.arm.tolist() == [0, 1]
+        assert log.reward.tolist() == [1.0, 0.0]
+        assert log.probability.tolist() == [0.5, 0.25]
+        np.testing.assert_array_equal(log.contexts, [[1.5], [-2.0]])
+    assert read_log(tmp_path / "log.csv", context=[]).contexts is None
+    with pytest.raises(ValueError, match="one or the other"):
+        read_log(tmp_path / "log.csv", uniform=True)
+    uniform = read_log(tmp_path / "log.csv", arms=["2", "01", "3"], context=["x"], uniform=True)
+    assert uniform.probability.tolist() == [1 / 3, 1 / 3]
+    assert uniform.arm.tolist() == [1, 0]
+
+
+@pytest.mark.x64
+def test_the_unit_of_the_rewards_changes_what_is_learned_from_and_no_estimate():
+    """Blind choice over three arms of a log: by hand, whatever the method was told of the rewards."""
+    rng = np.random.default_rng(4)
+    arm = rng.choice(3, size=50, p=(0.5, 0.3, 0.2))
+    p, reward = np.array([0.5, 0.3, 0.2])[arm], 40.0 + 3.0 * rng.normal(size=50)
+    log = Log(("a", "b", "c"), arm, reward, p, np.ones((50, 1)))
+    method, start = usual("number", 1, rate=1.0)
+    state = stack([method.init(**start)] * 3)
+    told = evaluate_log(log, method, epsilon_greedy(1.0), state, key=jax.random.key(0), unit=(40.0, 3.0))
+    weight = 1 / 3 / p
+    assert told["ips"].value == pytest.approx(np.mean(weight * reward), rel=1e-6)
+    assert told["snips"].value == pytest.approx(np.sum(weight * reward) / weight.sum(), rel=1e-6)
+    guess = np.zeros((3, 51))  # ridge of one feature, prior 1 and noise 1, row by row
+    for a in range(3):
+        seen = np.concatenate([[0.0], np.cumsum(np.where(arm == a, (reward - 40.0) / 3.0, 0.0))])
+        guess[a] = seen / (1.0 + np.concatenate([[0], np.cumsum(arm == a)]))
+    means = 40.0 + 3.0 * guess[:, :-1]
+    by_hand = means.mean(axis=0) + weight * (reward - means[arm, np.arange(50)])
+    assert told["dr"].value == pytest.approx(by_hand.mean(), rel=1e-6)
+    assert told["replay"].value == pytest.approx(reward.mean(), abs=4 * 3.0 / np.sqrt(told["replay"].rows))
 
 
 def test_the_wheel_has_its_rewards_where_it_should():

@@ -64,6 +64,25 @@ def test_beta_arms():
     np.testing.assert_allclose(ours, integral([scipy.stats.beta(*pair) for pair in zip(a, b, strict=True)]), atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [((1.0, 1.0), (1.0, 1.0)), ((3.0, 40.5, 1.0), (2.0, 30.0, 1.0)), ((900, 1), (99, 9))]
+)
+def test_beta_arms_of_32_bits(a, b):
+    """The cosine of the 32-bit right angle is below 0, and its logarithm no number."""
+    laws = [scipy.stats.beta(*pair) for pair in zip(a, b, strict=True)]
+    ones, zeros = (jnp.asarray(part, jnp.float32)[:, None] for part in (a, b))
+    ours = largest_of_betas(ones, zeros, jnp.zeros_like(ones))
+    assert ours.dtype == jnp.float32
+    np.testing.assert_allclose(ours, integral(laws), atol=1e-5)
+
+
+def test_gaussian_arms_of_32_bits():
+    m, s = np.array([0.1, 0.4, -0.3]), np.array([1.0, 1e-3, 0.3])
+    mean, var = (jnp.asarray(part, jnp.float32)[:, None] for part in (m, s**2))
+    ours = largest_of_normals(mean, var, jnp.zeros_like(mean))
+    np.testing.assert_allclose(ours, integral([scipy.stats.norm(a, b) for a, b in zip(m, s, strict=True)]), atol=1e-5)
+
+
 class Mixed:
     """A mixture of two laws, for scipy's integral."""
 

@@ -1,6 +1,7 @@
 """Deciding: policies on any belief, bandits that wait for late rewards, environments, and policies judged by a log.
 
 Bandit(arms, method, policy)           pull an arm, report its reward later
+load, save                             a bandit in a folder of checkpoints
 thompson, ucb, bayes_ucb, greedy, epsilon_greedy     policies, for any belief
 look, learn, age                       one round as pure functions
 drifting_bernoulli, wheel, table       environments; play(method, policy, world) runs all simulations at once
@@ -14,6 +15,7 @@ from filtax.bandits.bernoulli import bernoulli_experiment
 from filtax.bandits.environments import World, drifting_bernoulli, table, wheel
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, snips
 from filtax.bandits.judge import Judged, judge_log
+from filtax.bandits.keeping import load, save
 from filtax.bandits.logs import Log, evaluate_log, read_log, replay
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate, argmax_at_random
 from filtax.bandits.play import Played, play, regret_of_means, regret_of_rewards
@@ -51,6 +53,7 @@ __all__ = [
     "largest_of_betas",
     "largest_of_normals",
     "learn",
+    "load",
     "load_table",
     "look",
     "play",
@@ -59,6 +62,7 @@ __all__ = [
     "regret_of_means",
     "regret_of_rewards",
     "replay",
+    "save",
     "snips",
     "stack",
     "table",

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from filtax import boundary, checks
 from filtax.bandits import kernels
-from filtax.bandits.policies import thompson
+from filtax.bandits.policies import policy_named
 from filtax.bandits.rounds import stack
 from filtax.bandits.usual import usual
 from filtax.growth import grown
@@ -43,7 +43,7 @@ class Bandit:
     Args:
         arms: Names, texts or whole numbers.
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
-        policy: From this package; Thompson sampling by default.
+        policy: From this package, or its short name; Thompson sampling by default.
         mean: Where each belief starts, as for `method.init`.
         cov: How wide it starts.
         params: Instead of `mean`, a pytree.
@@ -78,6 +78,8 @@ class Bandit:
         key: Any = None,
     ) -> None:
         checks.whole("Bandit(pending=...)", pending, least=1)
+        if isinstance(arms, str):
+            raise ValueError(f"Bandit(arms={arms!r:.40}) must be a list of arms, not one text.")
         self.arms: list[Any] = []
         for arm in arms:
             self._check_new(arm)
@@ -88,7 +90,8 @@ class Bandit:
         if method is None:
             method, usually = usual()
             start = {"params": None, "key": key, **usually} if mean is None else start
-        self.method, self.policy, self.shared = method, thompson() if policy is None else policy, bool(shared)
+        policy = policy_named(policy or "ts") if policy is None or isinstance(policy, str) else policy
+        self.method, self.policy, self.shared = method, policy, bool(shared)
         self.limit, self.made = int(pending), 0
         self._fresh: State = method.init(**start)
         self._state = self._fresh if shared else stack([self._fresh] * len(self.arms))
@@ -188,9 +191,7 @@ class Bandit:
         >>> plain["arms"], plain["made"]
         (['a', 'b'], 0)
         """
-        arrays = {
-            f"state{jax.tree_util.keystr(path)}": kernels.plain(leaf) for path, leaf in kernels.leaves_of(self._state)
-        }
+        arrays = kernels.named("state", self._state) | kernels.named("fresh", self._fresh)
         waiting = list(self._waiting.items())
         for at, (_, (_, x)) in enumerate(waiting):
             if x is not None:
@@ -226,14 +227,16 @@ class Bandit:
                 f"from_state: the state is of {plain['method']} but method=... is {self.method.name}; give the method "
                 "that made it."
             )
-        paths, structure = jax.tree_util.tree_flatten_with_path(self._state)
-        leaves = [kernels.restored(arrays[f"state{jax.tree_util.keystr(path)}"], old) for path, old in paths]
-        self._state = jax.tree.unflatten(structure, leaves)
+        self._state = kernels.unnamed("state", arrays, self._state)
+        self._fresh = kernels.unnamed("fresh", arrays, self._fresh)
+        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
+        self._recall(plain, [None if x is None else jnp.asarray(x) for x in contexts])
+
+    def _recall(self, plain: dict[str, Any], contexts: list[Any]) -> None:
+        """Take up the decisions that wait, and what became of others."""
         self.made = int(plain["made"])
         self._shape = None if plain["shape"] is None else tuple(plain["shape"])
-        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
-        held = [None if x is None else jnp.asarray(x) for x in contexts]
-        self._waiting = {int(id): (arm, x) for (id, arm), x in zip(plain["waiting"], held, strict=True)}
+        self._waiting = {int(id): (arm, x) for (id, arm), x in zip(plain["waiting"], contexts, strict=True)}
         self._fates = {int(id): fate for id, fate in plain["fates"]}
 
     def _check_new(self, arm: Any) -> None:

@@ -44,7 +44,7 @@ def judge_log(
         log: From `read_log`.
         policy: Name of a policy, such as "ts".
         rewards: "binary", "number", or "auto": binary if all rewards are 0 or 1. Numbers are brought to mean 0 and
-            variance 1 for the method, and back for what is told.
+            variance 1 for the method; what is told is of the rewards themselves.
         rate: Share of what was learned that a tick keeps.
         seed: Of the policy's draws.
         level: Of the intervals.
@@ -60,7 +60,7 @@ def judge_log(
     if rewards == "binary" and not zero_or_one:
         raise ValueError("rewards=binary: the log has rewards other than 0 and 1; say rewards=number.")
     kind = "binary" if zero_or_one and rewards != "number" else "number"
-    shift, unit = (0.0, 1.0) if kind == "binary" else (float(log.reward.mean()), float(log.reward.std()) or 1.0)
+    shift, scale = (0.0, 1.0) if kind == "binary" else (float(log.reward.mean()), float(log.reward.std()) or 1.0)
     contexts = log.contexts
     if contexts is None and kind == "number":
         contexts = np.ones((len(log), 1))
@@ -68,10 +68,8 @@ def judge_log(
         spread = contexts.std(axis=0)
         contexts = (contexts - contexts.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
         contexts = np.concatenate([contexts, np.ones((len(log), 1))], axis=1)
-    scaled = Log(log.arms, log.arm, (log.reward - shift) / unit, log.probability, contexts)
     method, start = usual(kind, 0 if contexts is None else contexts.shape[1], rate=rate)
     state = stack([method.init(**start)] * len(log.arms))
-    told = evaluate_log(scaled, method, policy_named(policy), state, key=jax.random.key(seed), level=level)
-    scale = lambda value: shift + unit * value  # noqa: E731
-    back = {n: Estimate(scale(one.value), scale(one.low), scale(one.high), one.rows) for n, one in told.items()}
-    return Judged(method.name, back)
+    given = Log(log.arms, log.arm, log.reward, log.probability, contexts)
+    options = {"key": jax.random.key(seed), "level": level, "unit": (shift, scale)}
+    return Judged(method.name, evaluate_log(given, method, policy_named(policy), state, **options))

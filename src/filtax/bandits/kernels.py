@@ -11,7 +11,7 @@ from jaxtyping import Array
 from filtax.bandits import rounds
 from filtax.state import State
 
-__all__ = ["age", "chances", "decide", "learn", "leaves_of", "plain", "restored"]
+__all__ = ["age", "chances", "decide", "learn", "named", "unnamed"]
 
 
 @partial(jax.jit, static_argnames=("shared",))
@@ -47,18 +47,24 @@ def age(method: Any, state: State, *, shared: bool) -> State:
     return rounds.age(method, state, shared=shared)
 
 
-def leaves_of(tree: Any) -> list:
-    """Paths and leaves of a pytree."""
-    return jax.tree_util.tree_flatten_with_path(tree)[0]
+def named(prefix: str, tree: Any) -> dict[str, np.ndarray]:
+    """The leaves of a pytree as numpy arrays by their paths; a random key as its words."""
+    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {f"{prefix}{jax.tree_util.keystr(path)}": _plain(leaf) for path, leaf in paths}
 
 
-def plain(leaf: Any) -> np.ndarray:
-    """A leaf as a numpy array; a random key as its words."""
+def unnamed(prefix: str, arrays: dict[str, np.ndarray], like: Any) -> Any:
+    """The pytree again, of the structure of another."""
+    paths, structure = jax.tree_util.tree_flatten_with_path(like)
+    leaves = [_restored(arrays[f"{prefix}{jax.tree_util.keystr(path)}"], old) for path, old in paths]
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _plain(leaf: Any) -> np.ndarray:
     is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
 
 
-def restored(array: np.ndarray, like: Any) -> Array:
-    """The leaf again."""
+def _restored(array: np.ndarray, like: Any) -> Array:
     is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)

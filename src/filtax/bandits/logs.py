@@ -6,12 +6,9 @@ itself (Li et al. 2011; rows of probable arms are thinned, so logs need not be u
 every row, and the probability it gave to the logged arm before that row becomes an importance weight.
 """
 
-import csv
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,6 +19,7 @@ from jaxtyping import Array
 from filtax import checks
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, mean_of, snips
 from filtax.bandits.rounds import learn, look
+from filtax.sources import InputError, open_table
 from filtax.state import State
 
 __all__ = ["Log", "evaluate_log", "read_log", "replay"]
@@ -52,10 +50,7 @@ class Log:
             )
         odd = ~((self.probability > 0.0) & (self.probability <= 1.0))
         if odd.any():
-            raise ValueError(
-                f"log: row {_first(odd)} has the probability {self.probability[odd][0]} of an arm that was pulled; it "
-                "must lie in (0, 1]. Leave the row out or correct it."
-            )
+            raise ValueError(f"log: row {_first(odd)}: {_improbable(self.probability[odd][0])}")
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -64,13 +59,16 @@ class Log:
 def read_log(
     path: Any, *, arms: Sequence[str] | None = None, context: Sequence[str] | None = None, uniform: bool = False
 ) -> Log:
-    r"""Read a log from a CSV file (also .gz) with the columns arm, reward, probability; all others are the context.
+    r"""Read a log with the columns arm, reward, probability; all others are the context.
 
     Args:
-        path: The file.
+        path: As for `filtax.sources.open_table`: CSV, TSV, JSON lines or Parquet, packed with gzip or not.
         arms: All arms there are; those of the file, sorted, if left out.
         context: Columns of the context, in order; all other columns if left out.
         uniform: Every arm was pulled with the same probability: a column of probabilities is then not needed.
+
+    Raises:
+        InputError: At the first row that cannot be right, with its place: nothing is left out in silence.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
@@ -78,41 +76,57 @@ def read_log(
     >>> read_log(file).arms
     ('a', 'b')
     """
-    opened = gzip.open(path, "rt", newline="") if str(path).endswith(".gz") else Path(path).open(newline="")
-    with opened as file:
-        reader = csv.DictReader(file)
-        names, rows = list(reader.fieldnames or []), list(reader)
-    for name in COLUMNS[:2] if uniform else COLUMNS:
-        if name not in names:
-            more = "; if all arms were equally probable, say so (uniform)" if name == "probability" else ""
-            raise ValueError(f"{path}: there is no column {name!r}, only {', '.join(names) or 'none'}{more}.")
-    if not rows:
-        raise ValueError(f"{path}: there are no rows below the header.")
-    given = [row["arm"] for row in rows]
-    known = tuple(sorted(set(given)) if arms is None else map(str, arms))
-    strange = [arm not in known for arm in given]
-    if any(strange):
-        at = strange.index(True)
-        raise ValueError(
-            f"{path}: row {at + 1} pulls the unknown arm {given[at]!r}. {checks.nearest(given[at], known)}"
+    wanted = COLUMNS[:2] if uniform else COLUMNS
+    types = {name: "text" if name == "arm" else "number" for name in (*wanted, *(context or ()))}
+    features = None if context is None else [name for name in types if name != "reward"]
+    try:
+        table = open_table(path, target="reward", features=features, types=types)
+    except InputError as error:
+        if "no column 'probability'" in str(error):
+            error = InputError(f"{str(error).rstrip('.')}. If all arms were equally probable, say so (uniform).")
+        raise error from None
+    chunks = []
+    for chunk in table:
+        if chunk.rejected:
+            raise InputError(f"{chunk.rejected[0]}. Repair the row, or leave it out.")
+        chunks.append(chunk)
+    column = lambda name: np.concatenate([chunk.column(name) for chunk in chunks])  # noqa: E731
+    names = table.layout.columns if table.layout else ()
+    others = [name for name in names if name not in COLUMNS] if context is None else list(context)
+    if uniform and "probability" in names:
+        raise InputError(f"{path}: it has a column 'probability', which uniform would ignore; say one or the other.")
+    texts = [name for name in others if table.layout and name in table.layout.texts]
+    if texts:
+        raise InputError(f"{path}: {texts[0]!r:.40} holds text; name the columns of the context, all of them numbers.")
+    lines, given = np.concatenate([chunk.line for chunk in chunks]), column("arm")
+    known = tuple(sorted(set(given.tolist()) - {""}) if arms is None else map(str, arms))
+    strange = ~np.isin(given, known)
+    if strange.any():
+        at = int(np.argmax(strange))
+        raise InputError(
+            f"{path}:{lines[at]}: the row pulls the unknown arm {given[at]!r:.40}. {checks.nearest(given[at], known)}"
         )
-    chosen = [name for name in names if name not in COLUMNS] if context is None else list(context)
-    for name in chosen:
-        if name not in names:
-            raise ValueError(f"{path}: there is no context column {name!r}. {checks.nearest(name, names)}")
-    column = lambda name: np.array([_number(path, at, name, row[name]) for at, row in enumerate(rows)])  # noqa: E731
-    probability = np.full(len(rows), 1.0 / len(known)) if uniform else column("probability")
-    contexts = np.stack([column(name) for name in chosen], axis=1) if chosen else None
-    if contexts is not None and not np.isfinite(contexts).all():
-        at = _first(np.isnan(contexts.sum(axis=1) * 0.0))
-        raise ValueError(f"{path}: row {at} has a context that is not finite; fill it in or leave the row out.")
+    for name in (*wanted[1:], *others):
+        _check(path, lines, name, column(name))
+    probability = np.full(len(given), 1.0 / len(known)) if uniform else column("probability")
+    contexts = np.stack([column(name) for name in others], axis=1) if others else None
     return Log(known, np.array([known.index(arm) for arm in given]), column("reward"), probability, contexts)
 
 
 def replay(
-    log: Log, method: Any, policy: Any, state: State, *, key: Array, shared: bool = False, level: float = 0.95
+    log: Log,
+    method: Any,
+    policy: Any,
+    state: State,
+    *,
+    key: Array,
+    shared: bool = False,
+    level: float = 0.95,
+    unit: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
     """Mean reward of a learning policy by replay: it counts, and learns from, the rows where it agrees with the log.
+
+    The arguments are those of `evaluate_log`.
 
     >>> from filtax.bandits import stack, thompson, usual
     >>> method, start = usual()
@@ -120,12 +134,20 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
-    counted = _replay(method, policy, state, *_rows(log), float(log.probability.min()), key, shared=shared)
+    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key, shared=shared)
     return mean_of(log.reward[np.asarray(counted)], level=level)
 
 
 def evaluate_log(
-    log: Log, method: Any, policy: Any, state: State, *, key: Array, shared: bool = False, level: float = 0.95
+    log: Log,
+    method: Any,
+    policy: Any,
+    state: State,
+    *,
+    key: Array,
+    shared: bool = False,
+    level: float = 0.95,
+    unit: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Estimate]:
     """All estimates for one policy, beside the mean reward of what was logged.
 
@@ -137,6 +159,7 @@ def evaluate_log(
         key: Random key.
         shared: As for `Bandit`.
         level: Of the intervals.
+        unit: (shift, scale): the method learns from (reward - shift) / scale. Estimates are of the rewards themselves.
 
     Returns:
         "logged", "replay", "ips", "snips" and "dr". For a policy that learns, the last three are the mean over rows of
@@ -150,23 +173,25 @@ def evaluate_log(
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
     chances, expected = (
-        np.asarray(part, np.float64) for part in _follow(method, policy, state, *_rows(log), key, shared=shared)
+        np.asarray(part, np.float64) for part in _follow(method, policy, state, *_rows(log, unit), key, shared=shared)
     )
+    expected = unit[0] + unit[1] * expected
     at = np.arange(len(log))
     own, predicted = np.clip(chances[at, log.arm], 0.0, 1.0), expected[at, log.arm]
     baseline = np.sum(chances * expected, axis=1)
     return {
         "logged": mean_of(log.reward, level=level),
-        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level),
+        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level, unit=unit),
         "ips": ips(log.reward, log.probability, own, level=level),
         "snips": snips(log.reward, log.probability, own, level=level),
         "dr": doubly_robust(log.reward, log.probability, own, predicted, baseline, level=level),
     }
 
 
-def _rows(log: Log) -> tuple:
+def _rows(log: Log, unit: tuple[float, float]) -> tuple:
     context = None if log.contexts is None else jnp.asarray(log.contexts)
-    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(log.reward), jnp.asarray(log.probability), context
+    reward = (log.reward - unit[0]) / unit[1]
+    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(reward), jnp.asarray(log.probability), context
 
 
 @partial(jax.jit, static_argnames=("shared",))
@@ -208,11 +233,21 @@ def _follow(
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 
-def _number(path: Any, at: int, name: str, text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        raise ValueError(f"{path}: row {at + 1} has {text!r} in the column {name!r}; expected a number.") from None
+def _check(path: Any, lines: np.ndarray, name: str, values: np.ndarray) -> None:
+    """Refuse the first row without a number in this column, or with a probability that cannot be."""
+    odd = np.isnan(values)
+    if odd.any():
+        line = lines[np.argmax(odd)]
+        raise InputError(f"{path}:{line}: there is no number for {name!r:.40}; fill it in or leave the row out.")
+    odd = ~((values > 0.0) & (values <= 1.0))
+    if name == "probability" and odd.any():
+        raise InputError(f"{path}:{lines[np.argmax(odd)]}: {_improbable(values[odd][0])}")
+
+
+def _improbable(value: float) -> str:
+    return (
+        f"an arm that was pulled had the probability {value}; it must lie in (0, 1]. Correct it or leave the row out."
+    )
 
 
 def _first(odd: np.ndarray) -> int:

@@ -81,7 +81,8 @@ def largest_of_betas(
     bends = jnp.clip(pick(mean) + pick(sd) * jnp.asarray(BENDS, mean.dtype)[None, None, :], 0.0, 1.0)
     angles = jnp.concatenate([jnp.arcsin(jnp.sqrt(bends)).reshape(-1), jnp.asarray([0.0, np.pi / 2], mean.dtype)])
     at, weight = _pieces(angles)
-    log_sin, log_cos = jnp.log(jnp.sin(at))[None, None, :], jnp.log(jnp.cos(at))[None, None, :]
+    least = jnp.finfo(at.dtype).tiny  # a right angle as it is rounded may lie beyond itself
+    log_sin, log_cos = (jnp.log(jnp.maximum(part(at), least))[None, None, :] for part in (jnp.sin, jnp.cos))
     a, b = ones[:, :, None], zeros[:, :, None]
     log_pdf = (2.0 * a - 1.0) * log_sin + (2.0 * b - 1.0) * log_cos + float(np.log(2.0)) - betaln(a, b)
     log_pdf = logsumexp(log_weight[:, :, None] + log_pdf, axis=1)

@@ -67,6 +67,10 @@ DATASETS = {
     "shuttle": Dataset(("bandits/statlog_shuttle.csv.gz",), "58,000 states of a shuttle", "CC BY 4.0", "UCI Statlog"),
     "stock": Dataset(("bandits/showdown_stock.npz",), "3,713 days of 21 stocks, 8 portfolios", "MIT", "probml/bandits"),
     "jester": Dataset(("bandits/jester5k.npz",), "5,000 users' ratings of 100 jokes", "not checked", "Goldberg 2001"),
+    "adult": Dataset(("bandits/adult.csv.gz",), "48,842 people and their income, two classes", "CC BY 4.0", "UCI"),
+    "covertype": Dataset(
+        ("bandits/showdown_covertype.npz",), "5,000 patches of forest, 7 kinds, standardised", "MIT", "probml/bandits"
+    ),
     "boston": _uci("boston", "506 suburbs, 13 features"),
     "concrete": _uci("concrete", "1,030 mixtures, 8 features"),
     "energy": _uci("energy", "768 buildings, 8 features"),
