@@ -39,6 +39,8 @@ def test_time_gaps_and_what_counts_ticks():
     ("call", "message"),
     [
         (lambda: hazards.hazard(-0.1), r"must lie in \[0, 1\]"),
+        (lambda: hazards.hazard(lambda r: 0.01 * r), r"must lie in \[0, 1\].* A function of the run length gives"),
+        (lambda: hazards.hazard(lambda r: 1.0 / r - 1.0), r"must lie in \[0, 1\]"),
         (lambda: hazards.from_lengths([0.7, 0.7]), "a sum of at most 1"),
         (lambda: hazards.from_lengths([]), "must be a vector"),
         (lambda: hazards.geometric(0.5), "at least one datum"),

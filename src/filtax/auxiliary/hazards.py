@@ -98,6 +98,9 @@ def hazard(given: Any) -> Any:
     if isinstance(given, Flat | FromLengths | FromFunction):
         return given
     if callable(given):
+        checks.share(
+            "hazard=...", _sampled(given), hint="A function of the run length gives the probability of a change."
+        )
         return FromFunction(given)
     checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
     return Flat(given)
@@ -158,6 +161,12 @@ def poisson(mean: float) -> FromLengths:
     checks.positive("poisson(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
     k = np.arange(min(LONGEST, int(5 * mean) + 50), dtype="float64")
     return from_lengths(_proper(np.exp(k * np.log(mean - 1.0) - (mean - 1.0) - np.asarray(gammaln(k + 1.0)))))
+
+
+def _sampled(function: Callable) -> Any:
+    """Its values at the run lengths of a short stream and of some long ones."""
+    runs = jnp.asarray([*range(100), *(10**power for power in range(2, 7))], jnp.result_type(float))
+    return jnp.broadcast_to(jnp.asarray(function(runs)), runs.shape)
 
 
 def _proper(law: np.ndarray) -> np.ndarray:

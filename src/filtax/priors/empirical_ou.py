@@ -44,7 +44,7 @@ class EmpiricalOU(Module):
     each_parameter: bool = eqx.field(static=True)
     rate: Any = None
     name = "OU"
-    shown = {"each_parameter": False, "rate": None, "steps": 10}  # noqa: RUF012
+    shown = {"each_parameter": False, "rate": None, "steps": 10, "step": 2.5}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
 
