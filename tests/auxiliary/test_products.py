@@ -138,6 +138,14 @@ def test_a_product_with_one_expert_is_no_product():
     np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["RL[1]/ME[3]-PR(hazard=0.0)", "CPT[2]/ME[3]-PR(hazard=0.0)"])
+def test_equal_experts_are_one_however_few_are_kept(name):
+    """None is lost before the first datum: what is foreseen sums to 1."""
+    few, plain = fx.method(name, model=model), fx.method("C-Static", model=model)
+    got, want = (bone.scan(bone.init(**START), X, Y, keep=("log_evidence",))[1].log_evidence for bone in (few, plain))
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 LENGTHS = [0.1, 0.2, 0.3, 0.4]
 TWELVE = {
     "RL-flat": (lambda: run_length(0.2, capacity=2), "PR", lambda r, c, t: 0.2),

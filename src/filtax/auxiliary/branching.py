@@ -80,8 +80,8 @@ class Branching(Module):
 
     @property
     def slots(self) -> int:
-        """Slots of a fresh bank: one for each future of each survivor."""
-        survivors = -(-self.capacity // self.futures) if self.keep is None else self.keep
+        """Slots of a fresh bank: one for each future of each survivor, or of each expert before the first datum."""
+        survivors = -(-self.capacity // self.futures) if self.keep is None else max(self.keep, self.futures - 1)
         return self.futures * survivors
 
     def room(self, t: int) -> int | None:

@@ -60,8 +60,8 @@ class RunLength(Module):
 
     @property
     def slots(self) -> int:
-        """Slots of a fresh bank."""
-        return max(self.capacity, self.births) if self.keep is None else self.keep + self.births
+        """Slots of a fresh bank; every expert has a place before the first datum, however few are kept after it."""
+        return max(self.capacity, self.births) if self.keep is None else max(self.keep, self.births) + self.births
 
     def room(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
