@@ -88,6 +88,7 @@ linear_of = lambda likelihood: models.linear(likelihood=likelihood)
 walk = priors.additive_inflation
 relax = priors.ornstein_uhlenbeck
 runs = lambda keep: lambda hazard: fx.auxiliary.run_length(hazard, keep=keep)
+LENGTHS = fx.auxiliary.hazards.from_lengths([0.05, 0.1, 0.15, 0.2, 0.1])
 TURNS = fx.auxiliary.experts(2, transition=[[0.9, 0.1], [0.2, 0.8]])
 
 
@@ -390,7 +391,9 @@ ROWS = {
     ),
     "adams_mackay_2007": Row(lambda h: fx.methods.adams_mackay_2007(linear(0.25), h), 0.1, flat, X, y),
     "wilson_2010": Row(lambda a: fx.methods.wilson_2010(linear(0.25), a, 9.0, keep=3), 1.0, flat, X, y),
-    "fearnhead_liu_2011": Row(lambda h: fx.methods.fearnhead_liu_2011(linear(0.25), h, keep=3), 0.1, flat, X, y),
+    "fearnhead_liu_2011": Row(  # under a constant hazard, paths that differ in when they changed would weigh the same
+        lambda noise: fx.methods.fearnhead_liu_2011(linear(noise), LENGTHS, keep=3), 0.25, flat, X, y
+    ),
     "mellor_shapiro_2013": Row(
         lambda h: fx.methods.mellor_shapiro_2013(models.bernoulli(), h), 0.1, {"mean": 0.5, "cov": 0.05}, None, label
     ),

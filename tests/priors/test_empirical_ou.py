@@ -77,6 +77,7 @@ def test_with_a_rate_the_share_takes_gradient_steps_from_where_all_is_kept(form,
     assert (0.05 < decay < 5.0) == (off > 0.0)
 
 
+@pytest.mark.nightly
 def test_the_evidence_has_a_slope_where_nothing_is_to_be_forgotten():
     """At the first datum every share gives the same evidence: the ascent stands still, and its slope is no NaN."""
     rng = np.random.default_rng(4)
