@@ -88,6 +88,7 @@ linear_of = lambda likelihood: models.linear(likelihood=likelihood)
 walk = priors.additive_inflation
 relax = priors.ornstein_uhlenbeck
 runs = lambda keep: lambda hazard: fx.auxiliary.run_length(hazard, keep=keep)
+LENGTHS = fx.auxiliary.hazards.from_lengths([0.05, 0.1, 0.15, 0.2, 0.1])
 TURNS = fx.auxiliary.experts(2, transition=[[0.9, 0.1], [0.2, 0.8]])
 
 
@@ -379,6 +380,34 @@ ROWS = {
     "nassar_2022-binary": Row(
         lambda noise: fx.methods.nassar_2022(linear(noise), 0.6, memory=3, binary=True), 0.25, flat, X, y
     ),
+    "kalman_1960": Row(lambda q: fx.methods.kalman_1960(linear(0.25), walk_of(q)), 0.1, flat, X, y),
+    "magill_1965": Row(lambda q: fx.methods.magill_1965(linear(0.25), [walk_of(q), walk_of(1.0)]), 0.1, flat, X, y),
+    "chang_athans_1978": Row(
+        lambda q: fx.methods.chang_athans_1978(linear(0.25), [walk_of(q), walk_of(1.0)], [[0.9, 0.1], [0.2, 0.8]]),
+        0.1,
+        flat,
+        X,
+        y,
+    ),
+    "adams_mackay_2007": Row(lambda h: fx.methods.adams_mackay_2007(linear(0.25), h), 0.1, flat, X, y),
+    "wilson_2010": Row(lambda a: fx.methods.wilson_2010(linear(0.25), a, 9.0, keep=3), 1.0, flat, X, y),
+    "fearnhead_liu_2011": Row(  # under a constant hazard, paths that differ in when they changed would weigh the same
+        lambda noise: fx.methods.fearnhead_liu_2011(linear(noise), LENGTHS, keep=3), 0.25, flat, X, y
+    ),
+    "mellor_shapiro_2013": Row(
+        lambda h: fx.methods.mellor_shapiro_2013(models.bernoulli(), h), 0.1, {"mean": 0.5, "cov": 0.05}, None, label
+    ),
+    "knoblauch_damoulas_2018": Row(
+        lambda h: fx.methods.knoblauch_damoulas_2018(linear(0.25), [walk(0.0), walk(0.1)], h, keep=3), 0.1, flat, X, y
+    ),
+    "kurle_2019_relaxing": Row(lambda r: fx.methods.kurle_2019_relaxing(linear(0.25), r), 0.9, flat, X, y),
+    "li_2021": Row(lambda h: fx.methods.li_2021(linear(0.25), h, keep=3), 0.1, flat, X, y),
+    "liu_2023": Row(lambda q: fx.methods.liu_2023(linear(0.25), [walk(q), walk(1.0)]), 0.1, flat, X, y),
+    "chang_2023": Row(lambda q: fx.methods.chang_2023(linear(0.25), q, rank=2), 0.01, flat, X, y),
+    "titsias_2023": Row(lambda noise: fx.methods.titsias_2023(linear(noise)), 0.25, flat, X, y),
+    "galashov_2024": Row(lambda noise: fx.methods.galashov_2024(linear(noise)), 0.25, flat, X, y),
+    "abeles_2024": Row(lambda q: fx.methods.abeles_2024(linear(0.25), [walk_of(q), walk_of(1.0)]), 0.1, flat, X, y),
+    "duran_martin_2025": Row(lambda h: fx.methods.duran_martin_2025(linear(0.25), h), 0.1, flat, X, y),
     "survivors-drawn": Row(
         lambda h: fx.method(
             "RL[3]-PR(hazard=0.1)", model=linear(0.25), auxiliary=runs(3)(h), weighting=fx.weighting.sampled(3)

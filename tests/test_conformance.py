@@ -8,7 +8,9 @@ import pytest
 from catalogue import ROWS, T
 from filtax import bone
 from filtax.growth import furnished
+from filtax.methods import PUBLISHED
 from filtax.state import INFO
+from filtax.store import load, save
 
 # Rows whose parts all stand in others wait for the night.
 NIGHTLY = (
@@ -26,6 +28,9 @@ NIGHTLY = (
     *("outlier-bernoulli-network", "outlier-bernoulli-runs", "inverse-wishart-tracker", "inverse-wishart", "student"),
     *("subsets", "chaer_1997", "ghahramani_hinton_2000", "fearnhead_liu_2007", "nguyen_2017", "kurle_2019"),
     *("nassar_2022", "nassar_2022-binary", "survivors-drawn", "survivors-diverse"),
+    *("kalman_1960", "magill_1965", "chang_athans_1978", "adams_mackay_2007", "wilson_2010", "fearnhead_liu_2011"),
+    *("mellor_shapiro_2013", "knoblauch_damoulas_2018", "kurle_2019_relaxing", "li_2021", "liu_2023", "chang_2023"),
+    *("titsias_2023", "galashov_2024", "abeles_2024", "duran_martin_2025"),
     *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
 # The dear properties wait too, in rows whose parts other rows or `test_identities_execution` show to them by day.
@@ -247,6 +252,33 @@ def test_known_change_starts_anew(name, runs):
     not_changed, _ = method.step(end, at(row.X, 0), row.Y[0], changed=False)
     plain, _ = method.step(end, at(row.X, 0), row.Y[0])
     same(not_changed.bank, plain.bank, **exact)
+
+
+def test_every_published_method_is_a_row():
+    assert set(PUBLISHED) <= set(ROWS)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ids)
+def test_comes_back_from_a_checkpoint(name, runs, tmp_path):
+    """Bit for bit, in a state of the same method that has seen a datum."""
+    row, method, state, _, end, _ = runs(name)
+    save(tmp_path, end)
+    same(load(tmp_path, method.step(state, at(row.X, 0), row.Y[0])[0])[0], end)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ["regression", pytest.param("unknown-noise", marks=pytest.mark.nightly)])
+def test_the_order_of_data_does_not_matter_where_nothing_moves(name):
+    row = ROWS[name]
+    method, state = row.start()
+    order = np.random.default_rng(0).permutation(T)
+    there, back = (
+        method.scan(state, row.X[rows], row.Y[rows], keep=("log_evidence",)) for rows in (order, order[::-1])
+    )
+    np.testing.assert_allclose(method.belief(there[0]).mean, method.belief(back[0]).mean, **exact)
+    np.testing.assert_allclose(method.belief(there[0]).cov, method.belief(back[0]).cov, **exact)
+    np.testing.assert_allclose(there[1].log_evidence.sum(), back[1].log_evidence.sum(), rtol=1e-10)
 
 
 @pytest.mark.x64

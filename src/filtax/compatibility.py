@@ -65,6 +65,7 @@ def _check_transition(method: Any) -> None:
         )
     if getattr(prior, "name", "") == "OUPR" and not newborns:
         raise ValueError(f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01).")
+    _check_use(method)
     if getattr(prior, "of_parent", False) and not hasattr(auxiliary, "merge"):
         raise ValueError(
             f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
@@ -90,6 +91,19 @@ def _check_transition(method: Any) -> None:
             f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
             f"and give the drift between changes as prior=."
         )
+
+
+def _check_use(method: Any) -> None:
+    """Refuse a reset that never happens, and a share that nobody uses."""
+    auxiliary, prior = method.auxiliary, method.prior
+    if getattr(prior, "name", "") in ("PR", "MMPR") and not hasattr(auxiliary, "keep"):
+        raise ValueError(
+            f"{spell_auxiliary(auxiliary)}-{prior.name}: no regime ever ends under {auxiliary.name}, so nothing would "
+            f"be reset; use RL[K]-{prior.name}(hazard=0.01), or tell of changes by step(..., changed=True)."
+        )
+    if auxiliary.name == "CPP" and not getattr(prior, "greedy", False):
+        other = getattr(prior, "name", prior.drift.name)
+        raise ValueError(f"CPP-{other}: the share that CPP asks each datum for is used by OU alone; use CPP-OU.")
 
 
 def _check_members(method: Any) -> None:

@@ -87,7 +87,7 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "Cj": lambda: None,  # chosen by the likelihood
 }
 AUXILIARIES: dict[str, Callable[..., Any]] = {
-    "C": aux.Constant,
+    "C": lambda: aux.Constant(),
     "RL": lambda hazard, keep=None, capacity=64, experts=None: aux.run_length(
         hazard, keep=keep, capacity=capacity, experts=experts
     ),
@@ -95,7 +95,9 @@ AUXILIARIES: dict[str, Callable[..., Any]] = {
     "CPT": lambda hazard, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
         hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
     ),
-    "CPL": lambda hazard, keep=None, memory=16: aux.change_locations(hazard, keep=keep, memory=memory),
+    "CPL": lambda hazard, keep=None, memory=16, capacity=64: aux.change_locations(
+        hazard, keep=keep, memory=memory, capacity=capacity
+    ),
     "CPV": aux.membership_vector,
     "CPP": aux.change_probability,
     "ME": lambda keep: aux.experts(keep),
@@ -115,9 +117,7 @@ PRIORS: dict[str, Callable[..., Any]] = {
 POSTERIORS["VB"] = POSTERIORS["RVGA"]
 ALIASES = {"SPR": "OUPR"}
 ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
-MEMBERS: dict[str, Callable[..., Any]] = {
-    "CPL": aux.membership
-}  # and before Sub, where s = 1 says that a datum belongs
+MEMBERS: dict[str, Callable[..., Any]] = {"CPL": aux.membership}  # before Sub, s = 1 says that a datum belongs
 
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
@@ -204,6 +204,8 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
         if parts["experts"] is not None:
+            if "experts" not in takes:
+                raise ValueError(f"method({name!r}): ME goes inside RL and CPT; write RL[K]/ME[E] or CPT[K]/ME[E].")
             of_auxiliary["experts"] = aux.experts(int(parts["experts"]))
         auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
     if prior is not None and hasattr(prior, "drift"):
@@ -280,12 +282,9 @@ def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: di
             raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
     missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
     if missing:
-        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...){_or_give(role)}.")
+        or_give = "" if role == "trust" else f" or give {role}="
+        raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...){or_give}.")
     return known[name](**given)
-
-
-def _or_give(role: str) -> str:
-    return "" if role == "trust" else f" or give {role}="
 
 
 def _number(text: str) -> Any:

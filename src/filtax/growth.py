@@ -20,7 +20,7 @@ from filtax.protocols import Bank
 from filtax.state import State
 from filtax.tick import fresh_bank
 
-__all__ = ["furnished", "grown", "in_growing_banks", "roomy"]
+__all__ = ["furnished", "grown", "in_growing_banks", "remembers", "roomy"]
 
 MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
 
@@ -109,6 +109,16 @@ def furnished(method: Any, state: State, x: Any, y: Any) -> State:
     belief = jax.vmap(lambda one: furnish(one, x, y.size))(state.bank.belief)
     bank = Bank(belief, state.bank.aux, state.bank.log_weight)
     return State(bank, initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
+
+
+def remembers(method: Any) -> bool:
+    """Whether a part keeps data as they came, so that their shape is needed before the first of them.
+
+    >>> import filtax as fx
+    >>> [remembers(fx.method(name, model=fx.models.linear(noise=1.0))) for name in ("C-Static", "CPV-Sub")]
+    [False, True]
+    """
+    return any(hasattr(part, "furnish") for part in (method.posterior, method.auxiliary, method.weighting))
 
 
 def _noting(method: Any, state: State, x: Any, y: Any) -> State:

@@ -32,12 +32,13 @@ def spell_auxiliary(auxiliary: Any) -> str:
     """
     name, inner = auxiliary.name, getattr(auxiliary, "inner", None)
     law = getattr(auxiliary, "hazard", None)
-    settings = f"(a={law[0]}, b={law[1]})" if isinstance(law, tuple) else _spell(auxiliary).removeprefix(name)
+    counts = [f"a={law[0]}", f"b={law[1]}"] if isinstance(law, tuple) else []
+    settings = _spell(auxiliary, counts).removeprefix(name)
     if auxiliary.name == "CPV":
         name += settings
     elif hasattr(auxiliary, "keep"):
         name += f"[{'inf' if auxiliary.keep is None else auxiliary.keep}]{settings}"
-    elif auxiliary.slots > 1:
+    elif name == "ME":
         name += f"[{auxiliary.slots}]"
     return name if inner is None else f"{name}/{inner.name}[{inner.slots}]"
 

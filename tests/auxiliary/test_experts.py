@@ -83,6 +83,12 @@ def test_switching_experts_by_hand(merge):
             "must be of one kind",
         ),
         (lambda: fx.priors.by_expert([]), "the list of drifts is empty"),
+        (lambda: fx.auxiliary.run_length(0.1, experts=2), r"RL\(experts=...\) must be filtax.auxiliary.experts"),
+        (lambda: fx.auxiliary.change_times(0.1, experts=[1]), r"CPT\(experts=...\) must be filtax.auxiliary.experts"),
+        (
+            lambda: fx.auxiliary.run_length(0.1, experts=experts(2, transition=np.eye(2))),
+            "experts inside of a regime hold until it ends; leave their transition= out",
+        ),
         (lambda: fx.method("C-ACI", model=model, prior=drifts), r"holds 3 drifts but C has no experts"),
         (lambda: fx.method("ME[2]-ACI", model=model, prior=drifts), r"holds 3 drifts but ME\[2\] has 2 experts"),
         (

@@ -288,6 +288,8 @@ def test_float32_elsewhere_does_not_matter(regressor):
     [
         ({"method": "LG+RL[inf]-PR(hazard=0.1)"}, r"RL\[K\]"),
         ({"method": "EnKF(size=9)+C-Static"}, "draws at random"),
+        ({"method": "CPV(memory=3)-Sub"}, "remembers data as they came"),
+        ({"method": "OGD(rate=0.1)+C-Static"}, "remembers data as they came"),
         ({"method": 3}, "must be a name"),
         ({"false_alarms": 0.0}, "false_alarms"),
         ({"capacity": 2}, "capacity"),

@@ -1,5 +1,6 @@
 """CPP-OU: the share that is kept, against a fine grid in numpy."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -74,3 +75,18 @@ def test_with_a_rate_the_share_takes_gradient_steps_from_where_all_is_kept(form,
     want, _ = ou.step(state, X[0], y)
     np.testing.assert_allclose(cpp.belief(after).mean, ou.belief(want).mean, atol=1e-5)
     assert (0.05 < decay < 5.0) == (off > 0.0)
+
+
+@pytest.mark.nightly
+def test_the_evidence_has_a_slope_where_nothing_is_to_be_forgotten():
+    """At the first datum every share gives the same evidence: the ascent stands still, and its slope is no NaN."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(3, 2)), rng.normal(size=3)
+
+    def total(noise):
+        bone = fx.methods.galashov_2024(fx.models.linear(noise=noise), steps=2)
+        start = bone.init(mean=jnp.zeros(2), cov=1.0)
+        return bone.scan(start, X, y, keep=("log_evidence",))[1].log_evidence.sum()
+
+    rise = (total(0.25 + 1e-5) - total(0.25 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.grad(total)(0.25), rise, rtol=1e-6)

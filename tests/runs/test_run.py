@@ -273,7 +273,9 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(asked, words):
 
 def test_methods_that_cannot_run_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i}.5\n" for i in range(20)))
-    for name, words in (("EnKF(size=10)+C-Static", "draws at random"), ("LG+RL[inf]-PR(hazard=0.1)", "ever more")):
+    refused = {"EnKF(size=10)+C-Static": "draws at random", "LG+RL[inf]-PR(hazard=0.1)": "ever more"}
+    refused |= dict.fromkeys(("CPV(memory=3)-Sub", "OGD(rate=0.1)+C-Static"), "remembers data as they came")
+    for name, words in refused.items():
         with pytest.raises(ValueError, match=words):
             carry_on(Config(str(tmp_path / "t.csv"), "y", method=name), tmp_path / "run")
 

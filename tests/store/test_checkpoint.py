@@ -64,6 +64,24 @@ def test_states_come_back_bit_for_bit(tmp_path, name):
     assert not manifest["skipped"]
 
 
+@pytest.mark.parametrize(
+    "name", ["CPV(rate=0.9, memory=2)-Sub", "CPL[1](belong=1.0, memory=2, fold=True)-Sub", "OGD(rate=0.1)+C-Static"]
+)
+def test_a_memory_of_data_comes_back(tmp_path, name):
+    """Its shape is that of the data, so a state that has seen one says what to expect; a fresh one does not."""
+    method = fx.method(name, model=fx.models.linear(noise=1.0))
+    fresh = method.init(mean=jnp.zeros(2), cov=1.0)
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
+    state, _ = method.scan(fresh, X, y, keep=("ok",))
+    store.save(tmp_path, state)
+    loaded, _ = store.load(tmp_path, method.step(fresh, jnp.zeros(2), 0.0)[0])
+    same(loaded, state)
+    same(method.step(loaded, X[0], y[0])[0], method.step(state, X[0], y[0])[0])
+    with pytest.raises(store.Foreign, match="of one that remembers data a state that has seen a datum"):
+        store.load(tmp_path, fresh)
+
+
 def test_a_bank_that_has_grown_comes_back(tmp_path):
     runs = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
     fresh = runs.init(mean=jnp.zeros(1), cov=1.0)

@@ -21,6 +21,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
+from filtax.auxiliary.experts import check_experts
 from filtax.auxiliary.hazards import hazard
 from filtax.linalg import argleast
 from filtax.module import Module
@@ -60,7 +61,11 @@ class Branching(Module):
     capacity: int = eqx.field(static=True, default=64)
     memory: int = eqx.field(static=True, default=16)
     inner: Any = None
-    shown = {}  # noqa: RUF012
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that a name spells out."""
+        return {"memory": 1 if self.merge else 16, "capacity": 64}
 
     @property
     def values(self) -> str:
@@ -75,8 +80,9 @@ class Branching(Module):
 
     @property
     def slots(self) -> int:
-        """Slots of a fresh bank: one for each future of each survivor."""
-        return self.capacity if self.keep is None else self.futures * self.keep
+        """Slots of a fresh bank: one for each future of each survivor, or of each expert before the first datum."""
+        survivors = -(-self.capacity // self.futures) if self.keep is None else max(self.keep, self.futures - 1)
+        return self.futures * survivors
 
     def room(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
@@ -159,8 +165,8 @@ def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: A
         checks.whole(f"{name}[K]", keep, least=1, hint=f"It is the number of hypotheses kept; {name}[inf] keeps all.")
     checks.whole(f"{name}(memory=...)", memory, least=1, hint="It is how many changes a path remembers.")
     checks.whole(f"{name}(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
-    futures = 2 if experts is None else 1 + experts.slots
-    return Branching(law, merge, name, keep, -(-capacity // futures) * futures, memory, experts)
+    check_experts(f"{name}(experts=...)", experts)
+    return Branching(law, merge, name, keep, capacity, memory, experts)
 
 
 def change_times(

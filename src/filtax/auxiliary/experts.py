@@ -23,7 +23,7 @@ from filtax.beliefs import moment_match
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
-__all__ = ["Expert", "Experts", "experts"]
+__all__ = ["Expert", "Experts", "check_experts", "experts"]
 
 
 class Expert(Module):
@@ -96,8 +96,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
     """Let several experts compete, or take turns.
 
     Args:
-        count: Number of experts E. What differs between them is given by `filtax.priors.by_expert` or
-            `filtax.models.by_expert`.
+        count: Number of experts E. What differs between them is given by `filtax.priors.by_expert`.
         prior: (E,) probabilities before any datum; equal if left out.
         transition: (E, E), rows sum to 1; the identity (no switching) if left out.
         merge: "imm" or "gpb", how beliefs are merged when experts take turns; "none" if each keeps its own.
@@ -116,6 +115,17 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
         _check_law("experts(transition=...)", np.asarray(transition, "float64"), (count, count))
         log_transition = jnp.log(jnp.asarray(transition) * 1.0)
     return Experts(jnp.log(jnp.asarray(law)), log_transition, merge)
+
+
+def check_experts(call: str, given: Any) -> None:
+    """Refuse what is neither None nor a bank of experts.
+
+    >>> check_experts("RL(experts=...)", experts(2))
+    """
+    if given is not None and not isinstance(given, Experts):
+        raise ValueError(f"{call} must be filtax.auxiliary.experts(...), such as experts(2), got {given!r:.40}.")
+    if given is not None and given.log_transition is not None:
+        raise ValueError(f"{call}: experts inside of a regime hold until it ends; leave their transition= out.")
 
 
 def _check_law(call: str, law: np.ndarray, shape: tuple[int, ...]) -> None:

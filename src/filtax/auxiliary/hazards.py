@@ -12,7 +12,6 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
@@ -31,6 +30,7 @@ __all__ = [
 ]
 
 LONGEST = 4096  # lengths beyond which the hazard of a law is taken as constant
+FARTHEST = 200_000  # lengths beyond these from which its tail is summed
 
 
 class Flat(Module):
@@ -98,6 +98,9 @@ def hazard(given: Any) -> Any:
     if isinstance(given, Flat | FromLengths | FromFunction):
         return given
     if callable(given):
+        checks.share(
+            "hazard=...", _sampled(given), hint="A function of the run length gives the probability of a change."
+        )
         return FromFunction(given)
     checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
     return Flat(given)
@@ -118,9 +121,9 @@ def from_lengths(probabilities: Sequence[float] | Any) -> FromLengths:
             f"from_lengths(probabilities=...) must be a vector of probabilities with a sum of at most 1, got shape "
             f"{law.shape} and sum {law.sum():.4g}; give P(1), P(2), ..."
         )
-    left = np.clip(1.0 - np.concatenate([[0.0], np.cumsum(law)[:-1]]), 0.0, 1.0)
-    table = np.where(left > 1e-12, law / np.where(left > 1e-12, left, 1.0), 1.0)
-    return FromLengths(jnp.asarray(np.clip(table, 0.0, 1.0)))
+    beyond = 1.0 - law.sum()
+    left = (beyond if beyond > 1e-9 else 0.0) + np.cumsum(law[::-1])[::-1]  # from the end: no digits are lost
+    return FromLengths(jnp.asarray(np.clip(np.where(left > 0.0, law / np.where(left > 0.0, left, 1.0), 1.0), 0.0, 1.0)))
 
 
 def geometric(mean: float) -> Flat:
@@ -143,10 +146,9 @@ def negative_binomial(mean: float, shape: float) -> FromLengths:
     """
     checks.positive("negative_binomial(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
     checks.positive("negative_binomial(shape=...)", shape)
-    k = np.arange(min(LONGEST, int(20 * mean) + 2), dtype="float64")
-    p = shape / (shape + mean - 1.0)
-    log_law = np.asarray(gammaln(k + shape) - gammaln(shape) - gammaln(k + 1.0)) + shape * np.log(p) + k * np.log1p(-p)
-    return from_lengths(_proper(np.exp(log_law)))
+    size, p = min(LONGEST, int(20 * mean) + 2), shape / (shape + mean - 1.0)
+    k = np.arange(size + min(int(40.0 / p), FARTHEST))
+    return _backwards((k + shape) / (k + 1.0) * (1.0 - p), p, size)
 
 
 def poisson(mean: float) -> FromLengths:
@@ -156,13 +158,27 @@ def poisson(mean: float) -> FromLengths:
     0.000123
     """
     checks.positive("poisson(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
-    k = np.arange(min(LONGEST, int(5 * mean) + 50), dtype="float64")
-    return from_lengths(_proper(np.exp(k * np.log(mean - 1.0) - (mean - 1.0) - np.asarray(gammaln(k + 1.0)))))
+    size = max(min(LONGEST, int(5 * mean) + 50), int(mean + 12.0 * np.sqrt(mean)) + 50)
+    return _backwards((mean - 1.0) / (np.arange(2 * size) + 1.0), 1.0, size)
 
 
-def _proper(law: np.ndarray) -> np.ndarray:
-    """Rounding, above all in float32, must not lift the sum above 1."""
-    return law / max(law.sum(), 1.0)
+def _backwards(ratio: np.ndarray, last: float, size: int) -> FromLengths:
+    r"""Hazards of a law of which $P(k+2) / P(k+1)$ is `ratio`: $1 / H(k) = 1 + \mathrm{ratio}(k) / H(k+1)$.
+
+    The sum over the tail is never formed, so that no digits are lost where hardly anything is left of it; what is wrong
+    about the `last` hazard is forgotten on the way back to the first `size`.
+    """
+    inverse, found = 1.0 / last, np.zeros(ratio.size)
+    for at in range(ratio.size - 1, -1, -1):
+        inverse = min(1.0 + float(ratio[at]) * inverse, 1e300)
+        found[at] = 1.0 / inverse
+    return FromLengths(jnp.asarray(found[:size]))
+
+
+def _sampled(function: Callable) -> Any:
+    """Its values at the run lengths of a short stream and of some long ones."""
+    runs = jnp.asarray([*range(100), *(10**power for power in range(2, 7))], jnp.result_type(float))
+    return jnp.broadcast_to(jnp.asarray(function(runs)), runs.shape)
 
 
 def _no_gaps(dt: Array | None) -> None:

@@ -18,6 +18,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
+from filtax.auxiliary.experts import check_experts
 from filtax.auxiliary.hazards import Flat, hazard, log_odds
 from filtax.linalg import argleast
 from filtax.module import Module
@@ -50,7 +51,7 @@ class RunLength(Module):
     capacity: int = eqx.field(static=True, default=64)
     name = "RL"
     values = "{0, ..., t}"
-    shown = {}  # noqa: RUF012
+    shown = {"capacity": 64}  # noqa: RUF012
 
     @property
     def births(self) -> int:
@@ -59,8 +60,8 @@ class RunLength(Module):
 
     @property
     def slots(self) -> int:
-        """Slots of a fresh bank."""
-        return self.capacity if self.keep is None else self.keep + self.births
+        """Slots of a fresh bank; every expert has a place before the first datum, however few are kept after it."""
+        return max(self.capacity, self.births) if self.keep is None else max(self.keep, self.births) + self.births
 
     def room(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
@@ -133,4 +134,5 @@ def run_length(hazard_of: Any, *, keep: Any = None, capacity: Any = 64, experts:
     if keep is not None:
         checks.whole("RL[K]", keep, least=1, hint="It is the number of hypotheses kept; RL[inf] keeps all.")
     checks.whole("RL(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
+    check_experts("RL(experts=...)", experts)
     return RunLength(hazard(hazard_of), experts, keep, capacity)

@@ -21,6 +21,7 @@ from filtax.estimators.memory import TOLD, Layout, Memory
 from filtax.estimators.steps import chances, labelled, measured, moments, scaled
 from filtax.estimators.units import Units
 from filtax.grammar import method as build
+from filtax.growth import remembers
 from filtax.models import bernoulli, linear
 from filtax.state import State
 from filtax.tick import conform
@@ -62,6 +63,10 @@ class Engine:
             if method.auxiliary.room(0) is not None:
                 raise ValueError(
                     f"method={name!r} keeps ever more hypotheses; write {method.auxiliary.name}[K] with a number K."
+                )
+            if remembers(method):
+                raise ValueError(
+                    f"method={name!r} remembers data as they came, and an estimator changes their units; take another."
                 )
             state = method.init(mean=np.zeros(slots + 1), cov=cov)
             method = conform(method, state)

@@ -43,7 +43,7 @@ def fearnhead_liu_2007(
 
 
 @row("segmentation", "abrupt", "RLCC", "PR", "Cj", "DA[K]")
-def wilson_2010(model: Any, a: float = 1.0, b: float = 99.0, keep: int = 100, posterior: str = "LG") -> Bone:
+def wilson_2010(model: Any, a: Any = 1.0, b: Any = 99.0, keep: int = 100, posterior: str = "LG") -> Bone:
     """Wilson, Nassar and Gold (2010): the hazard is unknown, with a Beta(a, b) prior.
 
     >>> import filtax as fx
@@ -94,7 +94,7 @@ def knoblauch_damoulas_2018(
 
 
 @row("any", "both", "RL", "OUPR", "any", "DA[1]")
-def duran_martin_2025(model: Any, hazard: Any = 0.01, threshold: float = 0.5, posterior: str = "LG") -> Bone:
+def duran_martin_2025(model: Any, hazard: Any = 0.01, threshold: Any = 0.5, posterior: str = "LG") -> Bone:
     """The thesis' own RL[1]-OUPR: one hypothesis that relaxes or resets, as far as the datum asks for it.
 
     >>> import filtax as fx

@@ -86,7 +86,7 @@ def ghahramani_hinton_2000(
 
 
 @row("prequential", "both", "ME", "LSSM", "any", "DA[K]")
-def liu_2023(model: Any, dynamics: list, forget: float = 0.01) -> Bone:
+def liu_2023(model: Any, dynamics: list, forget: Any = 0.01) -> Bone:
     """Liu et al. (2023): experts with dynamics of their own; weights are forgotten slowly, so that none is lost.
 
     >>> import filtax as fx
@@ -98,7 +98,7 @@ def liu_2023(model: Any, dynamics: list, forget: float = 0.01) -> Bone:
 
 
 @row("prequential", "both", "ME", "LSSM", "LG", "DA[K]")
-def abeles_2024(model: Any, dynamics: list, share: float = 0.01) -> Bone:
+def abeles_2024(model: Any, dynamics: list, share: Any = 0.01) -> Bone:
     """Abeles et al. (2024): Kalman experts aggregated online; at each tick a share of the weight is spread over all.
 
     >>> import filtax as fx

@@ -43,7 +43,7 @@ def kurle_2019(model: Any, rate: Any = 0.9, memory: int = 16, posterior: str = "
 
 
 @row("online continual learning", "gradual", "C", "OU", "VB", "DA[1]")
-def kurle_2019_relaxing(model: Any, rate: float = 0.99, posterior: str = "LG") -> Bone:
+def kurle_2019_relaxing(model: Any, rate: Any = 0.99, posterior: str = "LG") -> Bone:
     """Kurle et al. (2019), as in the text of the thesis: the belief relaxes towards the initial one.
 
     >>> import filtax as fx
@@ -54,7 +54,7 @@ def kurle_2019_relaxing(model: Any, rate: float = 0.99, posterior: str = "LG") -
 
 
 @row("online continual learning", "abrupt", "CPL", "MCI", "VB", "DA[K]")
-def li_2021(model: Any, hazard: Any = 0.01, beta: float = 0.5, keep: int = 6, posterior: str = "LG") -> Bone:
+def li_2021(model: Any, hazard: Any = 0.01, beta: Any = 0.5, keep: int = 6, posterior: str = "LG") -> Bone:
     """Li et al. (2021): a change widens the belief; a beam of `keep` histories is followed.
 
     >>> import filtax as fx
@@ -83,7 +83,7 @@ def nassar_2022(model: Any, belong: Any = 0.5, memory: int = 16, binary: bool = 
 
 
 @row("online continual learning", "gradual", "C", "ACI", "LG", "DA[1]")
-def chang_2023(model: Any, q: float = 1e-4, rank: int = 10, form: str = "diagonal") -> Bone:
+def chang_2023(model: Any, q: Any = 1e-4, rank: int = 10, form: str = "diagonal") -> Bone:
     """Chang et al. (2023), LoFi: a network whose weights walk at random, with a precision diagonal plus low rank.
 
     >>> import filtax as fx

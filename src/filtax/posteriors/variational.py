@@ -115,8 +115,8 @@ class Variational(Module):
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2 or self.samples % 2):
             raise ValueError(f"{name}(samples={self.samples!r}) must be even and at least 2: they are drawn in pairs.")
         if self.expectation not in EXPECTATIONS or (self.samples and self.expectation == "linearised"):
-            hint = "Samples take its place: leave one of them out." if self.samples else ""
-            raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}. {hint}")
+            hint = " Samples take its place: leave one of them out." if self.samples else ""
+            raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}.{hint}")
         self._check_family()
 
     def _check_family(self) -> None:

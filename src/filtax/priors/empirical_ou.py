@@ -44,7 +44,7 @@ class EmpiricalOU(Module):
     each_parameter: bool = eqx.field(static=True)
     rate: Any = None
     name = "OU"
-    shown = {"each_parameter": False, "rate": None, "steps": 10}  # noqa: RUF012
+    shown = {"each_parameter": False, "rate": None, "steps": 10, "step": 2.5}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
 
@@ -83,10 +83,11 @@ class EmpiricalOU(Module):
 
         def uphill(i: Array, logit: Array) -> Array:
             slope = jax.grad(lambda logit: value(jax.nn.sigmoid(logit)))(logit)
-            size = jnp.sqrt(jnp.mean(slope * slope))
-            sound = jnp.isfinite(size) & (size > 0.0)
+            square = jnp.mean(slope * slope)
+            sound = jnp.isfinite(square) & (square > 0.0)
+            size = jnp.sqrt(jnp.where(sound, square, 1.0))  # a root of 0 would have no slope of its own
             length = jnp.asarray(self.step) * (1.0 - i / self.steps).astype(slope.dtype)
-            return logit + jnp.where(sound, length * slope / jnp.where(sound, size, 1.0), 0.0)
+            return logit + jnp.where(sound, length * slope / size, 0.0)
 
         return jax.nn.sigmoid(jax.lax.fori_loop(0, self.steps, uphill, jnp.full_like(initial.mean, START)))
 

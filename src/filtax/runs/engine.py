@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone
 from filtax.grammar import method as build
+from filtax.growth import remembers
 from filtax.models import bernoulli, linear
 from filtax.state import State
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
@@ -43,6 +44,10 @@ class Learner:
         if self.method.auxiliary.room(0) is not None:
             raise ValueError(
                 f"--method {name}: it keeps ever more hypotheses; write {self.method.auxiliary.name}[K] with a number."
+            )
+        if remembers(self.method):
+            raise ValueError(
+                f"--method {name}: it remembers data as they came, and a run changes their units; take another."
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
         self.heads = heads

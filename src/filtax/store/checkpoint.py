@@ -78,8 +78,9 @@ def load(folder: Any, like: PyTree, *, config: Any = None) -> tuple[PyTree, dict
 
     Args:
         folder: As for `save`.
-        like: A state of the same kind, such as a fresh one; it gives the structure, kinds, dtypes and shapes. Or a
-            function that makes one of the manifest, where its `note` says what is needed.
+        like: A state of the same kind, such as a fresh one; it gives the structure, kinds, dtypes and shapes. A method
+            that remembers data learns their shape from the first: give `method.step(fresh, x, y)[0]`, of any x and y.
+            Or a function that makes one of the manifest, where its `note` says what is needed.
         config: As for `save`; a checkpoint of another one is refused.
 
     Returns:

@@ -103,7 +103,10 @@ def _check_names(names: list[str], entries: dict[str, dict]) -> None:
     if set(names) == set(entries):
         return
     only = sorted(set(entries) - set(names)) or sorted(set(names) - set(entries))
-    raise Foreign(f"it holds another kind of state: {only[0]} is on one side only")
+    raise Foreign(
+        f"it holds another kind of state: {only[0]} is on one side only; give a state of the same method, and of one "
+        "that remembers data a state that has seen a datum"
+    )
 
 
 def _restored(name: str, stored: np.ndarray, entry: dict, like: Any) -> Any:
