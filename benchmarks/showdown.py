@@ -4,7 +4,7 @@
 
 Every trial has rows in an order of its own, and draws anew what the protocol draws: the harm of mushrooms, portfolios,
 jokes. Regret is measured against the true means, as there. `LinFullPost` is the published method with its published
-prior, and tells whether the protocol is the same; settings of the others were chosen, among three to nine each, on five
+prior, and tells whether the protocol is the same; settings of the others were chosen, among one to nine each, on five
 or ten other trials than those that are played here.
 """
 
