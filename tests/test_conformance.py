@@ -259,7 +259,7 @@ def test_every_published_method_is_a_row():
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("name", ids)
+@every_row
 def test_comes_back_from_a_checkpoint(name, runs, tmp_path):
     """Bit for bit, in a state of the same method that has seen a datum."""
     row, method, state, _, end, _ = runs(name)

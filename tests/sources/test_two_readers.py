@@ -8,11 +8,28 @@ from hypothesis import strategies as st
 from filtax.sources import open_table
 
 NUMERALS = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False).map(repr),
     st.integers(-(10**20), 10**20).map(str),
     st.from_regex(r"[+-]?[0-9]{0,4}\.?[0-9]{0,25}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
     st.sampled_from(
-        ["NA", "", "nan", "NaN", "null", "1e400", "1e-400", "inf", "-nan", "1_0", "0x1", " 7 ", '"8"', "\t9"]
+        [
+            "5e-324",
+            "-2.5e-310",
+            "NA",
+            "",
+            "nan",
+            "NaN",
+            "null",
+            "1e400",
+            "1e-400",
+            "inf",
+            "-nan",
+            "1_0",
+            "0x1",
+            " 7 ",
+            '"8"',
+            "\t9",
+        ]
     ),
 )
 TEXTS = st.sampled_from(["x", "", "é", '"a,b"', '"a""b"', 'a"b', '"open', "NA", " y ", '""', "\udcff", "n\0l"])
