@@ -8,7 +8,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.beliefs import Diagonal, LowRank
-from filtax.beliefs.truncation import again, cut, leading
+from filtax.beliefs.truncation import LEAST, again, cut, leading
 
 pytestmark = pytest.mark.x64
 D, RANK = 7, 3
@@ -252,3 +252,17 @@ def test_derivatives_of_a_cut_are_differences():
     np.testing.assert_allclose(slope, (total(1.0 + step) - total(1.0 - step)) / (2 * step), rtol=1e-6)
     zero = jax.grad(lambda s: jnp.sum(leading(s * jnp.zeros((3, 3)), 1) + again(s * jnp.zeros((3, 3)), 1)))(1.0)
     assert np.isfinite(zero)
+
+
+def test_many_rows_are_looked_at_again_in_parts():
+    """A factor that spans more than float32 tells apart, of more rows than one part holds, against its own columns."""
+    rows = 2 * LEAST + 7
+    raw = np.random.default_rng(5).normal(size=(rows, 3)) * (np.arange(rows) >= LEAST)[:, None]  # nothing in the first
+    Q = np.linalg.qr(raw)[0] * np.array([1.0, 1e-4, 1e-6])
+    mixed = Q @ np.linalg.qr(np.random.default_rng(6).normal(size=(3, 3)))[0]
+    eye = jnp.eye(3, dtype=jnp.float32)
+    _, kept = jax.jit(cut, static_argnums=4)(jnp.ones(rows, jnp.float32), jnp.asarray(mixed, jnp.float32), eye, eye, 2)
+    got = np.asarray(kept, float)
+    np.testing.assert_allclose(np.linalg.norm(got, axis=0), [1.0, 1e-4, 0.0], rtol=1e-3)
+    for at in (0, 1):
+        assert abs(got[:, at] @ Q[:, at]) / np.linalg.norm(Q[:, at]) ** 2 == pytest.approx(1.0, rel=2e-3)
