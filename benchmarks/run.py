@@ -27,6 +27,7 @@ CASES = {
     "changes": ("plain", "tuned"),
     "scalable": ("plain",),
     "complexity": ("plain",),
+    "scaling": ("plain",),
     "variational": ("plain",),
     "startup": ("plain",),
 }
@@ -38,6 +39,7 @@ TITLES = {
     "changes": "run lengths",
     "scalable": "LoFi on a network with ten outputs, one step",
     "complexity": "exponents in the states D and the inner iterations I, one step",
+    "scaling": "exponents in the parameters D, the dimension d and the outputs O, one step",
     "variational": "R-VGA by samples on a network of 81 parameters, one step",
     "startup": "new process",
 }

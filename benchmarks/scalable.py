@@ -2,6 +2,7 @@
 
     python -m benchmarks scalable                       the case of `make bench`, 784-100-10, on this machine
     python -m benchmarks.scalable --device-sizes        D = 9e4, 1e6 and 1e7 at rank 50, for an accelerator
+    python -m benchmarks.scalable --device-sizes --ranks 10 --least 2e7 --largest 2e8 --steps 12       D = 1e8
     python -m benchmarks.scalable --spares 10,20,40     the same network with other numbers of spare columns
 
 float32 throughout, and products at the highest precision (no TF32), as filtax asks for. A run is one `scan` whose state
@@ -20,6 +21,7 @@ from benchmarks.harness import Bar, Result, Row, alternate, machine, spread, tab
 SIZES, RANKS, STEPS = (784, 100, 10), (10, 50), 24
 QUICK = (20, 10, 4)
 DEVICE = {"D = 9e4": (784, 113, 10), "D = 1e6": (784, 1000, 203, 10), "D = 1e7": (784, 3000, 2540, 10)}
+DEVICE["D = 1e8"] = (784, 9300, 10000, 10)
 LIMITS = {10: 8.0, 50: 20.0}  # ms a step on the CPU that the targets were measured on
 SPREAD, NOISES, FORMS = 0.01, (0.0, 1e-6), ("diagonal", "spherical")
 
@@ -116,6 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spares", default="", help="numbers of spare columns to compare, such as 10,20,40")
     parser.add_argument("--steps", type=int, default=STEPS, help="data in one run")
     parser.add_argument("--largest", type=float, default=2e7, help="leave out networks with more parameters")
+    parser.add_argument("--least", type=float, default=0, help="leave out networks with fewer parameters")
     options = parser.parse_args(arguments)
     import jax
 
@@ -127,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     ranks = [int(number) for number in options.ranks.split(",") if number] or ranks
     chosen = DEVICE if options.device_sizes else {f"D = {parameters(SIZES)}": SIZES}
     for name, sizes in chosen.items():
-        if parameters(sizes) <= options.largest:
+        if options.least <= parameters(sizes) <= options.largest:
             result = Result()
             network(result, f"{name} ({parameters(sizes)})", sizes, options.steps, ranks, spares, repeats=3)
             print(table(result), flush=True)

@@ -155,11 +155,19 @@ def test_where_the_last_layer_is():
         ({"out": np.ones(2), "body": np.ones(3)}, "head", "there is no 'head'.*it has 'body', 'out'"),
         ((np.ones(3), ()), 1, "holds no parameters"),
         ({"all": {"w": np.ones(3)}}, "all", "all of the network"),
+        ((np.ones(3), np.ones(2)), False, "last=False names no layer"),
     ],
 )
 def test_a_last_layer_that_cannot_be_found_is_refused(params, last, sentence):
     with pytest.raises(ValueError, match=sentence):
         last_layer_range(params, last)
+
+
+def test_last_false_leaves_no_layer_free():
+    plain = models.nonlinear(NET.apply, noise=R)
+    without, told = subspace(plain, A, PARAMS), subspace(plain, A, PARAMS, last=False)
+    assert jax.tree.structure(told) == jax.tree.structure(without)
+    assert told.predictor.begin().shape == (A.shape[1],)
 
 
 def test_what_does_not_fit_is_refused():

@@ -37,6 +37,8 @@ def last_layer_range(params: PyTree, last: Any = True) -> tuple[int, int]:
     >>> last_layer_range({"body": np.ones(5), "head": np.ones(2)}, last="head")
     (5, 7)
     """
+    if last is False or last is None:  # False would be read as the first of a list
+        raise ValueError(f"last layer: last={last} names no layer; give True to find it, or its place.")
     leaves, structure = jax.tree.flatten(params)
     ends = np.cumsum([0] + [int(np.size(leaf)) for leaf in leaves])
     total = int(ends[-1])

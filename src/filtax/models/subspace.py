@@ -137,7 +137,7 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
             or None to keep all of these.
         offset: Parameters that the directions start from: the pytree of the network, or theta (D,).
         last: Leave the last layer free of the subspace, for PULSE: True finds it, or say where it is, as for
-            `last_layer_range`.
+            `last_layer_range`; without it (None, False) none is free.
 
     Returns:
         A model of d coordinates z, or of (z, w); `init()` needs no mean and starts at the offset. What the coordinates
@@ -157,6 +157,7 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
         raise ValueError(f"subspace(model=...) must have parameters and x, such as nonlinear(net.apply), got {given}.")
     if isinstance(model.predictor, Subspace):
         raise ValueError("subspace(model=...): this model lives in a subspace already; give the plain one.")
+    last = None if last is False else last
     theta, layout = flatten(offset)
     layout = None if jax.tree.structure(offset) == jax.tree.structure(0) else layout
     checks.finite("subspace(offset=...)", theta)
