@@ -5,8 +5,8 @@
 
 Published for LoFi-10: misclassification 0.218 and 0.224, negative log-likelihood 0.61 and 0.60, of the perceptron
 (784-500-500-10) and the network with two convolutions. The variance at the start is chosen on three further draws of
-the training images, never on the test set. Forecasts are judged with the parameters averaged out, and at their mean, as a
-network without a belief would be. Needs an accelerator for its full size.
+the training images, never on the test set. Forecasts are judged with the parameters averaged out, and at their mean, as
+a network without a belief would be. Needs an accelerator for its full size.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def main(arguments=None) -> int:
         return [float(v) for plugin in (False, True) for v in judged(state, X_judge, y_judge, plugin)]
 
     held = np.random.default_rng(99).permutation(len(X))[:2000]
-    judge = lambda seed, cov: once(seed, cov, X[held], y[held].astype("int32"))[3]  # noqa: E731
+    judge = lambda seed, cov: once(seed, cov, X[held], y[held].astype("int32"))[3]
     variances = [float(number) for number in options.variances.split(",")]
     scores = {cov: np.mean([judge(seed, cov) for seed in (1000, 1001, 1002)]) for cov in variances}
     best = min(scores, key=lambda cov: scores[cov] if np.isfinite(scores[cov]) else np.inf)

@@ -20,8 +20,12 @@ from benchmarks.harness import Bar, Result, Row, alternate, machine, spread, tab
 
 SIZES, RANKS, STEPS = (784, 100, 10), (10, 50), 24
 QUICK = (20, 10, 4)
-DEVICE = {"D = 9e4": (784, 113, 10), "D = 1e6": (784, 1000, 203, 10), "D = 1e7": (784, 3000, 2540, 10)}
-DEVICE["D = 1e8"] = (784, 9300, 10000, 10)
+DEVICE = {
+    "D = 9e4": (784, 113, 10),
+    "D = 1e6": (784, 1000, 203, 10),
+    "D = 1e7": (784, 3000, 2540, 10),
+    "D = 1e8": (784, 9300, 10000, 10),
+}
 LIMITS = {10: 8.0, 50: 20.0}  # ms a step on the CPU that the targets were measured on
 SPREAD, NOISES, FORMS = 0.01, (0.0, 1e-6), ("diagonal", "spherical")
 
