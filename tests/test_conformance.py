@@ -203,7 +203,7 @@ def test_known_change_starts_anew(name, runs):
     row, method, state, _, end, _ = runs(name)
     anew, _ = method.step(end, at(row.X, 0), row.Y[0], changed=True)
     first, _ = method.step(state, at(row.X, 0), row.Y[0])
-    if row.key is None:  # samples belong to their tick, and the tick is another
+    if row.seed is None:  # samples belong to their tick, and the tick is another
         same(anew.bank, first.bank, **exact)
     not_changed, _ = method.step(end, at(row.X, 0), row.Y[0], changed=False)
     plain, _ = method.step(end, at(row.X, 0), row.Y[0])

@@ -223,6 +223,11 @@ def test_a_fleet_is_separate_estimators():
     assert "new" in fleet
     assert "k1" not in fleet
     assert len(fleet) == 5
+    for key in ("k2", "k0"):
+        fleet.learn_one(key, {"a": 1.0}, 1.0)
+    assert fleet.idle(0)[-3:] == ["new", "k2", "k0"]  # the longest resting first
+    assert fleet.idle(2)[-1] == "new"
+    assert "new" not in fleet.idle(3)
 
 
 def test_float32_elsewhere_does_not_matter(regressor):
