@@ -128,6 +128,12 @@ def test_files_and_functions_stay_small(path):
     assert not {function.name: body_lines(function) for function in functions if body_lines(function) > 40}
 
 
+def test_files_of_the_tests_stay_small():
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py")}
+    assert len(sizes) > 100
+    assert not {path: size for path, size in sizes.items() if size > 300}
+
+
 @each_file
 def test_nothing_dangerous_or_unfinished(path):
     tree = parsed(path)

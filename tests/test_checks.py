@@ -110,6 +110,8 @@ def test_units_do_not_make_a_covariance_singular(dtype):
 
 def test_rounding_of_float32_is_forgiven_in_float32_only():
     checks.covariance_like("f(a=...)", near_zero.astype("float32"), singular=True)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        checks.covariance_like("f(a=...)", near_zero, singular=True)
 
 
 def test_traced_values_pass_but_their_shapes_are_checked():

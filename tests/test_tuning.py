@@ -73,6 +73,9 @@ def test_compilations_are_kept_where_asked(tmp_path, monkeypatch):
     assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tuning.cache_compilations() == tmp_path / "filtax" / "jax"
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # which is then to be ignored
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tuning.cache_compilations() == tmp_path / ".cache" / "filtax" / "jax"
 
 
 def test_nothing_fails_where_nothing_can_be_kept(tmp_path):

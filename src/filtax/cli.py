@@ -1,9 +1,8 @@
 """The command line: parses and prints, computes nothing. Standard output is data, standard error is talk.
 
 Exit codes: 0 done, 1 failed, 2 wrong arguments or input that cannot be used, 3 a checkpoint that cannot be used, 4 not
-written, 130 interrupted. A command imports what it needs when it runs. 64-bit
-numbers and the cache of compiled programs are switched on by the commands, for their process; importing filtax changes
-neither.
+written, 130 interrupted. A command imports what it needs when it runs. 64-bit numbers and the cache of compiled
+programs are switched on by the commands, for their process; importing filtax changes neither.
 """
 
 import os

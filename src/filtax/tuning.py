@@ -54,11 +54,14 @@ def cache_compilations(folder: Path | None = None) -> Path | None:
     >>> kept
     True
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "filtax" / "jax" if folder is None else folder
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
+        if folder is None:
+            folder = (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "jax"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # not allowed, or nobody's home
+        return None
+    if not os.access(folder, os.W_OK):
         return None
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

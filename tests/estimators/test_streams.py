@@ -1,18 +1,15 @@
-"""Estimators on streams: against least squares and a filter run by hand, and under everything a stream may do."""
+"""Regressors on streams: against least squares, and under everything a stream may do."""
 
 import copy
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import filtax as fx
 from filtax import store
-from filtax.estimators import Classifier, Fleet, Regressor, Segmenter, load, save
+from filtax.estimators import Fleet, Regressor, load, save
 
-RNG = np.random.default_rng(0)
 STATIC = "NIG(shape=2)+C-Static"
 
 
@@ -46,21 +43,6 @@ def test_with_a_vague_prior_it_is_least_squares():
     want = np.linalg.lstsq(A, y, rcond=None)[0]
     for x in ({"a": 1.0, "b": -280.0}, {"a": 9.0, "b": -400.0}):
         np.testing.assert_allclose(model.predict_one(x), want @ [1.0, x["a"], x["b"]], rtol=1e-6)
-
-
-def test_two_classes_are_one_logistic_filter():
-    """Categories have no units, so that the rows can be written down: bias first, then the slots."""
-    method = fx.method("LG+C-Static", model=fx.models.linear(likelihood=fx.models.bernoulli()))
-    rng = np.random.default_rng(4)
-    words, labels = rng.choice(["u", "v"], size=30).tolist(), (rng.random(30) < 0.6).tolist()
-    words[:2], labels[:2] = ["u", "v"], [False, True]
-    X = np.array([[1.0, word == "u", word == "v", 0.0] for word in words], float)
-    state = method.init(mean=jnp.zeros(4), cov=4.0)
-    state, _ = method.scan(state, X, np.asarray(labels, float), keep=())
-    want = float(method.predict(state, X[0]).mean)
-    model = taught(Classifier(method="LG+C-Static", prior=4.0, false_alarms=1e-9), [{"w": w} for w in words], labels)
-    seen = model.predict_proba_one({"w": "u"})
-    np.testing.assert_allclose([seen[True], seen[False]], [want, 1.0 - want], rtol=1e-9)
 
 
 def test_an_outlier_is_told_of_and_does_not_matter(regressor):
@@ -196,23 +178,6 @@ def test_labels_may_come_late(regressor):
         late.learn_one(None, 1.0)
 
 
-def test_a_class_may_appear_at_any_time():
-    """The fifth class makes the heads double: it is as if they had been there."""
-    rng = np.random.default_rng(2)
-    labels = [t // 12 if t % 12 == 0 else int(rng.integers(0, t // 12 + 1)) for t in range(60)]
-    quick = {"method": "LG+C-Static"}
-    rows = [{"a": 3.0 * label + 0.3 * rng.normal(), "b": rng.normal()} for label in labels]
-    model, roomy = Classifier(**quick), Classifier(**quick)
-    roomy._heads = lambda: 8
-    taught(model, rows, labels)
-    taught(roomy, rows, labels)
-    assert model._size == roomy._size == (3, 8)
-    seen, want = model.predict_proba_one(rows[-1]), roomy.predict_proba_one(rows[-1])
-    assert sorted(seen) == [0, 1, 2, 3, 4]
-    np.testing.assert_allclose(list(seen.values()), list(want.values()), rtol=1e-9)
-    assert model.predict_one({"a": 12.0, "b": 0.0}) == 4
-
-
 def test_an_estimator_that_is_resumed_goes_on_bit_for_bit(tmp_path, regressor):
     model = twin(regressor)
     model.predict_one({"a": 2.0, "b": -250.0}, id="waits")
@@ -258,21 +223,11 @@ def test_a_fleet_is_separate_estimators():
     assert "new" in fleet
     assert "k1" not in fleet
     assert len(fleet) == 5
-
-
-def test_a_segmenter_gives_the_alarms_of_detect():
-    y = np.r_[RNG.normal(size=60), RNG.normal(9.0, 1.0, size=40)]
-    y[20] = np.nan
-    model, times = Segmenter(keep=30), []
-    for t, value in enumerate(y):
-        model.learn_one({"volts": value})
-        assert (model.alarm_ == "missing") == (t == 20)
-        times += [t] if model.alarm_ == "change" else []
-    want = fx.segmentation.detect(y, settings=fx.segmentation.Settings(noise=0.5, keep=30), period=None)
-    assert (times, model.changes_) == (want.times, want.starts)
-    assert model.runlength_ == 99 - model.changes_[0]
-    assert 0.0 <= model.change_probability_ <= 1.0
-    assert model.predict_one() == 1
+    for key in ("k2", "k0"):
+        fleet.learn_one(key, {"a": 1.0}, 1.0)
+    assert fleet.idle(0)[-3:] == ["new", "k2", "k0"]  # the longest resting first
+    assert fleet.idle(2)[-1] == "new"
+    assert "new" not in fleet.idle(3)
 
 
 def test_float32_elsewhere_does_not_matter(regressor):

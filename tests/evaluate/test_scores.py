@@ -72,10 +72,10 @@ def test_binary_scores_are_those_of_scikit_learn():
     ],
 )
 def test_the_missing_is_not_scored_and_the_broken_scores_worst(score, worst):
-    got = score(np.array([0.5, 0.5, np.nan, 0.5]), np.array([np.nan, np.inf, 1.0, 1.0]))
+    got = score(np.array([0.5, 0.5, np.nan, np.nan, 0.5]), np.array([np.nan, np.inf, 1.0, 0.0, 1.0]))
     assert np.isnan(got[:2]).all()
-    assert got[2] == worst
-    assert np.isfinite(got[3])
+    assert got[2] == got[3] == worst
+    assert np.isfinite(got[4])
 
 
 def test_a_label_that_had_no_probability_has_the_worst_log_score():

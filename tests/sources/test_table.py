@@ -97,6 +97,10 @@ def test_stop_hands_on_the_rows_before_the_bad_one(tmp_path):
     assert next(chunks).numbers.tolist() == [[1.0, 2.0]]
     with pytest.raises(InputError, match=r"t.csv:3:1: a: 'x' is not a number. Repair it"):
         next(chunks)
+    chunks = iter(open_table(written(tmp_path, '{"a": 1}\n{"a": "x"}\n{"a": 5}\n', "t.jsonl"), on_bad="stop"))
+    assert next(chunks).numbers.tolist() == [[1.0]]
+    with pytest.raises(InputError, match=r"t.jsonl:2:2: a: 'x' is not a number. Repair it"):
+        next(chunks)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -1,14 +1,6 @@
-"""Checkpoints: every bit comes back or the file is refused, and whatever fails, what was there before survives."""
+"""Checkpoints: every bit comes back, of every kind of state, and what is something else is refused by name."""
 
-import errno
-import hashlib
 import json
-import os
-import shutil
-import struct
-import subprocess
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import equinox as eqx
@@ -20,23 +12,9 @@ import pytest
 import filtax as fx
 from filtax import store
 from filtax.growth import grown
-from filtax.store import writing
+from stored import SMALL, same
 
 GOLDEN = Path(__file__).parent / "golden" / "format-1"
-SMALL = {"mean": np.array([0.5, -np.inf, np.nan]), "t": 7, "on": True}
-
-
-def bits(leaf):
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
-    return np.asarray(leaf).dtype, np.asarray(leaf).shape, np.asarray(leaf).tobytes()
-
-
-def same(a, b):
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        assert type(left) is type(right)
-        assert bits(left) == bits(right)
 
 
 def states():
@@ -122,58 +100,6 @@ def test_notes_must_be_json(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def damage(folder, change):
-    """Apply a change of bytes to each file in turn; `change` yields the damaged contents."""
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*.safetensors")]):
-        whole = path.read_bytes()
-        for content in change(whole):
-            path.write_bytes(content)
-            yield path, content
-        path.write_bytes(whole)
-
-
-def flips(whole):
-    for at in range(len(whole)):
-        for bit in (0, at % 7 + 1):
-            yield whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :]
-
-
-def cuts(whole):
-    yield from (whole[:length] for length in range(len(whole)))
-    yield from (whole + b"\0", whole + b"\n", whole * 2, b"hello", b"\x80\x04K\x01.")
-
-
-@pytest.mark.parametrize("change", [cuts, flips])
-def test_every_truncation_and_every_bit_flip_is_refused(tmp_path, change):
-    store.save(tmp_path, SMALL, config={"c": 1}, source={"row": 3})
-    tried = 0
-    for path, _ in damage(tmp_path, change):
-        with pytest.raises(store.Damaged) as refusal:
-            store.load(tmp_path, SMALL, config={"c": 1})
-        assert not isinstance(refusal.value, store.Foreign), path
-        text = str(refusal.value)
-        assert "000001" in text
-        assert "\n" not in text
-        tried += 1
-    assert tried > 700
-    same(store.load(tmp_path, SMALL, config={"c": 1})[0], SMALL)
-
-
-def test_the_generation_before_is_used_and_told_of(tmp_path):
-    for row in range(4):
-        store.save(tmp_path, {**SMALL, "t": row}, source={"row": row})
-    assert store.generations(tmp_path) == [3, 4]
-    assert len(list(tmp_path.glob("*.safetensors"))) == 2
-    (tmp_path / "000004.safetensors").write_bytes(b"")
-    state, manifest = store.load(tmp_path, SMALL)
-    assert (state["t"], manifest["source"], manifest["generation"]) == (2, {"row": 2}, 3)
-    assert len(manifest["skipped"]) == 1
-    assert "000004" in manifest["skipped"][0]
-    (tmp_path / "000003.json").unlink()
-    with pytest.raises(store.Damaged, match="no older checkpoint is sound"):
-        store.load(tmp_path, SMALL)
-
-
 def test_something_else_is_refused(tmp_path):
     store.save(tmp_path, SMALL, config={"hazard": 0.1})
     load = lambda like=SMALL, config=None: store.load(tmp_path, like, config=config or {"hazard": 0.1})
@@ -209,150 +135,6 @@ def test_a_newer_format_is_refused_clearly(tmp_path):
     path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
     with pytest.raises(store.Foreign, match=r"format 2 .* reads 1"):
         store.load(tmp_path, SMALL)
-
-
-def test_arrays_may_not_be_swapped(tmp_path):
-    """Two sound files that do not belong together; and a file made of one more array than was promised."""
-    store.save(tmp_path / "a", SMALL)
-    store.save(tmp_path / "b", {**SMALL, "t": 8})
-    shutil.copy(tmp_path / "b" / "000001.safetensors", tmp_path / "a" / "000001.safetensors")
-    with pytest.raises(store.Damaged, match="checksum"):
-        store.load(tmp_path / "a", SMALL)
-
-
-def test_a_header_that_promises_too_much_costs_nothing(tmp_path):
-    """A foreign safetensors file whose header claims 8 EiB, in a manifest forged to fit it."""
-    store.save(tmp_path, SMALL)
-    bomb = struct.pack("<Q", 2**60) + b"{}"
-    (tmp_path / "000001.safetensors").write_bytes(bomb)
-    path = tmp_path / "000001.json"
-    manifest = json.loads(path.read_bytes())
-    manifest.pop("digest")
-    manifest |= {"bytes": len(bomb), "sha256": hashlib.sha256(bomb).hexdigest()}
-    manifest["digest"] = store.digest(manifest)
-    path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
-    with pytest.raises(store.Damaged, match="cannot be read"):
-        store.load(tmp_path, SMALL)
-
-
-@pytest.mark.parametrize("call", ["write", "fsync", "replace", "open"])
-@pytest.mark.parametrize("at", range(4))
-def test_a_full_or_failing_disk_leaves_what_was_there(tmp_path, monkeypatch, call, at):
-    """Each system call of a save fails in turn, as with a full disk."""
-    store.save(tmp_path, SMALL, source={"row": 1})
-    real, calls = getattr(os, call), iter(range(100))
-
-    def fail(*arguments, **options):
-        if call == "open" and not str(arguments[0]).endswith(writing.PARTIAL) and Path(arguments[0]) != tmp_path:
-            return real(*arguments, **options)
-        if next(calls) == at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*arguments, **options)
-
-    happens = call not in ("write", "replace") or at < 2  # two files, each written and renamed once
-    with monkeypatch.context() as patch:
-        patch.setattr(writing.os, call, fail)
-        with pytest.raises(OSError, match=r"bytes are needed.*intact") if happens else nullcontext():
-            store.save(tmp_path, {**SMALL, "t": 8}, source={"row": 2})
-    state, manifest = store.load(tmp_path, SMALL)
-    assert not manifest["skipped"]
-    assert (state["t"], manifest["source"]) in [(7, {"row": 1}), (8, {"row": 2})]
-    assert not list(tmp_path.glob(f"*{writing.PARTIAL}"))
-    store.save(tmp_path, {**SMALL, "t": 9}, source={"row": 3})
-    assert store.load(tmp_path, SMALL)[0]["t"] == 9
-
-
-def test_short_writes_are_finished(tmp_path, monkeypatch):
-    real = os.write
-    monkeypatch.setattr(writing.os, "write", lambda file, content: real(file, bytes(content[:7])))
-    store.save(tmp_path, SMALL)
-    same(store.load(tmp_path, SMALL)[0], SMALL)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_read_only_folder_is_refused_in_words(tmp_path):
-    store.save(tmp_path, SMALL)
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(OSError, match="could not be written"):
-            store.save(tmp_path, SMALL)
-        same(store.load(tmp_path, SMALL)[0], SMALL)
-    finally:
-        tmp_path.chmod(0o700)
-
-
-def test_a_read_only_disk_is_refused_in_words(tmp_path, monkeypatch):
-    store.save(tmp_path, SMALL)
-
-    def refuse(path, *arguments):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(writing.os, "open", refuse)
-        with pytest.raises(OSError, match="Read-only file system"), store.lock(tmp_path.parent / "elsewhere"):
-            store.save(tmp_path, SMALL, held=True)
-    same(store.load(tmp_path, SMALL)[0], SMALL)
-
-
-def test_a_second_writer_is_refused_and_told_who_holds_it(tmp_path):
-    with store.lock(tmp_path):
-        with pytest.raises(store.Busy, match=f"process {os.getpid()} on"):
-            store.save(tmp_path, SMALL)
-        assert store.save(tmp_path, SMALL, held=True) == 1
-        store.load(tmp_path, SMALL)  # readers need no lock
-    assert store.save(tmp_path, SMALL) == 2
-
-
-KILLS = """
-import os, random, select, signal, sys, tempfile, time
-import numpy as np
-from filtax import store
-
-like = {"row": 0, "values": np.zeros(2000)}
-random.seed(int(sys.argv[2]))
-for trial in range(int(sys.argv[1])):
-    with tempfile.TemporaryDirectory() as folder:
-        acknowledged, tell = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(acknowledged)
-            row = 0
-            while True:
-                row += 1
-                store.save(folder, {"row": row, "values": np.full(2000, float(row))}, source={"row": row})
-                os.write(tell, b".")
-        os.close(tell)
-        os.read(acknowledged, 1)
-        time.sleep(random.random() * 0.03)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        rows = 1
-        while got := os.read(acknowledged, 65536):
-            rows += len(got)
-        os.close(acknowledged)
-        state, manifest = store.load(folder, like)
-        assert manifest["skipped"] == [], manifest["skipped"]
-        assert state["row"] == manifest["source"]["row"] >= rows, (state["row"], rows)
-        assert state["row"] <= rows + 1
-        assert np.array_equal(state["values"], np.full(2000, float(state["row"])))
-        store.save(folder, like)  # the lock of the dead is free
-print("survived")
-"""
-
-
-def survive(kills, seed):
-    command = [sys.executable, "-W", "ignore", "-c", KILLS, str(kills), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert (done.stdout.strip(), done.returncode) == ("survived", 0), done.stderr
-
-
-def test_twenty_kills():
-    survive(20, seed=0)
-
-
-@pytest.mark.nightly
-def test_a_thousand_kills():
-    survive(1000, seed=1)
 
 
 def test_the_golden_checkpoint_is_still_read():

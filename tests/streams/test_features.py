@@ -39,6 +39,13 @@ def test_a_reading_does_not_judge_itself():
     np.testing.assert_array_equal(fill(np.array([1.0, 1.1, 1.5]), period=2, window=2), [1.0, 1.1, 1.0])
 
 
+def test_the_gate_counts_standard_deviations():
+    """Of 0, 1, 2, 3, 4 the median is 2 and the median distance from it 1: four deviations reach to 2 + 4 x 1.4826."""
+    past = [0.0, 1.0, 2.0, 3.0, 4.0]
+    for last, taken in ((7.9, True), (8.0, False), (-3.9, True), (-4.0, False)):
+        assert (fill(np.array([*past, last]), period=2, window=5)[-1] == last) == taken
+
+
 def test_without_a_gate_every_finite_reading_stays():
     y = cycle()
     y[300] = 50.0

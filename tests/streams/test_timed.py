@@ -42,6 +42,7 @@ def test_the_step_is_inferred_from_times_with_gaps(name, cycles):
 def test_other_steps_have_no_word():
     assert Season.of(np.datetime64("2024-01-01", "s") + 600 * np.arange(9)).name == "every 600 s"
     assert Season.of(np.datetime64("2024-01-01", "s") + 600 * np.arange(9)).cycles == (144, 1008)
+    assert Season.of(HOURS[::12]).cycles == (2, 14)  # two readings are the fewest that make a cycle
     assert Season.of(np.array([0.0, 0.5, 1.0])) == Season(0.5, "numbered")
     assert Season.of(HOURS[:1]).name == "single"
     with pytest.raises(ValueError, match="must be one of secondly"):

@@ -23,13 +23,13 @@ from jaxtyping import Array, Bool, Float, Key, UInt8
 
 from filtax.beliefs.cloud import draw_again, moved, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
+from filtax.beliefs.weighted import Weighted
 from filtax.linalg import matmul, triangular_root
-from filtax.module import Module
 
 __all__ = ["Marginalised"]
 
 
-class Marginalised(Module):
+class Marginalised(Weighted):
     """Members (S, D): d drawn parameters, then the means of the others given them; `root` is of their covariance.
 
     >>> start = Marginalised.start(jnp.zeros(2), jnp.ones(2), 1, 100, jax.random.key(0))
@@ -37,8 +37,6 @@ class Marginalised(Module):
     (1, (100, 2), True)
     """
 
-    members: Float[Array, "S D"]
-    log_weight: Float[Array, " S"]
     root: Float[Array, "V V"]
     key: UInt8[Array, "8"]
 
@@ -56,32 +54,6 @@ class Marginalised(Module):
     def drawn(self) -> int:
         """How many parameters are held as points."""
         return self.members.shape[-1] - self.root.shape[-1]
-
-    @property
-    def mean(self) -> Float[Array, " D"]:
-        """Weighted mean."""
-        return matmul(jnp.exp(self.log_weight)[None, :], self.members)[0]
-
-    @property
-    def cov(self) -> Float[Array, "D D"]:
-        """Covariance between the points, and that of what was integrated out."""
-        V = self._rooted
-        return matmul(V.T, V)
-
-    @property
-    def var(self) -> Float[Array, " D"]:
-        """Variances, of the same two parts."""
-        return jnp.sum(self._rooted**2, axis=0)
-
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
-        """Covariance J Σ Jᵀ of J theta."""
-        V = matmul(self._rooted, J.T)
-        return matmul(V.T, V)
-
-    @property
-    def effective(self) -> Float[Array, ""]:
-        """Effective sample size 1 / Σ w²."""
-        return jnp.exp(-logsumexp(2.0 * self.log_weight))
 
     @property
     def collapsed(self) -> Bool[Array, "*C"]:

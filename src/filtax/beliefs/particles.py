@@ -13,13 +13,13 @@ from jaxtyping import Array, Bool, Float, Key, UInt8
 
 from filtax.beliefs.cloud import draw_again, each_member, moved, noise_like, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
-from filtax.linalg import matmul, psd_root
-from filtax.module import Module
+from filtax.beliefs.weighted import Weighted
+from filtax.linalg import psd_root
 
 __all__ = ["Particles"]
 
 
-class Particles(Module):
+class Particles(Weighted):
     """Members (S, D) with log weights that sum to one, and the random key that moves them.
 
     >>> two = Particles.of(jnp.array([[0.0], [4.0]]), jax.random.key(0), jnp.log(jnp.array([0.75, 0.25])))
@@ -27,8 +27,6 @@ class Particles(Module):
     ([1.0], [3.0], 1.6)
     """
 
-    members: Float[Array, "S D"]
-    log_weight: Float[Array, " S"]
     key: UInt8[Array, "8"]
 
     @classmethod
@@ -45,34 +43,8 @@ class Particles(Module):
         return cls.of(at_mean + noise_like(of_members, at_mean, root), rest)
 
     @property
-    def mean(self) -> Float[Array, " D"]:
-        """Weighted mean."""
-        return matmul(jnp.exp(self.log_weight)[None, :], self.members)[0]
-
-    @property
-    def cov(self) -> Float[Array, "D D"]:
-        """Weighted covariance."""
-        V = self._rooted
-        return matmul(V.T, V)
-
-    @property
-    def var(self) -> Float[Array, " D"]:
-        """Weighted variances."""
-        return jnp.sum(self._rooted**2, axis=0)
-
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
-        """Covariance J Σ Jᵀ of J theta over the particles."""
-        V = matmul(self._rooted, J.T)
-        return matmul(V.T, V)
-
-    @property
-    def effective(self) -> Float[Array, ""]:
-        """Effective sample size 1 / Σ w²: how many equally weighted particles these are worth."""
-        return jnp.exp(-logsumexp(2.0 * self.log_weight))
-
-    @property
     def distinct(self) -> Float[Array, ""]:
-        """The same, with copies of one point counted as one: what resampling alone cannot restore."""
+        """Effective sample size, copies of one point counted as one: what resampling alone cannot restore."""
         scale = jnp.sqrt(jnp.arange(2, 2 + self.members.shape[1], dtype=self.members.dtype))
         mark = jnp.sum(self.members * scale[None, :], axis=1)
         order = jnp.argsort(mark)

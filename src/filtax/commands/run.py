@@ -11,35 +11,32 @@ from typing import Annotated, Any
 
 import typer
 
+from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
 from filtax.commands.talk import start_jax, talk
 
-__all__ = ["asked_for", "go", "resume", "run"]
+__all__ = ["go", "resume", "run"]
 
 
 def run(
-    source: Annotated[
-        str | None, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Column that is to be learned.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
-    features: Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")] = None,
+    source: Annotated[str | None, Source] = None,
+    target: Target = None,
+    time: Time = None,
+    features: Features = None,
     task: Annotated[str | None, typer.Option(help="auto, regress, classify or segment.")] = None,
     method: Annotated[str | None, typer.Option(help="Name of a filter; `filtax methods` lists the parts.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")] = None,
+    horizon: Horizon = None,
     delay: Annotated[
         int | None, typer.Option(help="Rows by which targets come late; steps, where features are made of times.")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Column that tells one series from another.")] = None,
+    key: Key = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML with these options, as `filtax tune` and every run write it.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
     on_bad: Annotated[str | None, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = None,
-    no_features: Annotated[
-        bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")
-    ] = False,
+    no_features: NoFeatures = False,
     each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
     every: Annotated[int | None, typer.Option(help="Rows between two checkpoints; 65536 by default.")] = None,
     block: Annotated[int | None, typer.Option(hidden=True)] = None,
@@ -63,7 +60,7 @@ def run(
             target=target,
             time=time,
             key=key,
-            features=None if features is None else [name for name in features.split(",") if name],
+            features=features,
             task=task,
             method=method,
             horizon=horizon,
@@ -75,18 +72,6 @@ def run(
         )
         root = out or _usual(given["source"], resume)
         go(_agreed(given, root, resume), root, each)
-
-
-def asked_for(config: Path | None, **options: Any) -> dict[str, Any]:
-    """Entries of a configuration: those of a file, and over them the options that were given."""
-    from filtax.runs.config import settings_of
-
-    given = {name: value for name, value in options.items() if value is not None}
-    asked = {**(settings_of(config) if config else {}), **given}
-    for name, word in (("source", "SOURCE"), ("target", "--target")):
-        if name not in asked:
-            raise ValueError(f"{word} is missing: name it, or give a --config that does.")
-    return asked
 
 
 def resume(
@@ -102,7 +87,7 @@ def resume(
 
 def _usual(source: str, resume: bool) -> Path:
     """out/NAME; a new run takes the first that is free."""
-    name = "stdin" if source == "-" else Path(source).name.split(".")[0].strip("*?[]-_") or "run"
+    name = name_of(source)
     base = Path("out") / name
     number = 2
     root = base

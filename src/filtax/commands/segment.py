@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.options import Source, Time
 from filtax.commands.outcome import guarded
 from filtax.commands.talk import start_jax, talk
 
@@ -13,11 +14,9 @@ __all__ = ["segment"]
 
 
 def segment(
-    source: Annotated[
-        str, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
-    ],
+    source: Annotated[str, Source],
     target: Annotated[str, typer.Option(help="Column that is to be segmented.")],
-    time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
+    time: Time = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the figure; out by default.")] = None,
 ) -> None:
     """Cut a series into segments, looking back, and tell of the alarms that could have been given as it came.

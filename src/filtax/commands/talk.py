@@ -5,7 +5,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 __all__ = ["print_table", "print_wrapped", "start_jax", "talk"]
@@ -35,19 +34,11 @@ def start_jax() -> None:
     """Compute in 64 bits, and keep compiled programs for the next time; where they cannot be kept, go without."""
     import jax
 
+    from filtax.tuning import cache_compilations
+
     jax.config.update("jax_enable_x64", True)
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        folder = (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "jax"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # not allowed, or nobody's home
-        return
-    if os.access(folder, os.W_OK):
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        cache_compilations()
 
 
 def print_wrapped(text: str) -> None:

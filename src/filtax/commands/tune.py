@@ -5,36 +5,32 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import guarded
-from filtax.commands.run import asked_for
 from filtax.commands.talk import start_jax, talk
 
 __all__ = ["tune"]
 
 
 def tune(
-    source: Annotated[
-        str | None, typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Column that is to be learned.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times.")] = None,
-    features: Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")] = None,
+    source: Annotated[str | None, Source] = None,
+    target: Target = None,
+    time: Time = None,
+    features: Features = None,
     task: Annotated[str | None, typer.Option(help="auto, regress or classify.")] = None,
     method: Annotated[
         str | None, typer.Option(help="Name of a filter, whose numbers are to be chosen; the usual one by default.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")] = None,
+    horizon: Horizon = None,
     delay: Annotated[int | None, typer.Option(help="Rows by which targets come late.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column that tells one series from another.")] = None,
+    key: Key = None,
     config: Annotated[Path | None, typer.Option(help="TOML with these options, as every run writes it.")] = None,
     rows: Annotated[int, typer.Option(help="First rows to choose by; no others are looked at.")] = 2000,
     budget: Annotated[int, typer.Option(help="Settings to try in all.")] = 48,
     by: Annotated[str, typer.Option(help="log_score: honest intervals count; mae: the error alone.")] = "log_score",
     seed: Annotated[int, typer.Option(min=0, help="Another number, another search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the journal and tuned.toml; out/tune-NAME.")] = None,
-    no_features: Annotated[
-        bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")
-    ] = False,
+    no_features: NoFeatures = False,
 ) -> None:
     """Choose the numbers in a method's name, and how far weights may lie from 0 at first, on the first rows of a table.
 
@@ -56,7 +52,7 @@ def tune(
                 target=target,
                 time=time,
                 key=key,
-                features=None if features is None else [name for name in features.split(",") if name],
+                features=features,
                 task=task,
                 method=method,
                 horizon=horizon,
@@ -64,8 +60,7 @@ def tune(
                 made=False if no_features else None,
             )
         )
-        name = "stdin" if asked.source == "-" else Path(asked.source).name.split(".")[0].strip("*?[]-_") or "run"
-        folder = out or Path("out") / f"tune-{name}"
+        folder = out or Path("out") / f"tune-{name_of(asked.source)}"
         start_jax()
         from filtax.report import progress
         from filtax.runs.search import TUNED, search

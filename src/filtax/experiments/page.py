@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from filtax.experiments.runner import Finding
+from filtax.report.page import page
 
 __all__ = ["write_report"]
 
@@ -55,13 +56,8 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     summary = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
     body = "\n".join(_section(finding) for finding in findings)
     links = " · ".join(f'<a href="#{f["name"]}">{f["name"]}</a>' for f in findings)
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>filtax reproduce</title>'
-        f"<style>{CSS}</style></head><body><h1>The experiments, run again</h1>"
-        f"<p>Of {len(claims)} claims, {summary or 'none were decided'}.</p><p>{links}</p>{body}</body></html>"
-    )
-    path.write_text(page, encoding="utf-8")
+    head = f"<h1>The experiments, run again</h1><p>Of {len(claims)} claims, {summary or 'none were decided'}.</p>"
+    path.write_text(page("filtax reproduce", CSS, f"{head}<p>{links}</p>{body}"), encoding="utf-8")
     return path
 
 

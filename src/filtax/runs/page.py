@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from filtax.beliefs import collapse
+from filtax.report.page import page
 from filtax.runs.chart import bars, chart, short
 from filtax.runs.config import CONFIG
 from filtax.runs.digest import Digest, digest
@@ -50,14 +51,9 @@ def write_page(run: Run, found: dict[str, Any]) -> Path:
         ("How to repeat it", _repeat(run)),
     ]
     body = "".join(f"<section><h2>{html.escape(name)}</h2>{text}</section>" for name, text in sections if text)
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{CSS}</style></head><body><h1>{html.escape(title)}</h1>"
-        f"{body}<script>{SCRIPT}</script></body></html>"
-    )
+    text = page(title, CSS, f"<h1>{html.escape(title)}</h1>{body}<script>{SCRIPT}</script>")
     path = run.root / "report.html"
-    write_whole(path, page.encode("utf-8", "backslashreplace"))
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
     return path
 
 

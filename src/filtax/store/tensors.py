@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 from filtax.store.errors import Damaged, Foreign
 
-__all__ = ["described", "packed", "unpacked"]
+__all__ = ["packed", "unpacked"]
 
 PLAIN = {"bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"}
 PLAIN |= {"uint8", "uint16", "uint32", "uint64"}
@@ -36,20 +36,6 @@ def packed(tree: PyTree) -> tuple[bytes, dict[str, dict]]:
         entries[name] = {"kind": kind, "dtype": str(array.dtype), "shape": list(array.shape)}
         arrays[name] = _as_stored(array)
     return save(arrays), entries
-
-
-def described(tree: PyTree) -> dict[str, dict]:
-    """What each leaf of a tree is, as `packed` says it.
-
-    >>> described([1.0])
-    {'[0]': {'kind': 'float', 'dtype': 'float64', 'shape': []}}
-    """
-    found = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        name = jax.tree_util.keystr(path) or "."
-        kind, array = _as_numpy(name, leaf)
-        found[name] = {"kind": kind, "dtype": str(array.dtype), "shape": list(array.shape)}
-    return found
 
 
 def unpacked(content: bytes, entries: dict[str, dict], like: PyTree) -> PyTree:
