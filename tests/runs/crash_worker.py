@@ -16,7 +16,7 @@ import jax
 import jaxlib.lapack  # noqa: F401
 import pyarrow.csv  # noqa: F401
 import safetensors.numpy  # noqa: F401
-import scipy.linalg  # noqa: F401
+import scipy.linalg
 import scipy.special  # noqa: F401
 
 from filtax import store
