@@ -28,7 +28,9 @@ NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOTHING = {"", "na", "n/a", "nan", "null", "none"}
 TYPES = {"a": "number", "b": "number", "c": "text"}
 
-CSV = b"a,b,c\n" + b"".join(b"%d.5,-%de-3,w%d\n" % (i, i, i) for i in range(8)) + b'1e5,,"x,y"\n7,NA,"q""q"\n'
+CSV = (
+    b"a,b,c\n" + b"".join(b"%d.5,-%de-3,w%d\n" % (i, i, i) for i in range(8)) + b'1e5,,"x y"\n7,NA,z\n'
+)  # all of it for the fast reader
 JSON = b"".join(json.dumps({"a": i + 0.5, "b": -i, "c": f"w{i}"}).encode() + b"\n" for i in range(8))
 ODD = [
     *(
@@ -67,12 +69,63 @@ ODD = [
     *("１".encode(), "\u2028".encode(), "\u00a0".encode()),
 ]
 
+TOKENS = [
+    *(
+        b"1e400",
+        b"-1e400",
+        b"1e-400",
+        b"-0.0",
+        b"5e-324",
+        b"0." + b"0" * 330 + b"7",
+        b"9007199254740993",
+        b"0.1",
+        b"1E+2",
+    ),
+    *(
+        b"",
+        b"nan",
+        b"NaN",
+        b"-nan",
+        b"inf",
+        b"null",
+        b"NA",
+        b"1_000",
+        b"1 000",
+        b"0x10",
+        b"1,5",
+        b'"3"',
+        b'"1e400"',
+        b"true",
+    ),
+    *(
+        b" 7 ",
+        b"\t7",
+        b"7\r",
+        b"+7",
+        b"007",
+        b"1e",
+        b"--1",
+        "１".encode(),
+        "١٢".encode(),
+        b'"4',
+        b'4"5',
+        b'"6"7',
+        b"1.2.3",
+    ),
+]
+NUMBER = re.compile(rb"(?<=[,\n:] )[-0-9.e]+|(?<=[,\n])[-0-9.e]+")
+
 
 @st.composite
 def mutated(draw, start):
-    """A sound file with a few edits: bytes taken out, put in, or doubled, somewhere."""
+    """A sound file with a few edits: a number replaced, or bytes taken out, put in, or doubled, somewhere."""
     data = start
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(0, 3))):
+        numbers = list(NUMBER.finditer(data))
+        old = draw(st.sampled_from(numbers)) if numbers else None
+        if old is not None:
+            data = data[: old.start()] + draw(st.sampled_from(TOKENS)) + data[old.end() :]
+    for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(data)))
         end = min(len(data), at + draw(st.integers(0, 6)))
         new = draw(st.one_of(st.sampled_from(ODD), st.binary(max_size=3), st.just(data[at:end] * 2)))
@@ -139,7 +192,9 @@ def same(got, want):
 
 @MANY
 @given(data=mutated(CSV), packed=st.booleans(), block=st.sampled_from([7, 64, 1 << 20]), quick=st.booleans())
-@example(data=b"a,b,c\n1,2,x\n", packed=False, block=7, quick=True)
+@example(data=CSV + b"1e-400,2,x\n1,1e400,x\n", packed=False, block=7, quick=True)
+@example(data=CSV + b"\n1,2,x\n", packed=False, block=1 << 20, quick=True)
+@example(data=CSV + b'1,2,"x\n3,4,y"\n5,6,z\n', packed=False, block=1 << 20, quick=True)
 def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, packed, block, quick):
     monkeypatch.setattr("filtax.sources.fast.SMALL", 0)
     path = tmp_path / ("t.csv.gz" if packed else "t.csv")
@@ -167,8 +222,8 @@ def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, pack
 
 @MANY
 @given(data=mutated(JSON), block=st.sampled_from([7, 64, 1 << 20]))
-@example(data=b'{"a": 1}\n{"a": 1e400}\n{"a": 1e-400}\n{"a": "1_0"}\n', block=7)
-@example(data=b'{"a": ' + b"9" * 5000 + b'}\n{"a": ' + b"[" * 100_000 + b"\n", block=1 << 20)
+@example(data=JSON + b'{"a": 1}\n{"a": 1e400}\n{"a": 1e-400}\n{"a": "1_0"}\n{"b": -Infinity}\n', block=7)
+@example(data=JSON + b'{"a": ' + b"9" * 5000 + b'}\n{"a": ' + b"[" * 100_000 + b"\n", block=1 << 20)
 def test_no_number_of_damaged_json_lines_is_changed(tmp_path, data, block):
     path = tmp_path / "t.jsonl"
     path.write_bytes(data)
