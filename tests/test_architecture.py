@@ -37,6 +37,7 @@ LAYERS = [
     {"demo", "experiments", "runs"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 LETTERS = {"models": "M.1", "auxiliary": "M.2", "priors": "M.3", "posteriors": "A.1", "weighting": "A.2"}

@@ -123,11 +123,11 @@ def test_wrong_arguments_exit_2_with_one_sentence(arguments, words, home):
     assert words in run.stderr
 
 
-def test_a_folder_that_cannot_be_made_exits_1_with_one_sentence(home):
+def test_a_folder_that_cannot_be_made_exits_4_with_one_sentence(home):
     (home / "taken").write_text("")
     run = filtax(*SMALL, "--out", home / "taken" / "out", home=home)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert re.fullmatch(r"filtax: [^\n]+taken[^\n]*\.\n", run.stderr)
+    assert (run.returncode, run.stdout) == (4, "")
+    assert re.fullmatch(r"filtax: [^\n]+taken[^\n]*name another folder\.\n", run.stderr)
 
 
 def test_an_interrupt_exits_130_without_a_traceback(home):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import soak
@@ -23,6 +24,17 @@ def test_memory_and_programs_stay_as_they_are():
     assert [one["method"] for one in told] == list(soak.METHODS), done.stderr
     assert [one["broken"] for one in told] == [[], [], []], told
     assert done.returncode == 0
+
+
+def test_pace_sees_a_slow_end_through_noise():
+    """Half of the chunks are disturbed; without a trend the ends agree to a few per cent, with one they do not."""
+    rng = np.random.default_rng(0)
+    steady = 1.0 + 0.02 * rng.random(4000) + np.where(rng.random(4000) < 0.5, rng.exponential(2.0, 4000), 0.0)
+    for trend, low, high in ((0.0, 0.98, 1.02), (0.2, 1.12, 1.25)):
+        tenths = soak.pace(steady + trend * np.linspace(0.0, 1.0, 4000))
+        assert len(tenths) == 10
+        assert low < tenths[-1] / tenths[0] < high
+    assert soak.pace([2.0]) == [2.0]
 
 
 def test_the_bars_can_break():

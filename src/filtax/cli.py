@@ -18,6 +18,7 @@ from filtax.commands.data import data
 from filtax.commands.demo import demo
 from filtax.commands.doctor import doctor
 from filtax.commands.methods import methods
+from filtax.commands.outcome import NOT_WRITTEN, failing
 from filtax.commands.predict import predict
 from filtax.commands.report import compare, report
 from filtax.commands.reproduce import reproduce
@@ -64,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return _leave_quietly()
     except OSError as error:
-        return _say(1, f"{error.filename or 'a file'}: {(error.strerror or str(error)).lower()}.")
+        return _say(NOT_WRITTEN, f"{failing(error).rstrip('.')}.")
     except KeyboardInterrupt:
         return 130
 

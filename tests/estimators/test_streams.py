@@ -108,7 +108,7 @@ def test_forecasts_are_calibrated():
         model.learn_one(x, target)
     assert 80 <= inside <= 98  # 99.9 % of the time, if the level 0.9 is meant
     law = model.predict_one(rows[0], with_dist=True)
-    assert law.interval(0.9) == model.predict_interval_one(rows[0])
+    assert law.interval(0.9, model._engine().stretch(model._vector)) == model.predict_interval_one(rows[0])
     assert math.isclose(law.mean, model.predict_one(rows[0]))
     assert math.isclose(law.cdf(law.interval(0.5)[0]), 0.25, abs_tol=1e-9)
     assert math.isclose(law.sigma, law.var**0.5)

@@ -34,14 +34,15 @@ def work(source, folder, kills, seed, cache):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    ("kills", "rows"), [(20, 6000), pytest.param(1000, 200_000, marks=pytest.mark.nightly)], ids=["few", "many"]
-)
-def test_a_killed_run_goes_on_bit_for_bit(kills, rows, tmp_path):
+MANY = [pytest.param(250, 50_000, seed, id=f"many-{seed}", marks=pytest.mark.nightly) for seed in range(2, 6)]
+
+
+@pytest.mark.parametrize(("kills", "rows", "seed"), [pytest.param(20, 6000, 1, id="few"), *MANY])
+def test_a_killed_run_goes_on_bit_for_bit(kills, rows, seed, tmp_path):
     source = tmp_path / "load.csv"
     write(source, rows)
     assert work(source, tmp_path / "whole", 0, 0, tmp_path / "cache") == []
-    died = work(source, tmp_path / "killed", kills, 1, tmp_path / "cache")
+    died = work(source, tmp_path / "killed", kills, seed, tmp_path / "cache")
     assert len(died) == kills  # the file is long enough for all of them
     for name in ("predictions.parquet", "events.jsonl", "config.toml"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes(), name

@@ -9,7 +9,7 @@ import typer
 
 from filtax.commands.talk import talk
 
-__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "guarded"]
+__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "failing", "guarded"]
 
 FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -40,11 +40,24 @@ def guarded() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        named = f"{problem.filename}: {reason}" if problem.filename else problem
-        raise _say(BAD_INPUT if isinstance(problem, FileNotFoundError) else NOT_WRITTEN, named) from None
+        raise _say(BAD_INPUT if isinstance(problem, FileNotFoundError) else NOT_WRITTEN, failing(problem)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def failing(problem: OSError) -> str:
+    """What the system would not do, and what to do about it.
+
+    >>> failing(PermissionError(13, "Permission denied", "out"))
+    'out: permission denied; name a folder that you may write to, or have its permissions changed'
+    """
+    from filtax.store.room import advice
+
+    reason = problem.strerror or str(problem)
+    if not problem.filename:  # what filtax says itself is a sentence already
+        return reason
+    told = "" if isinstance(problem, FileNotFoundError) else f"; {advice(problem, problem.filename)}"
+    return f"{problem.filename}: {reason.lower()}{told}"
 
 
 def _say(code: int, problem: Exception | str) -> typer.Exit:

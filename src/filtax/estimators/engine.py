@@ -30,7 +30,7 @@ __all__ = ["Engine", "engine"]
 
 CHUNKS = (256, 1)  # rows that one call of a compiled loop takes; few sizes, as each is compiled
 WIDTHS = (256, 16, 1)  # streams that one call takes
-EXTRA = 3  # numbers that come with each row besides features and target: log(1/rate), rate, classes
+EXTRA = 5  # numbers that come with each row besides features and target: log(1/rate), rate, classes, level, deviation
 
 
 @lru_cache(maxsize=256)
@@ -47,7 +47,7 @@ class Engine:
     """A method on M features, for numbers (heads 0) or for labels, with everything compiled that a stream needs.
 
     >>> small = engine("LG+C-Static", 1.0, 1)
-    >>> row = np.array([[1.0, 5.0, 6.9, 0.001, 0.0]])
+    >>> row = np.array([[1.0, 5.0, 6.9, 0.001, 0.0, 0.9, 1.645]])
     >>> memory = small.learn(small.fresh, row)[0]
     >>> small.told(memory)["alarm"]
     0.0
@@ -131,6 +131,10 @@ class Engine:
         with jax.enable_x64(True):
             return Forecast(self._full(vector, x))
 
+    def stretch(self, vector: Any) -> float:
+        """The logarithm of the factor by which intervals are stretched."""
+        return float(np.asarray(vector)[-len(TOLD) - 1])
+
     def told(self, vector: Any) -> dict[str, float]:
         """What the last datum showed."""
         return dict(zip(TOLD, np.asarray(vector)[-len(TOLD) :].tolist(), strict=True))
@@ -141,7 +145,7 @@ class Engine:
             carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.heads, *leaf.shape)), carry)
         zero = jnp.zeros(())
         told = jnp.zeros(len(TOLD)).at[TOLD.index("trust")].set(1.0)
-        return Memory(Units.start(self.slots), Units.start(1), carry, carry, zero, zero, told)
+        return Memory(Units.start(self.slots), Units.start(1), carry, carry, zero, zero, zero, told)
 
     def _one(self, step: Any, vector: Array, row: Array) -> Array:
         return self.layout.pack(step(self.layout.unpack(vector), row))

@@ -5,6 +5,9 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from filtax.estimators.intervals import interval, parts_of
+from filtax.estimators.stretch import stretched
+
 __all__ = ["Forecast"]
 
 
@@ -35,11 +38,13 @@ class Forecast:
         """Standard deviation of y."""
         return self.var**0.5
 
-    def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Central interval that holds y with probability `level`."""
+    def interval(self, level: float = 0.9, stretch: float = 0.0) -> tuple[float, float]:
+        """Central interval that holds y with probability `level`; or one that is stretched: see `stretched`."""
+        asked = stretched(level, stretch)
         with jax.enable_x64(True):
-            low, high = _interval(self._law, level)
-            return float(low), float(high)
+            parts = parts_of(jax.tree.map(lambda leaf: leaf[None], self._law), 1)
+        low, high = interval(parts, asked)
+        return float(low[0]), float(high[0])
 
     def cdf(self, y: float) -> float:
         """Probability that y is at most this."""
@@ -56,6 +61,3 @@ class Forecast:
         with jax.enable_x64(True):
             value: Any = getattr(self._law, name)
             return float(value(*arguments) if arguments else value)
-
-
-_interval = jax.jit(lambda law, level: law.interval(level), static_argnums=1)

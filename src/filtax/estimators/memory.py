@@ -29,6 +29,7 @@ class Memory(Module):
         challenger: Carry of one that began with the first of the surprises that may turn out to be a change.
         score: Evidence for a change, W.
         spell: Data since that beginning.
+        stretch: Logarithm of the factor by which intervals are stretched.
         told: What the last datum showed, in the order of `TOLD`.
     """
 
@@ -38,6 +39,7 @@ class Memory(Module):
     challenger: PyTree
     score: Float[Array, "*H"]
     spell: Float[Array, "*H"]
+    stretch: Float[Array, ""]
     told: Float[Array, "*H R"]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from filtax.estimators import arrays
 from filtax.estimators.stream import Learner, records
+from filtax.estimators.stretch import deviation
 
 __all__ = ["Regressor"]
 
@@ -74,10 +75,13 @@ class Regressor(Learner):
         return float(self._engine().look(self._vector, row[None])[0, 0]) if row.size else 0.0
 
     def predict_interval_one(self, x: Mapping, level: float | None = None) -> tuple[float, float]:
-        """The central interval that holds y with probability `level`, the estimator's own if left out."""
+        """The central interval that holds y with probability `level`, the estimator's own if left out.
+
+        It is that of the forecast, stretched by what the intervals of the data so far have held.
+        """
         row = self._ask(x)
-        low, high = self._distribution(row).interval(self.level if level is None else level)
-        return float(low), float(high)
+        own = self._engine().stretch(self._vector) if row.size else 0.0
+        return self._distribution(row).interval(self.level if level is None else level, own)
 
     def predict_many(self, X: Any) -> Any:
         """Forecast y for each row of a data frame, as `predict_one` does."""
@@ -121,6 +125,10 @@ class Regressor(Learner):
         total = float(np.sum((y - y.mean()) ** 2))
         left = float(np.sum((y - forecast) ** 2))
         return 1.0 - left / total if total > 0.0 else float(left == 0.0)
+
+    @property
+    def _promised(self) -> tuple[float, float]:
+        return float(self.level), deviation(self.level)
 
     def _targets(self, y: Sequence) -> np.ndarray:
         targets = np.zeros((len(y), 2))

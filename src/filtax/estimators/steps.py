@@ -9,12 +9,14 @@ Axes: M features, H heads (labels only: one for each class, and some to spare).
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtr
 from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone, advance
 from filtax.distributions import Mixture, Normal, StudentT
 from filtax.estimators import alarms
 from filtax.estimators.memory import TOLD, Memory
+from filtax.estimators.stretch import next_stretch
 from filtax.estimators.units import Units, reexpressed
 from filtax.state import State
 from filtax.tick import look_ahead
@@ -118,6 +120,9 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
     outlier, event = tail < rate, tail < alarms.SURPRISE
     score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
+    level, deviation = row[M + 4], row[M + 5]
+    outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))
+    stretch = next_stretch(memory.stretch, outside, level, known)
 
     inputs, target = memory.inputs.after(x), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
     z = _features(inputs, x)
@@ -127,7 +132,8 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     carries = _moved(memory, inputs, target, heads=False)
     champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
     told = (old + size * forecast.mean, size * size * forecast.var, tail, jnp.where(outlier, 0.0, told[0]), *told[1:])
-    return _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+    after = _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+    return eqx.tree_at(lambda new: new.stretch, after, stretch)
 
 
 def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
@@ -183,4 +189,4 @@ def _decided(
     at = TOLD.index("runlength")
     shown = shown.at[at].set(jnp.where(changed, spell - 1.0, shown[at]))
     score = jnp.where(changed, 0.0, score)
-    return Memory(inputs, target.younger(RELEARN, changed), champion, challenger, score, spell, shown)
+    return Memory(inputs, target.younger(RELEARN, changed), champion, challenger, score, spell, memory.stretch, shown)

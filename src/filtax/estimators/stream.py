@@ -16,6 +16,7 @@ from filtax.estimators.features import SlotTable
 from filtax.estimators.memory import embedded
 from filtax.estimators.params import Estimator
 from filtax.estimators.pending import Pending
+from filtax.estimators.stretch import deviation
 
 __all__ = ["Learner", "records"]
 
@@ -163,6 +164,11 @@ class Learner(Estimator):
     def _heads(self) -> int:
         return 0
 
+    @property
+    def _promised(self) -> tuple[float, float]:
+        """Probability that intervals hold, and the normal deviation that goes with it; nobody asks labels for it."""
+        return 0.9, deviation(0.9)
+
     def _engine(self) -> Engine:
         return engine(self.method, float(self.prior), *self._size)
 
@@ -184,11 +190,12 @@ class Learner(Estimator):
         self._vector, _ = self._engine().learn(self._vector, self._extended(rows, targets))
 
     def _extended(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Rows as the kernels take them: features, target, log(1/rate), rate, classes known before."""
+        """Rows as the kernels take them: features, target, and what belongs to them."""
         extra = np.empty((len(rows), 1 + EXTRA))
         extra[:, 0] = targets[:, 0]
         extra[:, 1], extra[:, 2] = -math.log(self.false_alarms), self.false_alarms
-        extra[:, 3] = targets[:, 1]
+        extra[:, 3] = targets[:, 1]  # classes known before
+        extra[:, 4:] = self._promised
         return np.concatenate([rows, extra], axis=1)
 
     def _targets(self, y: Sequence) -> np.ndarray:

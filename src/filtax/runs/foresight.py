@@ -11,7 +11,8 @@ import numpy as np
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.results import Run
 from filtax.sources import Rejected, open_table
-from filtax.store.writing import PARTIAL
+from filtax.store.room import unwritten
+from filtax.store.writing import PARTIAL, drop
 
 __all__ = ["Foresight", "write_csv", "write_table"]
 
@@ -159,9 +160,9 @@ def write_csv(columns: dict[str, Any], to: Any, head: bool) -> None:
 def write_table(told: Foresight, path: Path) -> None:
     """Write forecasts to a file, .parquet or else CSV, in one step: it is there whole, or not at all."""
     aside = path.with_name(path.name + PARTIAL)
-    aside.parent.mkdir(parents=True, exist_ok=True)
     writer, first = None, True
     try:
+        aside.parent.mkdir(parents=True, exist_ok=True)
         with open(aside, "wb") as raw:
             if path.suffix == ".parquet":
                 import pyarrow
@@ -181,5 +182,9 @@ def write_table(told: Foresight, path: Path) -> None:
             raw.flush()
             os.fsync(raw.fileno())
         os.replace(aside, path)
+    except OSError as problem:
+        if problem.filename is not None and Path(problem.filename) not in (aside, aside.parent):  # it was the source
+            raise
+        raise unwritten(path, problem) from problem
     finally:
-        aside.unlink(missing_ok=True)
+        drop(aside)

@@ -16,7 +16,7 @@ from filtax.runs.ledger import Ledger
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import kind_of, make_stream
-from filtax.sources import InputError, Position, Rejected, open_table
+from filtax.sources import InputError, Position, Rejected, Table, open_table
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
@@ -118,6 +118,7 @@ class _Job:
         self.told = [-1, 0]  # file and line of the last rejected row that was told of
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
+        self.table: Table | None = None
         self.position: Position | None = None  # of the latest checkpoint
         self.latest: Callable[[], Position] | None = None  # of the latest block
         self.clock: str | None = None
@@ -133,7 +134,7 @@ class _Job:
         eager = c.source == "-"
         try:
             asked["features"] = self._features(eager)
-            table = open_table(c.source, **asked, start=self.position)
+            table = self.table = open_table(c.source, **asked, start=self.position)
         except (InputError, OSError) as problem:
             if self.position is None:
                 raise
@@ -148,7 +149,9 @@ class _Job:
         if c.time is None or not c.made or c.task == "classify":
             return None
         if c.task == "auto" and not eager:
-            layout = open_table(c.source, target=c.target, time=c.time, key=c.key, features=[]).layout
+            table = open_table(c.source, target=c.target, time=c.time, key=c.key, features=[])
+            layout = table.layout
+            table.close()
             if layout is not None and layout.kinds[c.target] == "text":
                 return None
         return []
@@ -204,6 +207,8 @@ class _Job:
 
     def close(self) -> None:
         """Close what is open."""
+        if self.table is not None:
+            self.table.close()
         if self.ledger is not None:
             self.ledger.close()
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from filtax.store.errors import Damaged
+from filtax.store.room import unwritten
 
 __all__ = ["EVENTS", "RECORDS", "Ledger", "read_events", "read_records", "record_type"]
 
@@ -55,14 +56,15 @@ class Ledger:
 
     def append(self, records: np.ndarray) -> None:
         """Write the records of some rows."""
-        with _named(self._records):
-            self._records.write(records.astype(self.kind, copy=False).tobytes())
+        content = records.astype(self.kind, copy=False).tobytes()
+        with _named(self._records, len(content)):
+            self._records.write(content)
         self.rows += len(records)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Write an event."""
         line = json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        with _named(self._events):
+        with _named(self._events, len(line)):
             self._events.write(line)
 
     def flush(self) -> tuple[int, int]:
@@ -81,16 +83,18 @@ class Ledger:
 
 
 @contextmanager
-def _named(file: Any) -> Iterator[None]:
+def _named(file: Any, needed: int | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        told = f"{file.name} could not be written ({problem.strerror}); make room, then resume the run"
-        raise OSError(problem.errno, told) from problem
+        raise unwritten(file.name, problem, needed, "then resume the run, which is intact") from problem
 
 
 def _open_at(path: Path, size: int) -> Any:
-    file = open(path, "r+b" if path.exists() else "w+b")
+    try:
+        file = open(path, "r+b" if path.exists() else "w+b")
+    except OSError as problem:
+        raise unwritten(path, problem) from problem
     if os.fstat(file.fileno()).st_size < size:
         file.close()
         raise Damaged(f"{path} is shorter than its checkpoint says ({size} bytes); start anew in another folder.")

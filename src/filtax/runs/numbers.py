@@ -13,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax.estimators.intervals import Parts, interval, parts_of, place
+from filtax.runs.bands import Bands, tails
 from filtax.runs.blocks import Block
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
-from filtax.runs.intervals import Parts, interval, parts_of, place
+from filtax.runs.jumps import Jumps
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
@@ -63,6 +65,8 @@ class NumberStream:
         self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
         self.late = Late(config.late, self.made + extra)
+        self.bands = Bands(config.level, config.late)
+        self.jumps = Jumps(config.false_alarms, cycles[0] if cycles else 0)
         self._make_room()
 
     @property
@@ -77,7 +81,7 @@ class NumberStream:
         X, base, scale, u = self._features(block, slot, y)
         rows = np.concatenate([X, self._raw(block)], axis=1)
         come = np.cumsum(self.late.come(slot))
-        said = {name: np.full(len(y), np.nan) for name in SAID}
+        said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
         start = 0
         while start < len(y):
             stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
@@ -87,15 +91,28 @@ class NumberStream:
                 base[part], scale[part] = self._target_units()
             arrived = self.late.exchange(slot[part], rows[part], (y if self.maker is None else u)[part])
             told = self._advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
-            self._say(said, part, told, base[part], scale[part], (y if self.maker is None else u)[part])
+            stretch[part] = self._say(
+                said, part, told, base[part], scale[part], (y if self.maker is None else u)[part], slot[part]
+            )
             self._renew(rows[part], arrived)
             self.seen += stop - start
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = self.surprise.numbers(slot, said["pit"], changes=not self.late.delay)
+        found = self._events(slot, y, said, stretch)
         told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
         return told, found
+
+    def _events(
+        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray
+    ) -> list[tuple[int, str, Any]]:
+        """Rows that were not trusted, and changes: what keeps surprising, and levels that jumped and stayed."""
+        found = self.surprise.numbers(slot, said["pit"], changes=not self.late.delay)
+        if self.maker is None or self.late.delay:
+            return found
+        told = [(row, value) for row, kind, value in found if kind == "change"]
+        stayed = self.jumps.look(slot, y, said["forecast"], tails(said["pit"], stretch), told)
+        return sorted([*found, *stayed], key=lambda event: event[0])
 
     def foresee(self, block: Block) -> dict[str, np.ndarray]:
         """Forecast rows from what is known: nothing is learned, but a target that is there is a lag of later rows.
@@ -113,7 +130,7 @@ class NumberStream:
         pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
         made = self.learner.foresee(self.carry, pad(np.maximum(slot, 0)), pad(rows), self.late.delay + 1)
         parts = parts_of(made, n)
-        ends = interval(parts, self.plan.config.level)
+        ends = interval(parts, self.bands.levels(self.bands.stretch[slot]))
         told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
         return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
 
@@ -126,6 +143,8 @@ class NumberStream:
             "total": self.rivals.total,
             "scores": self.surprise.scores,
             "late": self.late.arrays,
+            "bands": self.bands.arrays,
+            "jumps": self.jumps.arrays,
             "rows": np.array([self.rows, self.seen]),
             "trace": self.trace.arrays,
         }
@@ -139,6 +158,8 @@ class NumberStream:
         self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
         self.surprise.scores = arrays["scores"]
         self.late.restore(arrays["late"])
+        self.bands.restore(arrays["bands"])
+        self.jumps.restore(arrays["jumps"])
         self.rows, self.seen = arrays["rows"].tolist()
         self.trace.restore(arrays["trace"])
 
@@ -166,6 +187,8 @@ class NumberStream:
             self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
             self.slots = slots
         self.late.make_room(slots)
+        self.bands.make_room(slots)
+        self.jumps.make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
         self.rivals.make_room(slots)
@@ -221,20 +244,29 @@ class NumberStream:
         return parts, pit, density, {name: np.asarray(values)[:n] for name, values in told.items()}
 
     def _say(
-        self, said: dict[str, np.ndarray], part: slice, told: tuple, base: np.ndarray, scale: np.ndarray, u: np.ndarray
-    ) -> None:
-        """Fill in what is told of some rows, in the unit of the target."""
+        self,
+        said: dict[str, np.ndarray],
+        part: slice,
+        told: tuple,
+        base: np.ndarray,
+        scale: np.ndarray,
+        u: np.ndarray,
+        slot: np.ndarray,
+    ) -> np.ndarray:
+        """Fill in what is told of some rows, in the unit of the target; how far their intervals are stretched."""
         parts, pit, density, infos = told
-        lower, upper = interval(parts, self.plan.config.level)
-        for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
-            said[name][part] = base + scale * values
         ready = np.isfinite(scale)
         warm = ready & np.isfinite(u)  # while the scale is not known, where y falls tells nothing
         said["pit"][part] = np.where(warm, pit, np.nan)
+        stretch = self.bands.follow(slot, said["pit"][part])
+        lower, upper = interval(parts, self.bands.levels(stretch))
+        for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
+            said[name][part] = base + scale * values
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:
             for name in ("trust", "change_probability", "runlength"):
                 said[name][part] = np.where(warm, infos[name], np.nan)
+        return stretch
 
     def _renew(self, rows: np.ndarray, arrived: Arrived) -> None:
         """Remember the rows; where it is time, go over to new units."""

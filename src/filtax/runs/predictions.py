@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from filtax.runs.results import Run
-from filtax.store.writing import PARTIAL, flush_folder
+from filtax.store.room import unwritten
+from filtax.store.writing import PARTIAL, drop, flush_folder
 
 __all__ = ["columns_of", "write_predictions"]
 
@@ -31,14 +32,19 @@ def write_predictions(run: Run, form: str = "parquet") -> Path:
         pyarrow, form = None, "csv"
     path = run.root / f"predictions.{form}"
     aside = path.with_name(path.name + PARTIAL)
-    if form == "csv":
-        _write_csv(run, aside)
-    else:
-        _write_parquet(run, aside, pyarrow)
-    with open(aside, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(aside, path)
-    flush_folder(run.root)
+    try:
+        if form == "csv":
+            _write_csv(run, aside)
+        else:
+            _write_parquet(run, aside, pyarrow)
+        with open(aside, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        flush_folder(run.root)
+    except OSError as problem:
+        drop(aside)
+        most = f"up to {run.rows * run.kind.itemsize}"
+        raise unwritten(path, problem, most, "then `filtax resume` writes it") from problem
     return path
 
 

@@ -1,6 +1,6 @@
 """Open a user's table and read it in chunks: the same rows from every format, and where each of them stood."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,18 @@ class Table:
         if self._first is None and start is None:
             raise InputError(f"{files[-1]}: there is a header and not one row below it.")
 
+    def close(self) -> None:
+        """Close the file; a table that was read to its end has done so itself."""
+        self._first = None
+        self._raws.close()
+
     def __iter__(self) -> Iterator[Chunk]:
+        try:
+            yield from self._chunks()
+        finally:
+            self.close()
+
+    def _chunks(self) -> Iterator[Chunk]:
         while self._first is not None:
             file, raw = self._first
             chunk = self._finish(file, raw)
@@ -127,7 +138,7 @@ class Table:
         layout = self.layout.to_json()
         return Position(files, offset, int(chunk.line[row]) + 1, digest, chunk.first + row + 1, layout, latest, whole)
 
-    def _read_all(self) -> Iterator[tuple[str, Raw]]:
+    def _read_all(self) -> Generator[tuple[str, Raw]]:
         begin = len(self._start.files) - 1 if self._start else 0
         if self._start:
             _check_files(self._files, self._start.files)

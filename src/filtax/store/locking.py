@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from filtax.store.errors import Busy
+from filtax.store.room import unwritten
 
 __all__ = ["LOCK", "lock"]
 
@@ -34,8 +35,11 @@ def lock(folder: Any) -> Iterator[Path]:
     import fcntl  # not on every system, and needed by writers alone
 
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as problem:
+        raise unwritten(folder, problem) from problem
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,10 +1,11 @@
 """Files that are there as a whole or not at all: written aside, flushed, renamed, and the folder flushed."""
 
-import errno
 import os
 from pathlib import Path
 
-__all__ = ["PARTIAL", "flush_folder", "write_whole"]
+from filtax.store.room import unwritten
+
+__all__ = ["PARTIAL", "drop", "flush_folder", "write_whole"]
 
 PARTIAL = ".partial"  # a name that ends so was never finished
 
@@ -35,12 +36,8 @@ def write_whole(path: Path, content: bytes) -> None:
         os.replace(aside, path)
         flush_folder(path.parent)
     except OSError as problem:
-        _drop(aside)
-        reason = problem.strerror or str(problem)
-        hint = f"; {len(content)} bytes are needed" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise OSError(
-            problem.errno, f"{path} could not be written ({reason}{hint}); what was there before is intact"
-        ) from problem
+        drop(aside)
+        raise unwritten(path, problem, len(content), "what was there before is intact") from problem
 
 
 def flush_folder(folder: Path) -> None:
@@ -55,7 +52,11 @@ def flush_folder(folder: Path) -> None:
         os.close(file)
 
 
-def _drop(path: Path) -> None:
+def drop(path: Path) -> None:
+    """Remove a file that was never finished, if it is there and that is possible.
+
+    >>> drop(Path("no/such/file"))
+    """
     try:
         path.unlink()
     except OSError:

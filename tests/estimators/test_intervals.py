@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from scipy.optimize import brentq
 
-from filtax.runs.intervals import Parts, interval, place
+from filtax.estimators.intervals import Parts, interval, place
 
 
 def mixtures(seed, C, rows=7):

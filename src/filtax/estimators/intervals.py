@@ -75,8 +75,8 @@ def place(parts: Parts, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pit, density
 
 
-def interval(parts: Parts, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the central interval of each row.
+def interval(parts: Parts, level: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the central interval of each row, of one level for all or of one for each, (B,).
 
     >>> normal = Parts(*np.array([[[1.0]], [[0.0]], [[1.0]], [[np.inf]]]))
     >>> [end.round(3).tolist() for end in interval(normal, 0.9)]
@@ -84,16 +84,16 @@ def interval(parts: Parts, level: float) -> tuple[np.ndarray, np.ndarray]:
     """
     from scipy.special import ndtri, stdtrit
 
-    tail = 0.5 * (1.0 - level)
-    half = np.where(parts.freedom < MOST, stdtrit(np.minimum(parts.freedom, MOST), 1.0 - tail), ndtri(1.0 - tail))
-    half = half * parts.scale
+    tail = np.broadcast_to(0.5 * (1.0 - np.asarray(level)), parts.scale.shape[:1])
+    half = np.where(parts.freedom < MOST, stdtrit(np.minimum(parts.freedom, MOST), tail[:, None]), ndtri(tail)[:, None])
+    half = -half * parts.scale
     lower, upper = parts.location - half, parts.location + half
     if parts.weight.shape[1] == 1:
         return lower[:, 0], upper[:, 0]
     return _quantile(parts, tail, lower), _quantile(parts, 1.0 - tail, upper)
 
 
-def _quantile(parts: Parts, chance: float, own: np.ndarray) -> np.ndarray:
+def _quantile(parts: Parts, chance: np.ndarray, own: np.ndarray) -> np.ndarray:
     """The quantile of a mixture lies between those of its parts; its own is mostly near that of the heaviest."""
     used = parts.weight > 0.0
     low = np.min(np.where(used, own, np.inf), axis=1)

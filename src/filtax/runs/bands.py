@@ -1,0 +1,82 @@
+"""The intervals of S series, each stretched by what its own rows have shown: `filtax.estimators.stretch`, row by row.
+
+Where labels come late a row is judged when its label comes, by the interval that was given to it.
+"""
+
+import numpy as np
+
+from filtax.estimators.stretch import FARTHEST, RATE, deviation
+
+__all__ = ["Bands", "tails"]
+
+
+class Bands:
+    """How far the intervals are stretched, and which rows wait to be judged.
+
+    >>> bands = Bands(0.9, late=0)
+    >>> stretch = bands.follow(np.zeros(3, int), np.array([0.5, 0.001, np.nan]))
+    >>> stretch.round(3).tolist(), bands.levels(stretch).round(4).tolist()
+    ([0.0, -0.002, 0.016], [0.9, 0.8993, 0.9054])
+    """
+
+    def __init__(self, level: float, late: int) -> None:
+        self.level, self.late = level, late
+        self.stretch, self.waiting = np.zeros(1), np.full((1, late), np.nan)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """All of it, for a checkpoint."""
+        return [self.stretch, self.waiting]
+
+    def restore(self, arrays: list[np.ndarray]) -> None:
+        """Go on from what `arrays` told."""
+        self.stretch, self.waiting = arrays
+
+    def make_room(self, series: int) -> None:
+        """Let more series come."""
+        more = max(0, series - len(self.stretch))
+        self.stretch = np.pad(self.stretch, (0, more))
+        self.waiting = np.pad(self.waiting, ((0, more), (0, 0)), constant_values=np.nan)
+
+    def levels(self, stretch: np.ndarray) -> np.ndarray:
+        """The level to ask a forecast for, where its interval is stretched by so much, (B,)."""
+        from scipy.special import erf
+
+        asked = erf(deviation(self.level) * np.exp(stretch) / np.sqrt(2.0))
+        return np.where(stretch == 0.0, self.level, asked)
+
+    def follow(self, slot: np.ndarray, pit: np.ndarray) -> np.ndarray:
+        """How far the interval of each row is stretched, (B,); what its y showed counts for the rows behind.
+
+        Args:
+            slot: Series of each row, (B,).
+            pit: Where y fell in its forecast, in [0, 1], (B,); NaN where there was none, and nothing is learned.
+        """
+        from scipy.special import ndtri
+
+        with np.errstate(divide="ignore"):
+            reach = np.log(np.abs(ndtri(pit)) / deviation(self.level))  # y lies on the edge at this stretch
+        more, less = RATE * self.level, RATE * (self.level - 1.0)
+        now, queues, used = self.stretch.tolist(), self.waiting.tolist(), []
+        for series, edge in zip(slot.tolist(), reach.tolist(), strict=True):
+            stretch = now[series]
+            used.append(stretch)
+            move = more if edge > stretch else less if edge == edge else np.nan
+            if self.late:
+                queues[series].append(move)
+                move = queues[series].pop(0)
+            if move == move:
+                now[series] = min(max(stretch + move, -FARTHEST), FARTHEST)
+        self.stretch, self.waiting = np.array(now), np.array(queues).reshape(self.waiting.shape)
+        return np.array(used)
+
+
+def tails(pit: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+    """Probability of y, and of anything as extreme, by forecasts that are stretched so, (B,).
+
+    >>> tails(np.array([0.5, 0.95]), np.array([0.0, 0.0])).round(3).tolist()
+    [1.0, 0.1]
+    """
+    from scipy.special import ndtr, ndtri
+
+    return 2.0 * ndtr(-np.abs(ndtri(pit)) * np.exp(-stretch))
