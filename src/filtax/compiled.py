@@ -24,7 +24,7 @@ from filtax.tick import conform
 
 __all__ = ["Compiled", "Event", "compile"]
 
-SPLIT = 1 << 20  # a counter travels as two floats, so that float32 keeps it exact
+BITS = 20  # of a counter that travel in one number: float32 keeps 24 exactly, shorter floats fewer
 
 
 class Event:
@@ -52,7 +52,8 @@ class Event:
             raise AttributeError(f"an event has {', '.join(INFO)}; there is no {name!r}.") from None
         value = self._values[where]
         if name == "runlength":
-            return int(value[0]) * SPLIT + int(value[1])
+            bits = _bits(value.dtype)
+            return sum(int(digit) << bits * place for place, digit in enumerate(value))
         return bool(value[0]) if name == "ok" else value.reshape(shape)
 
 
@@ -77,15 +78,15 @@ class Compiled:
         leaves, self._structure = jax.tree.flatten((state.bank, state.t, state.refused, state.strain))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
-        self._width = sum(_numbers(shape, dtype) for shape, dtype in zip(self._shapes, self._dtypes, strict=True))
-        self._fields, start = {}, self._width
+        packed = self._pack(leaves)
+        self._fields, start = {}, packed.size
         for name, shape in self._report_shapes(method, state, x, y).items():
             size = math.prod(shape)
             self._fields[name] = (slice(start, start + size), shape)
             start += size
         # the method is a constant of the kernel: handing it over would cost more than the filter
         self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
-        self._packed: Any = jnp.concatenate([self._pack(leaves), jnp.zeros(start - self._width, self._row.dtype)])
+        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start - packed.size, packed.dtype)])
 
     def step(self, x: Any, y: Any) -> Event:
         """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
@@ -117,33 +118,32 @@ class Compiled:
         carry = (bank, t, state.began, refused, strain)
         (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
-        runlength = jnp.asarray(info.runlength)
-        length = jnp.stack([runlength // SPLIT, runlength % SPLIT]).astype(self._row.dtype)
-        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, length, info.ok[None]])
+        last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
+        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last])
 
     def _pack(self, leaves: list[Array]) -> Array:
-        """All numbers in one vector; a counter travels as two floats."""
-        parts = []
+        """All numbers in one vector; a counter travels digit by digit, the lowest first."""
+        dtype, parts = self._row.dtype, []
         for leaf in map(jnp.ravel, leaves):
-            halves = (leaf // SPLIT, leaf % SPLIT) if _is_counter(leaf.dtype) else (leaf,)
-            parts += [half.astype(self._row.dtype) for half in halves]
-        return jnp.concatenate(parts)
+            bits, top = _bits(dtype), _digits(leaf.dtype, dtype) - 1
+            parts += [leaf >> bits * place & (1 << bits) - 1 for place in range(top)]
+            parts.append(leaf >> bits * top if top else leaf)
+        return jnp.concatenate([part.astype(dtype) for part in parts])
 
     def _unpack(self, packed: Array) -> PyTree:
         leaves, start = [], 0
         for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
-            part = packed[start : start + _numbers(shape, dtype)]
-            start += part.size
-            if _is_counter(dtype):
-                high, low = jnp.split(part.astype(dtype), 2)
-                part = high * SPLIT + low
-            leaves.append(part.reshape(shape).astype(dtype))
+            bits, digits, size = _bits(packed.dtype), _digits(dtype, packed.dtype), math.prod(shape)
+            parts = packed[start : start + digits * size].reshape(digits, size).astype(dtype)
+            start += digits * size
+            leaf = parts[0] if digits == 1 else sum(parts[place] << bits * place for place in range(digits))
+            leaves.append(jnp.reshape(leaf, shape))
         return jax.tree.unflatten(self._structure, leaves)
 
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
         shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
-        return {**shapes, "runlength": (2,), "ok": (1,)}
+        return {**shapes, "runlength": (_digits(info.runlength.dtype, self._row.dtype),), "ok": (1,)}
 
 
 def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
@@ -164,13 +164,15 @@ def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
     return row, given if given.unsafe_buffer_pointer() == row.ctypes.data else row
 
 
-def _numbers(shape: tuple[int, ...], dtype: Any) -> int:
-    return math.prod(shape) * (2 if _is_counter(dtype) else 1)
+def _bits(dtype: Any) -> int:
+    """Bits of a whole number that a float of this dtype holds exactly, at most `BITS`."""
+    return min(jnp.finfo(dtype).nmant, BITS)
 
 
-def _is_counter(dtype: Any) -> bool:
-    """Whether a whole number may be larger than float32 holds exactly; the bytes of a random key are not."""
-    return jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
+def _digits(dtype: Any, held: Any) -> int:
+    """Floats that hold a number of this dtype: several for one that may count far, not for the bytes of a key."""
+    far = jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
+    return -(-(jnp.iinfo(dtype).bits - 1) // _bits(held)) if far else 1
 
 
 def _fill(part: np.ndarray, given: Any, name: str) -> None:

@@ -38,8 +38,9 @@ class Passage:
     def enter(self, leaves: list, moving: list, fixed: list) -> tuple[Any, State]:
         """The method and the state, put together."""
         initial, key, layout = self._fixed.unflatten(fixed)
+        t, began, refused, strain = moving[-COUNTERS:]
         bank = self._bank.unflatten(moving[:-COUNTERS])
-        return self.method.unflatten(leaves), State(bank, initial, *moving[-COUNTERS:], key, layout)
+        return self.method.unflatten(leaves), State(bank, initial, t, began, refused, strain, key, layout)
 
     def leave(self, moving: list, carry: tuple) -> list:
         """The arrays that a tick left; None for one that it did not touch, which need not travel."""
