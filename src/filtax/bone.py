@@ -138,14 +138,15 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        if remembered(self, state) is None:
+        known = remembered(self, state) is not None  # what it holds fits this method, and its data
+        if not known:
             boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         boundary.check_kept(keep, self)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        if Y.shape[0]:
+        if not known and Y.shape[0]:
             state = furnished(self, state, None if X is None else X[0], Y[0])
         return in_growing_banks(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete))
 
