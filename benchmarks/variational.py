@@ -18,14 +18,15 @@ def build(samples: int):
     import jax
 
     import filtax as fx
-    from filtax import bone
+    from filtax import programs
     from filtax.experiments.moons_learning import moons_model
+    from filtax.passage import take_apart
 
     net, model = moons_model()
     method = fx.method(f"RVGA(iterations={INNER}, samples={samples})+C-Static", model=model)
     state = method.init(params=net.init(jax.random.key(0), "float32"), cov=0.3, key=jax.random.key(1))
     x, y = np.ones(2, np.float32), np.float32(1.0)
-    program = bone._step.lower(method, state, x, y, None, None, None).compile()
+    program = programs.step.lower(*take_apart(method, state), x, y, None, None, None).compile()
     held = program.memory_analysis().temp_size_in_bytes
     return lambda: jax.block_until_ready(method.step(state, x, y)[1].mean), held, net.size
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.compiled import SPLIT, compile
+from filtax.compiled import BITS, compile
 from filtax.state import INFO
 from moments import normal, spd
 from oracles import kalman_filter
@@ -59,12 +59,12 @@ def test_counts_without_features():
     np.testing.assert_allclose(means, [(sum(seen[:n]) + 1) / (n + 2) for n in range(4)], rtol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_the_run_length_is_exact_beyond_what_a_float_holds(dtype):
-    """Above 2^24 a float32 counts in twos; the counter travels in two parts."""
+    """Above 2^24 a float32 counts in twos, a bfloat16 above 2^8; the counter travels in several parts."""
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     start = kf.init(mean=jnp.zeros(1, dtype))
-    for t in (SPLIT - 2, 17 * SPLIT + 4):
+    for t in ((1 << BITS) - 2, 17 * (1 << BITS) + 4):
         fast = compile(kf, eqx.tree_at(lambda s: s.t, start, jnp.asarray(t, jnp.int32)))
         lengths = [fast.step([1.0], 0.0).runlength for _ in range(3)]
         assert lengths == [t + 1, t + 2, t + 3]

@@ -7,7 +7,7 @@ import pytest
 
 from catalogue import ROWS, T
 from conformance import NARROW, NARROW_BAD, NIGHTLY, SHOWN, SLOPES, rows
-from filtax import bone
+from filtax import programs
 from filtax.growth import furnished
 from filtax.methods import PUBLISHED
 from filtax.state import INFO
@@ -184,16 +184,16 @@ def test_compiles_once_for_a_shape(name, runs):
     """New numbers, settings included, never compile again."""
     row, method, state, *_ = runs(name)
     method.step(state, at(row.X, 0), row.Y[0])
-    before = bone._step._cache_size()
+    before = programs.step._cache_size()
     other = row.build(row.setting * 0.95)
     other_state = other.init(**row.init, **row.key)
     for t in range(3):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
-    assert bone._step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
-    settled = bone._step._cache_size()
+    assert programs.step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
+    settled = programs.step._cache_size()
     for t in range(3, 6):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
-    assert bone._step._cache_size() == settled
+    assert programs.step._cache_size() == settled
 
 
 @pytest.mark.x64

@@ -13,20 +13,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
-from filtax import boundary, compatibility
+from filtax import boundary, compatibility, programs
 from filtax.beliefs import collapse
 from filtax.growth import furnished, in_growing_banks, roomy
 from filtax.module import Module
-from filtax.protocols import Bank
+from filtax.passage import remembered, take_apart, told
 from filtax.spelling import spell
 from filtax.state import INFO, Info, State
-from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+from filtax.tick import fresh_bank
 
-__all__ = ["Bone", "advance"]
+__all__ = ["Bone"]
 
 
 class Bone(Module):
@@ -44,6 +43,8 @@ class Bone(Module):
     'LG+C-ACI(q=0.1)'
     """
 
+    __slots__ = ("_arrays",)  # see filtax.passage; no field, so it is no part of the method
+
     model: Any
     auxiliary: Any
     prior: Any
@@ -52,6 +53,10 @@ class Bone(Module):
 
     def __check_init__(self) -> None:
         compatibility.check_parts(self)
+
+    def __getstate__(self) -> dict:
+        """What is pickled and copied: the five parts."""
+        return dict(vars(self))
 
     @property
     def name(self) -> str:
@@ -94,11 +99,15 @@ class Bone(Module):
         Returns:
             The new state, and what the datum showed.
         """
-        boundary.check_state("step", state, self)
+        parts = remembered(self, state)
+        if parts is None:
+            boundary.check_state("step", state, self)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
-        state = roomy(self, furnished(self, state, x, y))
-        carry, info = _step(self, state, x, y, mask, dt, changed)
-        return state.after(*carry), info
+        if parts is None:
+            state = roomy(self, furnished(self, state, x, y))
+            parts = take_apart(self, state)
+        moved, values = programs.step(*parts, x, y, mask, dt, changed)
+        return parts[0].later(state, *parts[2:], moved), told(values)
 
     def scan(
         self,
@@ -129,17 +138,22 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        boundary.check_state("scan", state, self)
+        known = remembered(self, state) is not None  # what it holds fits this method, and its data
+        if not known:
+            boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         boundary.check_kept(keep, self)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        if Y.shape[0]:
+        if not known and Y.shape[0]:
             state = furnished(self, state, None if X is None else X[0], Y[0])
-        return in_growing_banks(
-            self, state, (X, Y, mask, dt, changed), partial(_scan, self, keep=keep, complete=complete)
-        )
+        return in_growing_banks(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete))
+
+    def _rows(self, keep: tuple[str, ...], complete: bool, state: State, *rows: Any) -> tuple[State, Info]:
+        parts = remembered(self, state) or take_apart(self, state)
+        moved, infos = programs.scan(*parts, *rows, keep=keep, complete=complete)
+        return parts[0].later(state, *parts[2:], moved), infos
 
     def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
         """Forecast the next y; changes nothing.
@@ -156,7 +170,7 @@ class Bone(Module):
         boundary.check_state("predict", state, self)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
-        return _predict(self, state, x, dt, plugin=plugin)
+        return programs.predict(self, state, x, dt, plugin=plugin)
 
     def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:
         """Forecast H steps ahead without seeing any y: uncertainty grows as the prior lets it.
@@ -172,7 +186,7 @@ class Bone(Module):
         boundary.check_state("forecast", state, self)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
-        return _forecast(self, state, X_future, dt)
+        return programs.forecast(self, state, X_future, dt)
 
     def belief(self, state: State) -> PyTree:
         """The belief about theta, hypotheses averaged: `.mean` (D,), `.cov` (D, D), `.var`, `.sample(key)`.
@@ -182,109 +196,3 @@ class Bone(Module):
         boundary.warn_of_strain(state)
         boundary.warn_of_collapse(state)
         return collapse(state.bank.belief, state.bank.log_weight)
-
-
-@jax.jit
-def _step(
-    method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
-) -> tuple[tuple, Info]:
-    method = conform(method, state)
-    return advance(method, state, _carry(state), x, y, mask, dt, changed, complete=False)
-
-
-@partial(jax.jit, static_argnames=("keep", "complete"))
-def _scan(
-    method: Bone,
-    state: State,
-    X: Array | None,
-    Y: Array,
-    mask: Array | None,
-    dt: Array | None,
-    changed: Array | None,
-    *,
-    keep: tuple[str, ...],
-    complete: bool,
-) -> tuple[tuple, Info]:
-    method = conform(method, state)
-
-    # With one slot its axis stays outside of the loop: XLA then updates a large belief in place.
-    slots = state.bank.log_weight.size
-    narrow = lambda bank: jax.tree.map(lambda leaf: leaf[0], bank) if slots == 1 else bank  # noqa: E731
-    widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
-
-    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
-        (bank, *rest), info = advance(method, state, (widen(carry[0]), *carry[1:]), *row, complete=complete)
-        return (narrow(bank), *rest), Info(**{name: _kept(name, bank, info) for name in keep})
-
-    bank, *rest = _carry(state)
-    (bank, *rest), infos = jax.lax.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
-    return (widen(bank), *rest), infos
-
-
-@partial(jax.jit, static_argnames=("plugin",))
-def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
-    method = conform(method, state)
-    return look_ahead(method, state.bank, state.initial, _typed(x, state), _time(dt, state), plugin)
-
-
-@jax.jit
-def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
-    method = conform(method, state)
-    outputs = method.model.outputs(state.initial.mean, _typed(X[0], state))
-    unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
-    state = furnished(method, state, X[0], unseen)
-
-    def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
-        bank, t = carry
-        gap = _time(row[1], state)
-        datum = admit(method, state.initial, row[0], unseen, None, False)
-        outcome = tick(method, bank, state.initial, t, datum, gap, state.key, t + 1)
-        # the forecast is asked of x as it was given: where it is NaN, so is the forecast
-        return (outcome.bank, t + 1), look_ahead(method, bank, state.initial, _typed(row[0], state), gap, False)
-
-    return jax.lax.scan(body, (state.bank, state.t), (X, dt))[1]
-
-
-def advance(
-    method: Bone,
-    state: State,
-    carry: tuple,
-    x: Array | None,
-    y: Array,
-    mask: Array | None,
-    dt: Array | None,
-    changed: Array | None,
-    *,
-    complete: bool,
-) -> tuple[tuple, Info]:
-    """Do one row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
-    bank, t, began, refused, strain = carry
-    if changed is not None:
-        anew = fresh_bank(method, state.initial, bank.log_weight.size, like=bank)
-        bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
-        began = jnp.where(changed, t, began)
-    datum = admit(method, state.initial, x, y, mask, complete)
-    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key, t + 1 - began)
-    info, ok = outcome.info, outcome.ok
-    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    return (outcome.bank, t + 1, began, refused + (~ok).astype(refused.dtype), strain), info
-
-
-def _carry(state: State) -> tuple:
-    return state.bank, state.t, state.began, state.refused, state.strain
-
-
-def _typed(x: Array | None, state: State) -> Array | None:
-    return x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.initial.mean.dtype)
-
-
-def _time(dt: Array | None, state: State) -> Array | None:
-    return None if dt is None else dt.astype(state.initial.mean.dtype)
-
-
-def _kept(name: str, bank: Bank, info: Info) -> Array:
-    if name == "log_weight":
-        return bank.log_weight
-    if not name.startswith("belief_"):
-        return getattr(info, name)
-    return getattr(collapse(bank.belief, bank.log_weight), name.removeprefix("belief_"))

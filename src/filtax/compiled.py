@@ -9,20 +9,22 @@ import math
 from typing import Any
 
 import jax
+import jax.dlpack
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax import boundary
-from filtax.bone import Bone, advance
+from filtax.bone import Bone
 from filtax.growth import furnished
 from filtax.models import Direct
+from filtax.programs import advance
 from filtax.state import INFO, State
 from filtax.tick import conform
 
 __all__ = ["Compiled", "Event", "compile"]
 
-SPLIT = 1 << 20  # a counter travels as two floats, so that float32 keeps it exact
+BITS = 20  # of a counter that travel in one number: float32 keeps 24 exactly, shorter floats fewer
 
 
 class Event:
@@ -50,7 +52,8 @@ class Event:
             raise AttributeError(f"an event has {', '.join(INFO)}; there is no {name!r}.") from None
         value = self._values[where]
         if name == "runlength":
-            return int(value[0]) * SPLIT + int(value[1])
+            bits = _bits(value.dtype)
+            return sum(int(digit) << bits * place for place, digit in enumerate(value))
         return bool(value[0]) if name == "ok" else value.reshape(shape)
 
 
@@ -67,25 +70,23 @@ class Compiled:
 
     def __init__(self, method: Bone, state: State, x: Any, y: Any):
         self._state = state
-        self._t, self._refused = int(state.t), int(state.refused)
         x, y = (None if part is None else np.asarray(part) for part in (x, y))
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
-        self._row = np.zeros(self._x_size + y.size + 2, state.initial.mean.dtype)
+        self._row, self._given = _shared(self._x_size + y.size, state.initial.mean.dtype)
         self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
-        self._y_part = self._row[self._x_size : -2].reshape(y.shape)
-        leaves, self._structure = jax.tree.flatten((state.bank, state.strain))
+        self._y_part = self._row[self._x_size :].reshape(y.shape)
+        leaves, self._structure = jax.tree.flatten((state.bank, state.t, state.refused, state.strain))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
-        self._width = sum(_numbers(shape, dtype) for shape, dtype in zip(self._shapes, self._dtypes, strict=True))
-        self._fields, start = {}, self._width
+        packed = self._pack(leaves)
+        self._fields, start = {}, packed.size
         for name, shape in self._report_shapes(method, state, x, y).items():
             size = math.prod(shape)
             self._fields[name] = (slice(start, start + size), shape)
             start += size
-        self._ok = self._fields["ok"][0].start
         # the method is a constant of the kernel: handing it over would cost more than the filter
         self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
-        self._packed: Any = jnp.concatenate([self._pack(leaves), jnp.zeros(start - self._width, self._row.dtype)])
+        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start - packed.size, packed.dtype)])
 
     def step(self, x: Any, y: Any) -> Event:
         """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
@@ -97,73 +98,81 @@ class Compiled:
         Returns:
             The fields of `Info`, as numpy.
         """
-        row = self._row
         if self._x_part is not None:
             _fill(self._x_part, x, "x")
         _fill(self._y_part, y, "y")
-        row[-2], row[-1] = divmod(self._t, SPLIT)
-        self._packed = self._kernel(self._packed, row)
-        values = np.asarray(self._packed)  # waits, so the row may be written again
-        self._t += 1
-        if not values[self._ok]:
-            self._refused += 1
-        return Event(values, self._fields)
+        self._packed = self._kernel(self._packed, self._given)
+        return Event(np.asarray(self._packed), self._fields)  # this waits, so the row may be written again
 
     @property
     def state(self) -> State:
         """The state now, as `Bone.step` would have it."""
-        bank, strain = self._unpack(self._packed)
-        start, count = self._state, lambda number: jnp.asarray(number, jnp.int32)
-        return State(
-            bank, start.initial, count(self._t), start.began, count(self._refused), strain, start.key, start.layout
-        )
+        bank, t, refused, strain = self._unpack(self._packed)
+        return self._state.after(bank, t, self._state.began, refused, strain)
 
     def _run(self, method: Bone, state: State, packed: Array, row: Array, y_shape: tuple[int, ...]) -> Array:
         method = conform(method, state)
-        bank, strain = self._unpack(packed)
-        t = row[-2].astype(jnp.int32) * SPLIT + row[-1].astype(jnp.int32)
+        bank, t, refused, strain = self._unpack(packed)
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
-        y = row[self._x_size : -2].reshape(y_shape)
-        carry = (bank, t, state.began, jnp.zeros((), jnp.int32), strain)
-        (bank, _, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
+        y = row[self._x_size :].reshape(y_shape)
+        carry = (bank, t, state.began, refused, strain)
+        (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
-        runlength = jnp.asarray(info.runlength)
-        length = jnp.stack([runlength // SPLIT, runlength % SPLIT]).astype(self._row.dtype)
-        leaves = [*jax.tree.leaves((bank, strain)), *parts, length, (refused == 0)[None]]
-        return self._pack(leaves)
+        last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
+        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last])
 
     def _pack(self, leaves: list[Array]) -> Array:
-        """All numbers in one vector; a counter travels as two floats."""
-        parts = []
+        """All numbers in one vector; a counter travels digit by digit, the lowest first."""
+        dtype, parts = self._row.dtype, []
         for leaf in map(jnp.ravel, leaves):
-            halves = (leaf // SPLIT, leaf % SPLIT) if _is_counter(leaf.dtype) else (leaf,)
-            parts += [half.astype(self._row.dtype) for half in halves]
-        return jnp.concatenate(parts)
+            bits, top = _bits(dtype), _digits(leaf.dtype, dtype) - 1
+            parts += [leaf >> bits * place & (1 << bits) - 1 for place in range(top)]
+            parts.append(leaf >> bits * top if top else leaf)
+        return jnp.concatenate([part.astype(dtype) for part in parts])
 
     def _unpack(self, packed: Array) -> PyTree:
         leaves, start = [], 0
         for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
-            part = packed[start : start + _numbers(shape, dtype)]
-            start += part.size
-            if _is_counter(dtype):
-                high, low = jnp.split(part.astype(dtype), 2)
-                part = high * SPLIT + low
-            leaves.append(part.reshape(shape).astype(dtype))
+            bits, digits, size = _bits(packed.dtype), _digits(dtype, packed.dtype), math.prod(shape)
+            parts = packed[start : start + digits * size].reshape(digits, size).astype(dtype)
+            start += digits * size
+            leaf = parts[0] if digits == 1 else sum(parts[place] << bits * place for place in range(digits))
+            leaves.append(jnp.reshape(leaf, shape))
         return jax.tree.unflatten(self._structure, leaves)
 
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
         shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
-        return {**shapes, "runlength": (2,), "ok": (1,)}
+        return {**shapes, "runlength": (_digits(info.runlength.dtype, self._row.dtype),), "ok": (1,)}
 
 
-def _numbers(shape: tuple[int, ...], dtype: Any) -> int:
-    return math.prod(shape) * (2 if _is_counter(dtype) else 1)
+def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
+    """A row to write to, and what the kernel is given of it: on a CPU an array in the same memory, else the row itself.
+
+    A numpy array would be copied at each call, for a third of what the call costs. Nothing is read while it is written,
+    since a step waits for its result. Memory that begins at a multiple of 64 bytes is used by JAX where it is.
+    """
+    spare = np.zeros(size * np.dtype(dtype).itemsize + 64, np.uint8)
+    start = -spare.ctypes.data % 64
+    row = spare[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+    if jax.default_backend() != "cpu" or not size:
+        return row, row
+    try:
+        given = jax.dlpack.from_dlpack(row, copy=False)
+    except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that does not pass this way
+        return row, row
+    return row, given if given.unsafe_buffer_pointer() == row.ctypes.data else row
 
 
-def _is_counter(dtype: Any) -> bool:
-    """Whether a whole number may be larger than float32 holds exactly; the bytes of a random key are not."""
-    return jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
+def _bits(dtype: Any) -> int:
+    """Bits of a whole number that a float of this dtype holds exactly, at most `BITS`."""
+    return min(jnp.finfo(dtype).nmant, BITS)
+
+
+def _digits(dtype: Any, held: Any) -> int:
+    """Floats that hold a number of this dtype: several for one that may count far, not for the bytes of a key."""
+    far = jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
+    return -(-(jnp.iinfo(dtype).bits - 1) // _bits(held)) if far else 1
 
 
 def _fill(part: np.ndarray, given: Any, name: str) -> None:

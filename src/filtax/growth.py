@@ -42,8 +42,7 @@ def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> 
     """Scan the rows, in pieces between which the bank doubles if it must."""
     length, ticks = rows[1].shape[0], _ticks(method, state)
     if ticks is None or length == 0:
-        carry, infos = scan(state, *rows)
-        return state.after(*carry), infos
+        return scan(state, *rows)
     _check_room(method, method.auxiliary.room(ticks + length - 1))  # before anything is learned, not halfway through
     pieces, done = [], 0
     while done < length:
@@ -51,8 +50,7 @@ def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> 
         slots, fit = state.bank.log_weight.shape[-1], 1
         while done + fit < length and method.auxiliary.room(ticks + done + fit) <= slots:
             fit += 1
-        carry, infos = scan(state, *_piece(rows, done, fit))
-        state = state.after(*carry)
+        state, infos = scan(state, *_piece(rows, done, fit))
         pieces.append(infos)
         done += fit
     return state, pieces[0] if len(pieces) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *pieces)

@@ -37,15 +37,15 @@ class Update(Module):
     """What (A.1) returns for one hypothesis.
 
     `log_evidence` is the plain predictive density: the law, the scores. `log_score` is what (A.2) weighs with; a robust
-    model makes it differ. `strain` is how many times larger the variance of what was not known is than that of the
-    noise.
+    model makes it differ. `trust` is None where every datum is believed in full. `strain` is how many times larger the
+    variance of what was not known is than that of the noise.
     """
 
     belief: PyTree
     forecast: PyTree
     log_evidence: Float[Array, ""]
     log_score: Float[Array, ""]
-    trust: Float[Array, ""]
+    trust: Float[Array, ""] | None
     strain: Float[Array, ""]
     ok: Bool[Array, ""]
 
@@ -67,8 +67,8 @@ class Auxiliary(Protocol):
         """Slots that the tick after t needs, or None when the bank never grows."""
         ...
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
-        """Change probability and most probable run length, for `Info`; `age` counts the data of the stream."""
+    def report(self, bank: Bank, age: Array) -> tuple[Array | None, Array]:
+        """Change probability (None if none is ever suspected) and most probable run length; `age` counts the data."""
         ...
 
 

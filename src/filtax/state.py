@@ -1,12 +1,17 @@
 """What a method remembers between data (`State`) and what it tells about one datum (`Info`)."""
 
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.layout import Layout
 from filtax.module import Module
 from filtax.protocols import Bank
 
-__all__ = ["INFO", "CollapseWarning", "ConditioningWarning", "Info", "State"]
+__all__ = ["INFO", "CollapseWarning", "ConditioningWarning", "Info", "State", "usual"]
 
 
 class CollapseWarning(UserWarning):
@@ -36,6 +41,8 @@ class State(Module):
     0
     """
 
+    __slots__ = ("_parts",)  # see filtax.passage; no field, so it is no part of the state
+
     bank: Bank
     initial: PyTree
     t: Int[Array, ""]
@@ -53,6 +60,10 @@ class State(Module):
         later = object.__new__(State)
         vars(later).update(vars(self), bank=bank, t=t, began=began, refused=refused, strain=strain)
         return later
+
+    def __getstate__(self) -> dict:
+        """What is pickled and copied: the fields."""
+        return dict(vars(self))
 
 
 class Info(Module):
@@ -89,3 +100,14 @@ class Info(Module):
 
 
 INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")
+
+
+@cache
+def usual(dtype: Any) -> dict[str, Array]:
+    """What a method reports that doubts no datum and suspects no change; it need not be computed at every tick.
+
+    >>> usual(jnp.dtype("float32"))["trust"].item()
+    1.0
+    """
+    with jax.ensure_compile_time_eval():
+        return {"trust": jnp.ones((), dtype), "change_probability": jnp.zeros((), dtype)}

@@ -152,7 +152,10 @@ def tick(
     update = absorb(proposed, beliefs, share)
     first: Any = update if trial is None else trial
     made, total = _mixed(first.forecast, foreseen), _total(foreseen, first.log_evidence, datum.mask)
-    log_weight = _reweigh(method, proposed.bank.log_weight, update, t, key) if share is None else jnp.log(share)
+    if bank.log_weight.size == 1 and proposed.bank.log_weight is bank.log_weight:  # the only one, as sure as before
+        log_weight = bank.log_weight
+    else:
+        log_weight = _reweigh(method, proposed.bank.log_weight, update, t, key) if share is None else jnp.log(share)
     bank = Bank(update.belief, proposed.bank.aux, log_weight)
     ok = jnp.any(update.ok) & ~datum.refused
     info = _report(method, bank, age, datum, made, total, update if share is None else first, ok)
@@ -247,9 +250,14 @@ def _total(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
 def _report(
     method: Any, bank: Bank, age: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update, ok: Array
 ) -> Info:
-    """Fill `Info`; of several hypotheses, trust is the weighted mean and the run length that of the most probable."""
+    """Fill `Info`; of several hypotheses, trust is the weighted mean and the run length that of the most probable.
+
+    What is the same at every datum (a trust of 1, no change suspected) is None here.
+    """
     change, runlength = method.auxiliary.report(bank, age)
-    trust = update.trust[0] if update.trust.size == 1 else jnp.sum(jnp.exp(bank.log_weight) * update.trust)
+    trust = update.trust
+    if trust is not None:
+        trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(bank.log_weight) * trust)
     return Info(
         mean=made.mean,
         var=made.var,

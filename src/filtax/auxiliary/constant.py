@@ -51,9 +51,9 @@ class Constant(Module):
         fresh: Bool[Array, " C"] = jnp.zeros(1, bool)
         return Proposed(bank, fresh, jnp.full_like(bank.log_weight, -jnp.inf))
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
-        """No change is ever suspected; the run is as old as the stream, or as the last known change."""
-        return jnp.zeros((), bank.log_weight.dtype), age
+    def report(self, bank: Bank, age: Array) -> tuple[None, Array]:
+        """No change is ever suspected (None); the run is as old as the stream, or as the last known change."""
+        return None, age
 
 
 def change_probability() -> Constant:

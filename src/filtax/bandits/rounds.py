@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, Gamma, LowRank, Precision, SquareRoot
-from filtax.bone import advance
 from filtax.models import Direct, Linearised, Model, Predicted
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models.gaussian import GaussianLikelihood
 from filtax.models.linear import Linear
 from filtax.module import Module
+from filtax.programs import advance
 from filtax.protocols import Bank, each
 from filtax.state import State
 from filtax.tick import conform, look_ahead

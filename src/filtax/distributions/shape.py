@@ -54,7 +54,7 @@ def central(level: float) -> tuple[float, float]:
     >>> central(0.5)
     (0.25, 0.75)
     """
-    if not 0.0 < level < 1.0:
+    if not (isinstance(level, int | float | np.number) and 0.0 < level < 1.0):
         raise ValueError(f"interval(level={level!r}) must lie strictly between 0 and 1; for 90 % give 0.9.")
     return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
 

@@ -12,12 +12,13 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 from jaxtyping import Array, PyTree
 
-from filtax.bone import Bone, advance
+from filtax.bone import Bone
 from filtax.distributions import Mixture, Normal, StudentT
 from filtax.estimators import alarms
 from filtax.estimators.memory import TOLD, Memory
 from filtax.estimators.stretch import next_stretch
 from filtax.estimators.units import Units, reexpressed
+from filtax.programs import advance
 from filtax.state import State
 from filtax.tick import look_ahead
 

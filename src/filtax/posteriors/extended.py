@@ -215,7 +215,7 @@ def absorb(
         score = model.likelihood.log_score(seen, done, evidence, y, mask)
         return Update(done.belief, forecast, evidence, score, seen.trust, strain, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
-    return Update(done.belief, forecast, score, score, jnp.ones_like(score), strain, ok)
+    return Update(done.belief, forecast, score, score, None, strain, ok)
 
 
 def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:

@@ -81,7 +81,8 @@ class UnknownNoise(Module):
         model = Model(model.predictor, model.likelihood.in_units(jnp.sqrt(belief.rate / belief.shape)))
         done = absorb(belief, model, x, y, mask, at, forecast, density)
         seen = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-        worth = jnp.where(done.ok, 0.5 * seen * jnp.square(done.trust), 0.0)
+        trust = jnp.ones_like(seen) if done.trust is None else done.trust
+        worth = jnp.where(done.ok, 0.5 * seen * jnp.square(trust), 0.0)
         counted = NormalInverseGamma(done.belief.unit, belief.shape + worth, done.belief.rate)
         return eqx.tree_at(lambda update: update.belief, done, counted)
 

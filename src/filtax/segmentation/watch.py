@@ -20,9 +20,10 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from filtax import boundary, checks
-from filtax.bone import Bone, advance
+from filtax.bone import Bone
 from filtax.growth import grown
 from filtax.module import Module
+from filtax.programs import advance
 from filtax.state import State
 from filtax.tick import conform
 

@@ -1,0 +1,132 @@
+"""How a method and a state pass into a compiled function and out again: taken apart once, not at every event.
+
+JAX takes each argument apart into arrays before it can call anything. For a method and its state that costs as much as
+a step of a small filter. So a method remembers its arrays, a state that came out of `step` or `scan` remembers those it
+was put together from, and the structure of both travels as one object that is known by its identity.
+
+What is remembered lies in slots, which are no fields: it is never stored, copied, compared or differentiated.
+"""
+
+from functools import cache
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from filtax.state import Info, State, usual
+
+__all__ = ["Parts", "Passage", "remembered", "take_apart", "told"]
+
+COUNTERS = 4  # t, began, refused and strain follow the arrays of the bank
+
+
+class Passage:
+    """The structure of a method and of its states; equal structures share one, so it is hashed by identity.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> build = lambda noise: fx.method("LG+C-Static", model=fx.models.linear(noise=noise))
+    >>> one, two = (take_apart(kf, kf.init(mean=jnp.zeros(2))) for kf in (build(1.0), build(2.0)))
+    >>> one[0] is two[0]
+    True
+    """
+
+    __slots__ = ("_bank", "_fixed", "method")
+
+    def __init__(self, method: Any, bank: Any, fixed: Any):
+        self.method, self._bank, self._fixed = method, bank, fixed
+
+    def enter(self, leaves: list, moving: list, fixed: list) -> tuple[Any, State]:
+        """The method and the state, put together."""
+        initial, key, layout = self._fixed.unflatten(fixed)
+        t, began, refused, strain = moving[-COUNTERS:]
+        bank = self._bank.unflatten(moving[:-COUNTERS])
+        return self.method.unflatten(leaves), State(bank, initial, t, began, refused, strain, key, layout)
+
+    def leave(self, moving: list, carry: tuple) -> list:
+        """The arrays that a tick left; None for one that it did not touch, which need not travel."""
+        bank, *counters = carry
+        return [
+            None if new is old else new
+            for new, old in zip((*self._bank.flatten_up_to(bank), *counters), moving, strict=True)
+        ]
+
+    def later(self, state: State, moving: list, fixed: list, moved: list) -> State:
+        """The state some ticks later, with what it was put together from; no constructor, as in `State.after`."""
+        moved = [old if new is None else new for new, old in zip(moved, moving, strict=True)]
+        t, began, refused, strain = moved[-COUNTERS:]
+        bank = self._bank.unflatten(moved[:-COUNTERS])
+        after = object.__new__(State)
+        new = {**vars(state), "bank": bank, "t": t, "began": began, "refused": refused, "strain": strain}
+        object.__setattr__(after, "__dict__", new)
+        object.__setattr__(after, "_parts", (self, moved, fixed))
+        return after
+
+
+Parts = tuple[Passage, list, list, list]
+
+
+def remembered(method: Any, state: Any) -> Parts | None:
+    """The parts of a state that `step` or `scan` of such a method made; None if it must be looked at and taken apart.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> state = kf.init(mean=jnp.zeros(2))
+    >>> remembered(kf, state) is None, remembered(kf, kf.step(state, jnp.ones(2), 1.0)[0]) is None
+    (True, False)
+    """
+    known = getattr(state, "_parts", None)
+    if known is None or method.auxiliary.room(0) is not None:  # a bank that grows may have to, now
+        return None
+    passage, moving, fixed = known
+    leaves, structure = _arrays(method)
+    return (passage, leaves, moving, fixed) if structure is passage.method else None
+
+
+def take_apart(method: Any, state: State) -> Parts:
+    """The structure of a method and a state, and their arrays: of the method, those that move, and the others.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    >>> [len(part) for part in take_apart(kf, kf.init(mean=jnp.zeros(2)))[1:]]
+    [1, 7, 2]
+    """
+    leaves, structure = _arrays(method)
+    bank, shape = jax.tree.flatten(state.bank)
+    rest, others = jax.tree.flatten((state.initial, state.key, state.layout))
+    passage = _passage(structure, shape, others)
+    return passage, leaves, [*bank, state.t, state.began, state.refused, state.strain], rest
+
+
+def told(values: dict[str, Array]) -> Info:
+    """`Info` of what travelled; no constructor, whose checks cost more than a tick.
+
+    >>> import jax.numpy as jnp
+    >>> told({"log_evidence": jnp.zeros(())}).trust.item()
+    1.0
+    """
+    info = object.__new__(Info)
+    object.__setattr__(info, "__dict__", {**_SILENT, **usual(values["log_evidence"].dtype), **values})
+    return info
+
+
+_SILENT = vars(Info())
+
+
+def _arrays(method: Any) -> tuple[list, Any]:
+    """The arrays of a method and its structure; those of equal structure are one object."""
+    known = getattr(method, "_arrays", None)
+    if known is None:
+        leaves, structure = jax.tree.flatten(method)
+        known = leaves, _same(structure)
+        object.__setattr__(method, "_arrays", known)
+    return known
+
+
+@cache
+def _same(structure: Any) -> Any:
+    return structure
+
+
+@cache
+def _passage(method: Any, bank: Any, fixed: Any) -> Passage:
+    return Passage(method, bank, fixed)

@@ -1,0 +1,159 @@
+"""The compiled verbs: what `Bone` calls once its arguments are checked. Each compiles once for a structure and a shape.
+
+Thesis: algo:bone-step.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.beliefs import collapse
+from filtax.growth import furnished
+from filtax.passage import Passage
+from filtax.protocols import Bank
+from filtax.state import Info, State, usual
+from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+
+__all__ = ["advance", "forecast", "predict", "scan", "step"]
+
+
+@partial(jax.jit, static_argnums=0)
+def step(
+    passage: Passage,
+    leaves: list,
+    moving: list,
+    fixed: list,
+    x: Array | None,
+    y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+) -> tuple[list, dict[str, Array]]:
+    """One row. What is as usual stays None and does not travel: `told` knows it."""
+    method, state = passage.enter(leaves, moving, fixed)
+    carry, info = _tick(conform(method, state), state, _carry(state), x, y, mask, dt, changed, complete=False)
+    return passage.leave(moving, carry), {name: value for name, value in vars(info).items() if value is not None}
+
+
+@partial(jax.jit, static_argnums=0, static_argnames=("keep", "complete"))
+def scan(
+    passage: Passage,
+    leaves: list,
+    moving: list,
+    fixed: list,
+    X: Array | None,
+    Y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    *,
+    keep: tuple[str, ...],
+    complete: bool,
+) -> tuple[list, Info]:
+    """Many rows."""
+    method, state = passage.enter(leaves, moving, fixed)
+    method = conform(method, state)
+
+    # With one slot its axis stays outside of the loop: XLA then updates a large belief in place.
+    slots = state.bank.log_weight.size
+    narrow = lambda bank: jax.tree.map(lambda leaf: leaf[0], bank) if slots == 1 else bank  # noqa: E731
+    widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
+        (bank, *rest), info = advance(method, state, (widen(carry[0]), *carry[1:]), *row, complete=complete)
+        return (narrow(bank), *rest), Info(**{name: _kept(name, bank, info) for name in keep})
+
+    bank, *rest = _carry(state)
+    (bank, *rest), infos = jax.lax.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
+    return passage.leave(moving, (widen(bank), *rest)), infos
+
+
+@partial(jax.jit, static_argnames=("plugin",))
+def predict(method: Any, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
+    """The distribution of the next y."""
+    method = conform(method, state)
+    return look_ahead(method, state.bank, state.initial, _typed(x, state), _time(dt, state), plugin)
+
+
+@jax.jit
+def forecast(method: Any, state: State, X: Array, dt: Array | None) -> PyTree:
+    """The distributions of the y that follow, none of them seen."""
+    method = conform(method, state)
+    outputs = method.model.outputs(state.initial.mean, _typed(X[0], state))
+    unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
+    state = furnished(method, state, X[0], unseen)
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
+        bank, t = carry
+        gap = _time(row[1], state)
+        datum = admit(method, state.initial, row[0], unseen, None, False)
+        outcome = tick(method, bank, state.initial, t, datum, gap, state.key, t + 1)
+        # the forecast is asked of x as it was given: where it is NaN, so is the forecast
+        return (outcome.bank, t + 1), look_ahead(method, bank, state.initial, _typed(row[0], state), gap, False)
+
+    return jax.lax.scan(body, (state.bank, state.t), (X, dt))[1]
+
+
+def advance(
+    method: Any,
+    state: State,
+    carry: tuple,
+    x: Array | None,
+    y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    *,
+    complete: bool,
+) -> tuple[tuple, Info]:
+    """Do one row, and report all of `Info`."""
+    carry, info = _tick(method, state, carry, x, y, mask, dt, changed, complete)
+    said = {name: value for name, value in vars(info).items() if value is not None}
+    return carry, Info(**{**usual(state.initial.mean.dtype), **said})
+
+
+def _tick(
+    method: Any,
+    state: State,
+    carry: tuple,
+    x: Array | None,
+    y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    complete: bool,
+) -> tuple[tuple, Info]:
+    """One row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
+    bank, t, began, refused, strain = carry
+    if changed is not None:
+        anew = fresh_bank(method, state.initial, bank.log_weight.size, like=bank)
+        bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
+        began = jnp.where(changed, t, began)
+    datum = admit(method, state.initial, x, y, mask, complete)
+    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key, t + 1 - began)
+    info, ok = outcome.info, outcome.ok
+    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
+    return (outcome.bank, t + 1, began, refused + (~ok).astype(refused.dtype), strain), info
+
+
+def _carry(state: State) -> tuple:
+    return state.bank, state.t, state.began, state.refused, state.strain
+
+
+def _typed(x: Array | None, state: State) -> Array | None:
+    return x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.initial.mean.dtype)
+
+
+def _time(dt: Array | None, state: State) -> Array | None:
+    return None if dt is None else dt.astype(state.initial.mean.dtype)
+
+
+def _kept(name: str, bank: Bank, info: Info) -> Array:
+    if name == "log_weight":
+        return bank.log_weight
+    if not name.startswith("belief_"):
+        return getattr(info, name)
+    return getattr(collapse(bank.belief, bank.log_weight), name.removeprefix("belief_"))
