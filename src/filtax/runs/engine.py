@@ -18,7 +18,7 @@ from filtax.bone import Bone
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
-from filtax.state import State
+from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 
 __all__ = ["Learner"]
@@ -181,7 +181,9 @@ def _row(method: Bone, state: State, one: PyTree, x: Array, y: Array, late: tupl
         _, come, ahead = late
         made = look_ahead(method, bank, state.initial, x, ahead, False)
         new = jax.tree.map(lambda after, before: jnp.where(come, after, before), new, one)
-    return made, new, {name: getattr(outcome.info, name) for name in TOLD}
+    told = {name: getattr(outcome.info, name) for name in TOLD}
+    as_ever = usual(state.initial.mean.dtype)
+    return made, new, {name: as_ever[name] if value is None else value for name, value in told.items()}
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:
