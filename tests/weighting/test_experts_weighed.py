@@ -157,6 +157,11 @@ def test_a_diverse_beam(K):
         np.testing.assert_allclose(np.exp(diverse(K)(jnp.log(weight))), want / want.sum(), rtol=1e-9)
 
 
+def test_of_equal_twins_the_first_survives():
+    weight = np.array([0.4, 0.1, 0.05, 0.3, 0.1, 0.05])
+    np.testing.assert_array_equal(np.isfinite(diverse(3)(jnp.log(weight))), [1, 1, 0, 1, 0, 0])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
