@@ -83,6 +83,10 @@ def doubly_robust(
     """
     reward, weight = _weights("doubly_robust", reward, logged, own)
     predicted, baseline = np.asarray(predicted, np.float64), np.asarray(baseline, np.float64)
+    for name, values in (("predicted", predicted), ("baseline", baseline)):
+        checks.finite(f"doubly_robust({name}=...)", values)
+        if values.shape != reward.shape:
+            raise ValueError(f"doubly_robust: {name} has shape {values.shape} but there are {reward.size} rows.")
     return _interval(baseline + weight * (reward - predicted), _effective(weight), level)
 
 
@@ -98,6 +102,11 @@ def mean_of(reward: Any, *, level: float = 0.95) -> Estimate:
 
 def _weights(call: str, reward: Any, logged: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
     reward, logged, own = (np.asarray(part, np.float64) for part in (reward, logged, own))
+    if not reward.shape == logged.shape == own.shape or reward.ndim != 1:
+        raise ValueError(
+            f"{call}: reward, logged and own have shapes {reward.shape}, {logged.shape} and {own.shape}; give one "
+            "number of each for every row."
+        )
     checks.finite(f"{call}(reward=...)", reward)
     if not (np.all(logged > 0.0) and np.all(logged <= 1.0)):
         raise ValueError(

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from filtax import checks
+from filtax import boundary, checks
+from filtax.bandits.border import check_arms, check_key, check_method, check_pair, check_policy
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, mean_of, snips
-from filtax.bandits.rounds import learn, look
+from filtax.bandits.play import with_room
+from filtax.bandits.rounds import furnish, learn, look
 from filtax.sources import InputError, open_table
 from filtax.state import State
 
@@ -43,6 +45,18 @@ class Log:
     contexts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        for name in ("arm", "reward", "probability", "contexts"):
+            value = getattr(self, name)
+            given = value if value is None else boundary.arrays(**{f"Log({name}=...)": value})[0]
+            object.__setattr__(self, name, given if given is None else np.asarray(given))
+            if given is not None and (given.ndim == 0 or len(given) != len(self.arm)):
+                raise ValueError(f"log: {name} has shape {given.shape} but there are {len(self.arm)} rows.")
+        odd = ~np.isin(self.arm, np.arange(len(self.arms)))
+        if odd.any():
+            raise ValueError(
+                f"log: row {_first(odd)} pulls arm number {self.arm[odd][0]}, but there are {len(self.arms)} arms, "
+                "counted from 0."
+            )
         odd = ~np.isfinite(self.reward)
         if odd.any():
             raise ValueError(
@@ -51,6 +65,10 @@ class Log:
         odd = ~((self.probability > 0.0) & (self.probability <= 1.0))
         if odd.any():
             raise ValueError(f"log: row {_first(odd)}: {_improbable(self.probability[odd][0])}")
+        seen = np.zeros((len(self), 1)) if self.contexts is None else self.contexts.reshape(len(self), -1)
+        odd = np.any(~np.isfinite(seen), axis=1)
+        if odd.any():
+            raise ValueError(f"log: row {_first(odd)} has a context that is not finite; leave it out or correct it.")
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -134,6 +152,7 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
+    policy, state = _ready(log, method, policy, state, key, shared, unit)
     counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key, shared=shared)
     return mean_of(log.reward[np.asarray(counted)], level=level)
 
@@ -172,9 +191,15 @@ def evaluate_log(
     >>> list(told)
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
-    chances, expected = (
-        np.asarray(part, np.float64) for part in _follow(method, policy, state, *_rows(log, unit), key, shared=shared)
-    )
+    policy, ready = _ready(log, method, policy, state, key, shared, unit)
+    *told, ok = _follow(method, policy, ready, *_rows(log, unit), key, shared=shared)
+    if not np.all(ok):
+        at = int(np.argmin(ok))
+        raise ValueError(
+            f"log: row {at + 1} has the reward {log.reward[at]:g}, which {method.name} cannot take; give a method "
+            "whose likelihood allows it."
+        )
+    chances, expected = (np.asarray(part, np.float64) for part in told)
     expected = unit[0] + unit[1] * expected
     at = np.arange(len(log))
     own, predicted = np.clip(chances[at, log.arm], 0.0, 1.0), expected[at, log.arm]
@@ -186,6 +211,22 @@ def evaluate_log(
         "snips": snips(log.reward, log.probability, own, level=level),
         "dr": doubly_robust(log.reward, log.probability, own, predicted, baseline, level=level),
     }
+
+
+def _ready(
+    log: Log, method: Any, policy: Any, state: State, key: Any, shared: bool, unit: tuple[float, float]
+) -> tuple[Any, State]:
+    """Check what is put together, and give the state room for the rows."""
+    policy = check_policy("log", policy)
+    check_method("log", method)
+    check_pair("log", method, policy)
+    check_key("log", key)
+    checks.positive("unit=(shift, scale): the scale", unit[1])
+    if not len(log):
+        raise ValueError("log: there is not one row; nothing can be told from it.")
+    x = None if log.contexts is None else jnp.asarray(log.contexts[0])
+    check_arms("log", method, state, x, len(log.arms), shared=shared)
+    return policy, with_room(method, furnish(method, state, x, arms=len(log.arms) if shared else 1), len(log))
 
 
 def _rows(log: Log, unit: tuple[float, float]) -> tuple:
@@ -219,15 +260,15 @@ def _replay(
 @partial(jax.jit, static_argnames=("shared",))
 def _follow(
     method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, key: Any, *, shared: bool
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     def body(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
         state, t = carry
         arm, reward, x, key = row
         of_noise, of_chance = jax.random.split(key)
         outlook = look(method, state, x, shared=shared, draw=policy.draw)
         chances = policy.chances(outlook, policy.noise(outlook, of_noise), of_chance, t)
-        state, _ = learn(method, state, x, arm, reward, shared=shared)
-        return (state, t + 1), (chances, outlook.expected)
+        state, ok = learn(method, state, x, arm, reward, shared=shared)
+        return (state, t + 1), (chances, outlook.expected, ok)
 
     rows = (arm, reward, X, jax.random.split(key, len(arm)))
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]

@@ -120,9 +120,9 @@ class BayesUCB(_ByScore):
     count: int = eqx.field(static=True, default=1024)
 
     def scores(self, outlook: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
-        """The quantiles."""
-        p = 1.0 - 1.0 / (t.astype(outlook.expected.dtype) + 2.0)
-        return outlook.quantile(p, noise, self.count)
+        """The quantiles, asked by their upper tail: 1 less a small number is 1 once many decisions were made."""
+        tail = 1.0 / (t.astype(outlook.expected.dtype) + 2.0)
+        return outlook.exceeded(tail, noise, self.count)
 
 
 class Greedy(_ByScore):
@@ -163,6 +163,12 @@ class EpsilonGreedy(_ByScore):
         return (1.0 - e) * best + e / best.shape[0]
 
 
+def _check_draws(call: str, draw: Any, count: Any) -> None:
+    if draw not in DRAWS:
+        raise ValueError(f"{call}(draw={draw!r}): draw one of {', '.join(DRAWS)}. {checks.nearest(str(draw), DRAWS)}")
+    checks.whole(f"{call}(count=...)", count, least=1)
+
+
 def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
     """Thompson sampling.
 
@@ -175,9 +181,7 @@ def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
     >>> thompson("predictive").draw
     'predictive'
     """
-    if draw not in DRAWS:
-        raise ValueError(f"thompson(draw={draw!r}): draw one of {', '.join(DRAWS)}. {checks.nearest(str(draw), DRAWS)}")
-    checks.whole("thompson(count=...)", count, least=1)
+    _check_draws("thompson", draw, count)
     return Thompson(draw, count)
 
 
@@ -188,6 +192,7 @@ def ucb(c: Any = 2.0, *, draw: str = "parameter", count: int = 1024) -> UpperCon
     1.0
     """
     checks.positive("ucb(c=...)", c, zero=True)
+    _check_draws("ucb", draw, count)
     return UpperConfidence(c, draw, count)
 
 
@@ -197,6 +202,7 @@ def bayes_ucb(*, draw: str = "parameter", count: int = 1024) -> BayesUCB:
     >>> type(bayes_ucb()).__name__
     'BayesUCB'
     """
+    _check_draws("bayes_ucb", draw, count)
     return BayesUCB(draw, count)
 
 
