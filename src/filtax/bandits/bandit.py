@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from filtax import boundary, checks
 from filtax.bandits import kernels
@@ -75,7 +74,7 @@ class Bandit:
 
     def __init__(
         self,
-        arms: Iterable[Any],
+        arms: Any,
         method: Any = None,
         policy: Any = None,
         *,
@@ -117,7 +116,7 @@ class Bandit:
         """How many decisions wait for their reward."""
         return len(self._ledger.waiting)
 
-    def pull(self, context: Any = None, *, key: Array) -> Decision:
+    def pull(self, context: Any = None, *, key: Any) -> Decision:
         """Choose an arm.
 
         Args:
@@ -141,7 +140,7 @@ class Bandit:
             self._pass()
         return decision
 
-    def probabilities(self, context: Any = None, *, key: Array) -> dict[Any, float]:
+    def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
         """The probability of each arm to be chosen now; the key serves those that must be estimated."""
         x = self._context(context)
         check_key("probabilities", key)

@@ -91,7 +91,10 @@ def check_key(call: str, key: Any) -> None:
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = hasattr(key, "dtype") and key.dtype == np.uint32 and getattr(key, "ndim", 0) == 1
     if not (raw or (typed and key.shape == ())):
-        raise ValueError(f"{call}(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
+        raise ValueError(
+            f"{call}(key=...) must be a single random key, got {' '.join(repr(key).split()):.60}; "
+            "give key=jax.random.key(0)."
+        )
 
 
 def check_outputs(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:

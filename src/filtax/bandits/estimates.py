@@ -8,7 +8,7 @@ $$\text{IPS} = \frac{1}{T}\sum_t w_t r_t, \quad w_t = \frac{\pi_t(a_t)}{p_t}, \q
 
 IPS and DR are unbiased whenever the logged probabilities are right and $\hat q_t$ knows nothing of $r_t$; SNIPS
 trades a bias of order 1/T for less variance. Intervals are those of the central limit theorem, for SNIPS by its
-linearisation.
+linearisation: with a few effective rows they are too narrow.
 """
 
 from statistics import NormalDist
@@ -56,6 +56,7 @@ def snips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimat
         return Estimate(np.nan, np.nan, np.nan, 0.0)
     value = float(np.sum(weight * reward)) / total
     half = _quantile(level) * float(np.sqrt(np.sum((weight * (reward - value)) ** 2))) / total
+    half = half if np.count_nonzero(weight) > 1 else np.nan  # of one row nothing is known but its reward
     return Estimate(value, value - half, value + half, _effective(weight))
 
 

@@ -68,11 +68,11 @@ class Thompson(Module):
 
 
 class _ByScore(Module):
-    """A policy that takes the largest of some scores."""
+    """A policy that takes the largest of some scores: with the same belief and time the same ones, ties apart."""
 
     def noise(self, outlook: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Keys, for beliefs that can only be drawn from."""
-        return jax.random.split(key, lead) if lead else key
+        """Nothing is left to chance."""
+        return ()
 
     def choose(self, outlook: Any, noise: PyTree, u: Float[Array, ""], t: Int[Array, ""]) -> Array:
         """Index of the arm with the largest score."""
@@ -106,7 +106,7 @@ class UpperConfidence(_ByScore):
 
     def scores(self, outlook: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
         """The upper bounds."""
-        return outlook.upper(jnp.asarray(self.c, outlook.expected.dtype), noise, self.count)
+        return outlook.upper(jnp.asarray(self.c, outlook.expected.dtype), _draws_of(t), self.count)
 
 
 class BayesUCB(_ByScore):
@@ -122,7 +122,7 @@ class BayesUCB(_ByScore):
     def scores(self, outlook: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
         """The quantiles, asked by their upper tail: 1 less a small number is 1 once many decisions were made."""
         tail = 1.0 / (t.astype(outlook.expected.dtype) + 2.0)
-        return outlook.exceeded(tail, noise, self.count)
+        return outlook.exceeded(tail, _draws_of(t), self.count)
 
 
 class Greedy(_ByScore):
@@ -161,6 +161,11 @@ class EpsilonGreedy(_ByScore):
         best = _ByScore.chances(self, outlook, noise, key, t)
         e = jnp.asarray(self.epsilon, best.dtype)
         return (1.0 - e) * best + e / best.shape[0]
+
+
+def _draws_of(t: Int[Array, ""]) -> Key[Array, ""]:
+    """The key of the draws that scores are estimated by: of the time alone, so that an arm is chosen for certain."""
+    return jax.random.fold_in(jax.random.key(0), t)
 
 
 def _check_draws(call: str, draw: Any, count: Any) -> None:
