@@ -23,7 +23,7 @@ from filtax.module import Module
 from filtax.protocols import Bank, Proposed, Update, each
 from filtax.state import Info
 
-__all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "look_ahead", "tick"]
+__all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "look_ahead", "propose", "tick"]
 
 
 class Datum(Module):
@@ -99,7 +99,8 @@ def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Ban
     return Bank(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
 
 
-def _propose(method: Any, bank: Bank, initial: PyTree, dt: Array | None) -> tuple[Proposed, PyTree]:
+def propose(method: Any, bank: Bank, initial: PyTree, dt: Array | None) -> tuple[Proposed, PyTree]:
+    """Let a tick pass: the hypotheses that may hold now, and their beliefs before the datum."""
     proposed = method.auxiliary.expand(bank, initial, dt)
     return proposed, _beliefs(method, proposed, initial, dt)
 
@@ -125,7 +126,7 @@ def _mixed(parts: PyTree, log_weight: Array) -> PyTree:
 
 def look_ahead(method: Any, bank: Bank, initial: PyTree, x: Array | None, dt: Array | None, plugin: bool) -> PyTree:
     """Predictive distribution of the next y, with the transition, from every hypothesis."""
-    proposed, beliefs = _propose(method, bank, initial, dt)
+    proposed, beliefs = propose(method, bank, initial, dt)
     look = lambda belief, aux: method.posterior.forecast(belief, method.model, x, aux, plugin)  # noqa: E731
     return _mixed(each(look, beliefs, proposed.bank.aux), proposed.bank.log_weight)
 
@@ -134,7 +135,7 @@ def tick(
     method: Any, bank: Bank, initial: PyTree, t: Array, datum: Datum, dt: Array | None, key: Array | None, age: Array
 ) -> Outcome:
     """Let time pass, then condition on one datum; `age` counts the data since the stream began (anew)."""
-    proposed, beliefs = _propose(method, bank, initial, dt)
+    proposed, beliefs = propose(method, bank, initial, dt)
     foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
     absorb = lambda proposed, beliefs, power=None: _absorb(method, proposed, beliefs, t, datum, key, power)  # noqa: E731
     served = any(

@@ -101,6 +101,8 @@ BAD = {
     "context": ("arm,reward,probability,x\na,1,0.5,2\nb,0,0.5,NA\n", "log.csv:3: there is no number for 'x'"),
     "text in the context": ("arm,reward,probability,x\na,1,0.5,u\nb,0,0.5,v\n", "'x' holds text"),
     "empty": ("arm,reward,probability\n", "not one row"),
+    "decision twice": ("id,arm,reward,probability\n7,a,1,0.5\n8,b,0,0.5\n7,a,1,0.5\n", "log.csv:4: the decision 7"),
+    "infinite": (FILE.replace("b,0", "b,inf"), "log.csv:3:3: reward: 'inf' is not a number that is finite"),
 }
 
 
@@ -150,11 +152,40 @@ def test_logs_of_other_formats_are_the_same_log(tmp_path):
         assert log.probability.tolist() == [0.5, 0.25]
         np.testing.assert_array_equal(log.contexts, [[1.5], [-2.0]])
     assert read_log(tmp_path / "log.csv", context=[]).contexts is None
+    with pytest.raises(ValueError, match="name each of them once"):
+        read_log(tmp_path / "log.csv", arms=["01", "2", "2"])
+    (tmp_path / "named.csv").write_text("id,arm,reward,probability\n5,ñandú,1,0.5\n3,北京,0,0.5\n")
+    named = read_log(tmp_path / "named.csv")
+    assert (named.arms, named.contexts) == (("ñandú", "北京"), None)  # the number of a decision is no feature
     with pytest.raises(ValueError, match="one or the other"):
         read_log(tmp_path / "log.csv", uniform=True)
     uniform = read_log(tmp_path / "log.csv", arms=["2", "01", "3"], context=["x"], uniform=True)
     assert uniform.probability.tolist() == [1 / 3, 1 / 3]
     assert uniform.arm.tolist() == [1, 0]
+
+
+def test_a_log_that_cannot_be_right_is_refused_in_memory_too():
+    made = lambda parts: Log(**{name: part if name == "arms" else np.asarray(part) for name, part in parts.items()})
+    log = {"arms": ("a", "b"), "arm": [0, 1], "reward": [1.0, 0.5], "probability": [0.5, 0.5]}
+    for change, words in (
+        ({"arm": [0, 2]}, "row 2 pulls arm number 2"),
+        ({"arm": [-1, 0]}, "row 1 pulls arm number -1"),
+        ({"reward": [1.0]}, "reward has shape"),
+        ({"contexts": [[1.0], [np.inf]]}, "row 2 has a context"),
+        ({"arms": ("a", "a")}, "name each of them once"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            made(log | change)
+    method, start = usual()
+    state = stack([method.init(**start)] * 2)
+    with pytest.raises(ValueError, match=r"row 2 has the reward 0\.5, which Cj"):
+        evaluate_log(made(log), method, "ts", state, key=jax.random.key(0))
+    none = Log(("a", "b"), np.zeros(0, int), np.zeros(0), np.zeros(0))
+    with pytest.raises(ValueError, match="not one row"):
+        replay(none, method, thompson(), state, key=jax.random.key(0))
+    with pytest.raises(ValueError, match="give one number of each for every row"):
+        ips([1.0, 0.0], [0.5], [0.5])
+    assert np.isnan(snips([1.0, 0.0], [0.5, 0.5], [0.0, 1.0]).low)  # one row tells nothing of its own error
 
 
 @pytest.mark.x64

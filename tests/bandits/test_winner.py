@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats
 
 from filtax.bandits import (
@@ -143,16 +144,52 @@ def test_probabilities_calibrate(policy, outlook):
 
 
 def test_quantiles_and_upper_bounds_are_those_of_scipy():
-    p = jnp.asarray(0.9)
+    tail = jnp.asarray(0.1)
     counted, separate = OUTLOOKS["counted"], OUTLOOKS["separate"]
     expected = [scipy.stats.beta(3, 2).ppf(0.9), scipy.stats.beta(2, 2).ppf(0.9)]
-    np.testing.assert_allclose(counted.quantile(p, KEY, 1), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.nn.sigmoid(counted.exceeded(tail, KEY, 1)), expected, rtol=1e-9)
     upper = [law.mean() + 2 * law.std() for law in (scipy.stats.beta(3, 2), scipy.stats.beta(2, 2))]
     np.testing.assert_allclose(counted.upper(2.0, KEY, 1), upper, rtol=1e-12)
-    at = separate.quantile(p, KEY, 1)
+    at = separate.exceeded(tail, KEY, 1)
     law = Mixed([scipy.stats.norm(0.0, np.sqrt(0.3)), scipy.stats.norm(0.2, np.sqrt(0.3))], [0.5, 0.5])
     assert abs(law.cdf(float(at[0])) - 0.9) < 1e-12
     np.testing.assert_allclose(separate.upper(2.0, KEY, 1)[0], 0.1 + 2 * np.sqrt(0.3 + 0.01), rtol=1e-12)
+
+
+def test_quantiles_go_on_after_many_decisions_with_32_bits():
+    """1 - 1/t is 1 in 32 bits from 34 million decisions on: all quantiles would be infinite, and the choice blind."""
+    t = jnp.asarray(2_000_000_000, jnp.int32)
+    small = lambda *values: jnp.asarray(values, jnp.float32)[:, None]
+    normals = Separate(small(0.0, 0.1), small(1.0, 1.0), small(0.0, 0.0), small(0.0, 0.1)[:, 0])
+    expected = scipy.stats.norm([0.0, 0.1], 1.0).isf(1 / 2e9)
+    np.testing.assert_allclose(bayes_ucb().scores(normals, KEY, t), expected, rtol=1e-5)
+    betas = Counted(small(3.0, 0.5), small(2.0, 0.5), small(0.0, 0.0), small(0.6, 0.5)[:, 0])
+    told = np.asarray(bayes_ucb().scores(betas, KEY, t), np.float64)  # log odds: near 1 there are no numbers left
+    for z, (a, b) in zip(told, ((3.0, 2.0), (0.5, 0.5)), strict=True):
+        assert scipy.special.betainc(b, a, 1 / (1 + np.exp(z))) == pytest.approx(1 / 2e9, rel=1e-3)
+
+
+def log_odds_integral(a, b):
+    """P(arm is largest) of Betas in plain numpy: trapezium over the log odds, as fine as small counts need."""
+    a, b = np.asarray(a, float)[:, None], np.asarray(b, float)[:, None]
+    z = np.sinh(np.linspace(-np.arcsinh(60 / a.min()), np.arcsinh(60 / b.min()), 200_001))
+    pdf = np.exp(-a * np.logaddexp(0, -z) - b * np.logaddexp(0, z) - scipy.special.betaln(a, b))
+    cdf = scipy.integrate.cumulative_trapezoid(pdf, z, axis=1, initial=0.0)
+    return np.array([np.trapezoid(pdf[i] * np.prod(np.delete(cdf, i, 0), 0), z) for i in range(len(a))])
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((0.1, 0.3), (0.2, 0.2)), ((0.01, 0.02), (0.03, 0.01)), ((0.05, 1.0, 3.0), (0.05, 1.0, 3.0))]
+)
+def test_beta_arms_of_counts_below_a_half_are_right_and_drawn_as_told_with_32_bits(a, b):
+    ones, zeros = (jnp.asarray(part, jnp.float32)[:, None] for part in (a, b))
+    ours = np.asarray(largest_of_betas(ones, zeros, jnp.zeros_like(ones)))
+    np.testing.assert_allclose(ours, log_odds_integral(a, b), atol=2e-6)
+    seen, n = Counted(ones, zeros, jnp.zeros_like(ones), ones[:, 0]), 20_000
+    drawn = np.asarray(jax.jit(jax.vmap(seen.draw))(seen.noise(KEY, (n,))))
+    often = np.bincount(drawn.argmax(axis=1), minlength=len(a)) / n
+    assert np.all(np.abs(often - ours) <= 4.0 * np.sqrt(ours * (1 - ours) / n))
+    assert np.mean(np.sum(drawn == drawn.max(axis=1, keepdims=True), axis=1) > 1) == 0.0  # no ties by rounding
 
 
 def test_ties_are_broken_evenly():

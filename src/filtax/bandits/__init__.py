@@ -16,7 +16,8 @@ from filtax.bandits.environments import World, drifting_bernoulli, table, wheel
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, snips
 from filtax.bandits.judge import Judged, judge_log
 from filtax.bandits.keeping import load, save
-from filtax.bandits.logs import Log, evaluate_log, read_log, replay
+from filtax.bandits.log import Log, read_log
+from filtax.bandits.logs import evaluate_log, replay
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate, argmax_at_random
 from filtax.bandits.play import Played, play, regret_of_means, regret_of_rewards
 from filtax.bandits.policies import bayes_ucb, epsilon_greedy, greedy, policy_named, thompson, ucb

@@ -5,21 +5,29 @@ more decisions wait than `pending` allows, by giving up the oldest. So late rewa
 are not pulled go on ageing.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from filtax import boundary, checks
 from filtax.bandits import kernels
-from filtax.bandits.policies import policy_named
-from filtax.bandits.rounds import stack
+from filtax.bandits.border import (
+    check_arm,
+    check_key,
+    check_method,
+    check_outputs,
+    check_pair,
+    check_policy,
+    finite_reward,
+)
+from filtax.bandits.ledger import Ledger
+from filtax.bandits.rounds import furnish, stack
 from filtax.bandits.usual import usual
-from filtax.growth import grown
+from filtax.growth import grown, remembers
+from filtax.models import Direct
 from filtax.state import State
 
 __all__ = ["Bandit", "Decision"]
@@ -45,7 +53,7 @@ class Bandit:
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
         policy: From this package, or its short name; Thompson sampling by default.
         mean: Where each belief starts, as for `method.init`.
-        cov: How wide it starts.
+        cov: How wide it starts; 1 if left out, and uniform for the default method.
         params: Instead of `mean`, a pytree.
         shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
             output for each arm.
@@ -66,45 +74,49 @@ class Bandit:
 
     def __init__(
         self,
-        arms: Sequence[Any],
+        arms: Any,
         method: Any = None,
         policy: Any = None,
         *,
         mean: Any = None,
-        cov: Any = 1.0,
+        cov: Any = None,
         params: Any = None,
         shared: bool = False,
         pending: int = 10_000,
         key: Any = None,
     ) -> None:
         checks.whole("Bandit(pending=...)", pending, least=1)
-        if isinstance(arms, str):
-            raise ValueError(f"Bandit(arms={arms!r:.40}) must be a list of arms, not one text.")
+        if isinstance(arms, str) or not isinstance(arms, Iterable):
+            raise ValueError(f"Bandit(arms={arms!r:.40}) must be a list of arms, not one text or number.")
         self.arms: list[Any] = []
         for arm in arms:
-            self._check_new(arm)
+            check_arm(arm, self.arms)
             self.arms.append(arm)
         if not self.arms:
             raise ValueError("Bandit(arms=[]): there is nothing to choose; give one arm or more.")
-        start = {"mean": mean, "cov": cov, "params": params, "key": key}
+        usually = {"mean": None, "cov": 1.0}
         if method is None:
             method, usually = usual()
-            start = {"params": None, "key": key, **usually} if mean is None else start
-        policy = policy_named(policy or "ts") if policy is None or isinstance(policy, str) else policy
+            usually["mean"] = np.full(len(self.arms), usually["mean"]) if shared else usually["mean"]
+        check_method("Bandit", method)
+        policy = check_policy("Bandit", "ts" if policy is None else policy)
+        check_pair("Bandit", method, policy)
+        mean = usually["mean"] if mean is None and params is None else mean
+        start = {"mean": mean, "cov": usually["cov"] if cov is None else cov, "params": params, "key": key}
         self.method, self.policy, self.shared = method, policy, bool(shared)
-        self.limit, self.made = int(pending), 0
+        self.made = 0
         self._fresh: State = method.init(**start)
         self._state = self._fresh if shared else stack([self._fresh] * len(self.arms))
-        self._waiting: dict[int, tuple[Any, Any]] = {}
-        self._fates: dict[int, str] = {}
+        self._ledger = Ledger(int(pending))
         self._shape: tuple[int, ...] | None = None
+        self._dtype, self._furnished = "", not remembers(method)
 
     @property
     def pending(self) -> int:
         """How many decisions wait for their reward."""
-        return len(self._waiting)
+        return len(self._ledger.waiting)
 
-    def pull(self, context: Any = None, *, key: Array) -> Decision:
+    def pull(self, context: Any = None, *, key: Any) -> Decision:
         """Choose an arm.
 
         Args:
@@ -115,20 +127,24 @@ class Bandit:
             The arm, the number under which to report its reward, and the probability it was chosen with.
         """
         x = self._context(context)
+        check_key("pull", key)
+        self._furnish(x)
         t = jnp.asarray(self.made, jnp.int32)
         arm, probability = kernels.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
         decision = Decision(self.arms[int(arm)], self.made, float(probability))
-        self._shape = None if x is None else x.shape
-        self._waiting[decision.id] = (decision.arm, x)
+        self._shape, self._dtype = (None, "") if x is None else (x.shape, str(x.dtype))
+        self._ledger.enter(decision.id, decision.arm, x)
         self.made += 1
-        while len(self._waiting) > self.limit:
-            self._settle(next(iter(self._waiting)), "expired")
+        while (oldest := self._ledger.overdue()) is not None:
+            self._ledger.settle(oldest, "expired")
             self._pass()
         return decision
 
-    def probabilities(self, context: Any = None, *, key: Array) -> dict[Any, float]:
+    def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
         """The probability of each arm to be chosen now; the key serves those that must be estimated."""
         x = self._context(context)
+        check_key("probabilities", key)
+        self._furnish(x)
         t = jnp.asarray(self.made, jnp.int32)
         chances = kernels.chances(self.method, self.policy, self._state, x, key, t, shared=self.shared)
         return dict(zip(self.arms, np.asarray(chances).tolist(), strict=True))
@@ -142,15 +158,13 @@ class Bandit:
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not 0 <= id < self.made:
             return "unknown"
         id = int(id)
-        if id not in self._waiting:
-            fate = self._fates.get(id, "forgotten")
-            return "repeated" if fate == "learned" else fate
-        value = self._reward(reward)
-        arm, x = self._waiting[id]
+        if id not in self._ledger.waiting:
+            return self._ledger.fate(id)
+        value = jnp.asarray(finite_reward(reward), self._state.strain.dtype)
+        arm, x = self._ledger.waiting[id]
         if arm not in self.arms:
-            self._settle(id, "removed")
             self._pass()
-            return "removed"
+            return self._ledger.settle(id, "removed")
         at = jnp.asarray(self.arms.index(arm), jnp.int32)
         state, ok = kernels.learn(self.method, self._roomy(), x, at, value, shared=self.shared)
         if not ok:
@@ -158,15 +172,17 @@ class Bandit:
                 f"update({id}, {reward!r}): the method cannot take this reward; report one that its likelihood allows."
             )
         self._state = state
-        return self._settle(id, "learned")
+        return self._ledger.settle(id, "learned")
 
     def wait(self) -> None:
-        """Let one tick of time pass without a decision."""
+        """Let one tick of time pass without a decision; a method that remembers data must have seen a context."""
+        if not self._furnished:
+            raise ValueError(f"wait: {self.method.name} remembers data and has seen no context yet; pull first.")
         self._pass()
 
     def add(self, arm: Any) -> None:
         """Add an arm that nothing is known of. A shared model must already have an output for it."""
-        self._check_new(arm)
+        check_arm(arm, self.arms)
         if not self.shared:
             slots = self._state.bank.log_weight.shape[-1]
             fresh = grown(self.method, self._fresh, slots)
@@ -183,6 +199,7 @@ class Bandit:
         at = self.arms.index(arm)
         self._state = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:at], leaf[at + 1 :]]), self._state)
         self.arms.remove(arm)
+        self._ledger.forsake(arm)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything the bandit knows, as named numpy arrays and as plain data that JSON can hold.
@@ -192,19 +209,17 @@ class Bandit:
         (['a', 'b'], 0)
         """
         arrays = kernels.named("state", self._state) | kernels.named("fresh", self._fresh)
-        waiting = list(self._waiting.items())
-        for at, (_, (_, x)) in enumerate(waiting):
+        for at, (_, x) in enumerate(self._ledger.waiting.values()):
             if x is not None:
                 arrays[f"context[{at}]"] = np.asarray(x)
         plain = {
             "arms": list(self.arms),
             "made": self.made,
-            "limit": self.limit,
             "shared": self.shared,
             "method": self.method.name,
             "shape": None if self._shape is None else list(self._shape),
-            "waiting": [[id, arm] for id, (arm, _) in waiting],
-            "fates": [[id, fate] for id, fate in self._fates.items()],
+            "dtype": self._dtype,
+            **self._ledger.plain(),
         }
         return arrays, plain
 
@@ -227,64 +242,50 @@ class Bandit:
                 f"from_state: the state is of {plain['method']} but method=... is {self.method.name}; give the method "
                 "that made it."
             )
+        self.resemble(plain)
         self._state = kernels.unnamed("state", arrays, self._state)
         self._fresh = kernels.unnamed("fresh", arrays, self._fresh)
         contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
         self._recall(plain, [None if x is None else jnp.asarray(x) for x in contexts])
 
+    def resemble(self, plain: dict[str, Any]) -> None:
+        """Take the form of a stored bandit: a method that remembers data has room for contexts such as it had."""
+        if plain["made"]:
+            self._furnish(None if plain["shape"] is None else jnp.zeros(plain["shape"], plain["dtype"] or None))
+
     def _recall(self, plain: dict[str, Any], contexts: list[Any]) -> None:
         """Take up the decisions that wait, and what became of others."""
         self.made = int(plain["made"])
         self._shape = None if plain["shape"] is None else tuple(plain["shape"])
-        self._waiting = {int(id): (arm, x) for (id, arm), x in zip(plain["waiting"], contexts, strict=True)}
-        self._fates = {int(id): fate for id, fate in plain["fates"]}
-
-    def _check_new(self, arm: Any) -> None:
-        if isinstance(arm, bool) or not isinstance(arm, str | int):
-            raise ValueError(f"arm {arm!r:.40} must be a text or a whole number, so that it can be written down.")
-        if arm in self.arms:
-            raise ValueError(f"arm {arm!r} is there already; give every arm a name of its own.")
+        self._dtype = plain.get("dtype", "")
+        self._ledger.recall(plain, contexts)
 
     def _context(self, context: Any) -> Any:
         (x,) = boundary.arrays(context=context)
-        if x is None:
-            return None
-        x = jnp.asarray(x)
-        checks.finite("pull(context=...)", x)
-        if self._shape is not None and x.shape != self._shape:
-            raise ValueError(
-                f"pull: the context has shape {x.shape} but those before had {self._shape}; give the same features."
-            )
-        first = jax.tree.map(lambda leaf: leaf if self.shared else leaf[0], self._state.initial)
-        model = self.method.model.bind(self._state.layout)
-        outputs, wanted = model.outputs(first.mean, x), len(self.arms) if self.shared else 1
-        if outputs != wanted:
-            raise ValueError(
-                f"pull: for a context of shape {x.shape} the model predicts {outputs} rewards, expected {wanted}"
-                f"{', one for each arm' if self.shared else ''}; give a context that fits mean=... of the bandit."
-            )
+        x = None if x is None else jnp.asarray(x)
+        if x is not None:
+            checks.finite("pull(context=...)", x)
+            if isinstance(self.method.model.predictor, Direct):
+                raise ValueError(
+                    f"pull(context=...): {self.method.name} looks at no context; leave it out, or give a method with "
+                    "features, such as usual('binary', 3)."
+                )
+        shape = None if x is None else x.shape
+        if self.made and shape != self._shape:
+            before = "there was none before" if self._shape is None else f"those before had {self._shape}"
+            raise ValueError(f"pull: the context has shape {shape} but {before}; give the same features.")
+        check_outputs("pull", self.method, self._state, x, len(self.arms), shared=self.shared)
         return x
 
-    def _reward(self, reward: Any) -> Array:
-        try:
-            value = float(reward)
-        except (TypeError, ValueError):
-            raise ValueError(f"update: the reward must be a number, got {reward!r:.40}.") from None
-        if not math.isfinite(value):
-            raise ValueError(
-                f"update: the reward is {value}; report a finite number. The decision goes on waiting for one."
-            )
-        return jnp.asarray(value, self._state.strain.dtype)
-
-    def _settle(self, id: int, fate: str) -> str:
-        del self._waiting[id]
-        self._fates[id] = fate
-        while len(self._fates) > self.limit:
-            del self._fates[next(iter(self._fates))]
-        return fate
+    def _furnish(self, x: Any) -> None:
+        """Make room for contexts like x, where the method remembers data and has none yet."""
+        give = lambda state: furnish(self.method, state, x, arms=len(self.arms) if self.shared else 1)  # noqa: E731
+        if not self._furnished:
+            self._state, self._fresh, self._furnished = give(self._state), give(self._fresh), True
 
     def _pass(self) -> None:
-        self._state = kernels.age(self.method, self._roomy(), shared=self.shared)
+        x = None if self._shape is None else jnp.zeros(self._shape, self._dtype)
+        self._state = kernels.age(self.method, self._roomy(), x, shared=self.shared)
 
     def _roomy(self) -> State:
         """The state with room for one more tick, where all hypotheses are kept."""

@@ -30,9 +30,11 @@ __all__ = ["CLAIMED", "bernoulli_contest", "bernoulli_experiment", "contenders"]
 
 CLAIMED = ("RL[1]-OUPR", "CPP-OU", "C-ACI", "RL[1]-PR")  # from the least regret to the most
 PUBLISHED = {"RL[1]-OUPR": 2367.0, "CPP-OU": 2594.0, "C-ACI": 3015.0, "RL[1]-PR": 4630.0}  # regret of rewards
-HAZARDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-VARIANCES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+# Wide enough to hold what is best: below 1e-05 nothing is ever reset, from a rate of 100 on the share jumps between 0
+# and 1, and regret changes no more.
+HAZARDS = (1e-06, 1e-05, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+VARIANCES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 HYPOTHESES = 10  # kept by the Beta arms, which in the publication keep all
 RESAMPLES = 2000
 POINTS = 100  # of a curve of regret over the rounds

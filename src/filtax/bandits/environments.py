@@ -76,8 +76,7 @@ def drifting_bernoulli(
     >>> world.rewards.shape, str(world.rewards.dtype)
     ((4, 2, 10), 'int8')
     """
-    for name, value in (("steps", steps), ("simulations", simulations), ("arms", arms)):
-        checks.whole(f"drifting_bernoulli({name}=...)", value, least=1)
+    _check_sizes("drifting_bernoulli", steps=steps, simulations=simulations, arms=arms)
     checks.positive("drifting_bernoulli(sd=...)", sd, zero=True)
     of_start, of_walk, of_reward = jax.random.split(key, 3)
     start = jax.random.uniform(of_start, (simulations, arms), jnp.float32)
@@ -108,7 +107,9 @@ def wheel(
     >>> wheel(key=jax.random.key(0), steps=6, simulations=2).contexts.shape
     (6, 2, 3)
     """
+    _check_sizes("wheel", steps=steps, simulations=simulations)
     checks.share("wheel(delta=...)", delta)
+    checks.positive("wheel(sd=...)", sd, zero=True)
     of_radius, of_angle, of_noise = jax.random.split(key, 3)
     radius = jnp.sqrt(jax.random.uniform(of_radius, (steps, simulations)))
     angle = jax.random.uniform(of_angle, (steps, simulations), maxval=2.0 * np.pi)
@@ -145,13 +146,21 @@ def table(
     (3, 2)
     """
     rewards = jnp.asarray(rewards)
+    if rewards.ndim != 2 or not rewards.size:
+        raise ValueError(f"table: rewards have shape {rewards.shape}; give (N, A), one column for each arm.")
     rows = int(rewards.shape[0])
-    length = rows if steps is None else int(steps)
+    length = rows if steps is None else steps
+    _check_sizes("table", steps=length, simulations=simulations)
     if np.shape(contexts)[0] != rows:
         raise ValueError(
             f"table: there are {np.shape(contexts)[0]} contexts but {rows} rows of rewards; row n of each must belong "
             "together."
         )
+    if means is not None and np.shape(means) != rewards.shape:
+        raise ValueError(f"table: means have shape {np.shape(means)} but rewards have {rewards.shape}; give the same.")
+    for name, values in (("contexts", contexts), ("rewards", rewards), ("means", means)):
+        if values is not None:
+            checks.finite(f"table({name}=...)", values)
     passes = -(-length // rows)
     keys = jax.random.split(key, (simulations, passes))
     orders = jax.vmap(jax.vmap(lambda key: jax.random.permutation(key, rows)))(keys)
@@ -163,3 +172,8 @@ def table(
         jnp.asarray(contexts),
         order,
     )
+
+
+def _check_sizes(call: str, **sizes: Any) -> None:
+    for name, value in sizes.items():
+        checks.whole(f"{call}({name}=...)", value, least=1)

@@ -8,7 +8,7 @@ $$\text{IPS} = \frac{1}{T}\sum_t w_t r_t, \quad w_t = \frac{\pi_t(a_t)}{p_t}, \q
 
 IPS and DR are unbiased whenever the logged probabilities are right and $\hat q_t$ knows nothing of $r_t$; SNIPS
 trades a bias of order 1/T for less variance. Intervals are those of the central limit theorem, for SNIPS by its
-linearisation.
+linearisation: with a few effective rows they are too narrow.
 """
 
 from statistics import NormalDist
@@ -56,6 +56,7 @@ def snips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimat
         return Estimate(np.nan, np.nan, np.nan, 0.0)
     value = float(np.sum(weight * reward)) / total
     half = _quantile(level) * float(np.sqrt(np.sum((weight * (reward - value)) ** 2))) / total
+    half = half if np.count_nonzero(weight) > 1 else np.nan  # of one row nothing is known but its reward
     return Estimate(value, value - half, value + half, _effective(weight))
 
 
@@ -83,6 +84,10 @@ def doubly_robust(
     """
     reward, weight = _weights("doubly_robust", reward, logged, own)
     predicted, baseline = np.asarray(predicted, np.float64), np.asarray(baseline, np.float64)
+    for name, values in (("predicted", predicted), ("baseline", baseline)):
+        checks.finite(f"doubly_robust({name}=...)", values)
+        if values.shape != reward.shape:
+            raise ValueError(f"doubly_robust: {name} has shape {values.shape} but there are {reward.size} rows.")
     return _interval(baseline + weight * (reward - predicted), _effective(weight), level)
 
 
@@ -98,6 +103,11 @@ def mean_of(reward: Any, *, level: float = 0.95) -> Estimate:
 
 def _weights(call: str, reward: Any, logged: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
     reward, logged, own = (np.asarray(part, np.float64) for part in (reward, logged, own))
+    if not reward.shape == logged.shape == own.shape or reward.ndim != 1:
+        raise ValueError(
+            f"{call}: reward, logged and own have shapes {reward.shape}, {logged.shape} and {own.shape}; give one "
+            "number of each for every row."
+        )
     checks.finite(f"{call}(reward=...)", reward)
     if not (np.all(logged > 0.0) and np.all(logged <= 1.0)):
         raise ValueError(

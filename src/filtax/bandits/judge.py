@@ -7,7 +7,8 @@ import numpy as np
 
 from filtax import checks
 from filtax.bandits.estimates import Estimate
-from filtax.bandits.logs import Log, evaluate_log
+from filtax.bandits.log import Log
+from filtax.bandits.logs import evaluate_log
 from filtax.bandits.policies import policy_named
 from filtax.bandits.rounds import stack
 from filtax.bandits.usual import usual
@@ -60,7 +61,12 @@ def judge_log(
     if rewards == "binary" and not zero_or_one:
         raise ValueError("rewards=binary: the log has rewards other than 0 and 1; say rewards=number.")
     kind = "binary" if zero_or_one and rewards != "number" else "number"
-    shift, scale = (0.0, 1.0) if kind == "binary" else (float(log.reward.mean()), float(log.reward.std()) or 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift, scale = (0.0, 1.0) if kind == "binary" else (float(log.reward.mean()), float(log.reward.std()) or 1.0)
+    if not np.isfinite(scale):
+        raise ValueError(
+            f"the rewards reach {np.abs(log.reward).max():.3g}, too far to be squared; give smaller units."
+        )
     contexts = log.contexts
     if contexts is None and kind == "number":
         contexts = np.ones((len(log), 1))

@@ -40,7 +40,7 @@ def save(folder: Any, bandit: Bandit, *, source: Any = None, held: bool = False)
     (1, 'learned')
     """
     _, plain = bandit.state()
-    contexts = [x for _, x in bandit._waiting.values() if x is not None]
+    contexts = [x for _, x in bandit._ledger.waiting.values() if x is not None]
     note = {
         "kind": "Bandit",
         "bandit": plain,
@@ -91,6 +91,7 @@ def _like(note: Any, method: Any, policy: Any, start: dict) -> tuple[Bandit, dic
     for part, now in _makers(bandit).items():
         if note["made by"][part] != now:
             raise store.Foreign(f"it was saved with the {part} {note['made by'][part]}, not {now}; give the same one")
+    bandit.resemble(plain)
     roomy = grown(bandit.method, bandit._fresh, note["slots"]) if bandit.method.auxiliary.room(0) else bandit._fresh
     state = roomy if plain["shared"] else stack([roomy] * len(plain["arms"]))
     contexts = [jax.numpy.zeros(shape, dtype) for dtype, shape in note["contexts"]]
@@ -100,12 +101,16 @@ def _like(note: Any, method: Any, policy: Any, start: dict) -> tuple[Bandit, dic
 def _makers(bandit: Bandit) -> dict[str, str]:
     """What must be the same again: names of method and policy, and the numbers inside of them that no name shows."""
     method, policy = bandit.method, bandit.policy
-    return {"method": f"{method.name} ({_numbers(method)})", "policy": f"{type(policy).__name__} ({_numbers(policy)})"}
+    settings = str(jax.tree.structure(policy))  # that of a method names functions by where they lie in memory
+    return {
+        "method": f"{method.name} ({_numbers(method)})",
+        "policy": f"{type(policy).__name__} ({_numbers(policy, settings)})",
+    }
 
 
-def _numbers(tree: Any) -> str:
-    leaves, structure = jax.tree.flatten(tree)
-    said = hashlib.sha256(str(structure).encode() if not leaves else b"")
+def _numbers(tree: Any, settings: str = "") -> str:
+    leaves = jax.tree.leaves(tree)
+    said = hashlib.sha256(settings.encode())
     for leaf in leaves:
         said.update(np.asarray(leaf, np.float64).tobytes())
     return said.hexdigest()[:8]

@@ -42,9 +42,9 @@ def learn(method: Any, state: State, x: Any, arm: Array, reward: Array, *, share
 
 
 @partial(jax.jit, static_argnames=("shared",))
-def age(method: Any, state: State, *, shared: bool) -> State:
+def age(method: Any, state: State, x: Any, *, shared: bool) -> State:
     """The state after a tick without a reward."""
-    return rounds.age(method, state, shared=shared)
+    return rounds.age(method, state, shared=shared, x=x)
 
 
 def named(prefix: str, tree: Any) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import betainc, ndtr, ndtri
 from jaxtyping import Array, Float, Key, PyTree
 
@@ -61,17 +62,17 @@ class Separate(Module):
         var = jnp.sum(weight * (self.var + (self.mean - mean[:, None]) ** 2), axis=1)
         return mean + c * jnp.sqrt(var)
 
-    def quantile(self, p: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """The quantile of each arm; exact."""
+    def exceeded(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
+        """What each arm exceeds with the probability `tail`; exact."""
         sd = jnp.sqrt(self.var)
-        each = self.mean + sd * ndtri(p)
+        each = self.mean - sd * ndtri(tail)
         if self.mean.shape[1] == 1:
             return each[:, 0]
         weight = jnp.exp(self.log_weight)
         used = weight > 0.0
         low, high = jnp.min(jnp.where(used, each, jnp.inf), axis=1), jnp.max(jnp.where(used, each, -jnp.inf), axis=1)
-        below = lambda at: jnp.sum(weight * ndtr((at[:, None] - self.mean) / sd), axis=1)  # noqa: E731
-        return _bisect(below, p, low, high)
+        beyond = lambda at: jnp.sum(weight * ndtr((self.mean - at[:, None]) / sd), axis=1)  # noqa: E731
+        return _bisect(beyond, tail, low, high)
 
     def chances(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Probability of each arm to have the largest draw; exact."""
@@ -97,11 +98,12 @@ class Counted(Module):
         return jax.random.split(key, lead) if lead else key
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
-        """One probability for each arm."""
-        of_part, of_value = jax.random.split(noise)
+        """Log odds of one probability for each arm: those of small counts would round to 0 and 1."""
+        of_part, of_ones, of_zeros = jax.random.split(noise, 3)
         chosen = jax.random.categorical(of_part, self.log_weight)[:, None]
         ones, zeros = (jnp.take_along_axis(values, chosen, axis=1)[:, 0] for values in (self.ones, self.zeros))
-        return jax.random.beta(of_value, ones, zeros, dtype=ones.dtype)
+        log_gamma = lambda key, count: jax.random.loggamma(key, count, dtype=count.dtype)  # noqa: E731
+        return log_gamma(of_ones, ones) - log_gamma(of_zeros, zeros)
 
     def upper(self, c: Array | float, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Mean plus c standard deviations."""
@@ -111,13 +113,17 @@ class Counted(Module):
         spread = each * (1.0 - each) / (total + 1.0) + (each - mean[:, None]) ** 2
         return mean + c * jnp.sqrt(jnp.sum(weight * spread, axis=1))
 
-    def quantile(self, p: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """The quantile of each arm, by bisection."""
-        weight = jnp.exp(self.log_weight)
-        at_all = lambda at: jnp.broadcast_to(at[:, None], self.ones.shape)  # noqa: E731
-        below = lambda at: jnp.sum(weight * betainc(self.ones, self.zeros, at_all(at)), axis=1)  # noqa: E731
-        zero = jnp.zeros_like(self.ones[:, 0])
-        return _bisect(below, p, zero, zero + 1.0)
+    def exceeded(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
+        """Log odds of what each arm exceeds with the probability `tail`, by bisection."""
+        weight, most = jnp.exp(self.log_weight), -float(np.log(jnp.finfo(self.ones.dtype).tiny))
+
+        def beyond(at: Array) -> Array:
+            low, p = at[:, None] < 0.0, jax.nn.sigmoid(-jnp.abs(at))[:, None]  # the smaller of p and 1 - p
+            ones, zeros = jnp.where(low, self.ones, self.zeros), jnp.where(low, self.zeros, self.ones)
+            part = betainc(ones, zeros, jnp.broadcast_to(p, ones.shape))
+            return jnp.sum(weight * jnp.where(low, 1.0 - part, part), axis=1)
+
+        return _bisect(beyond, tail, jnp.full_like(self.ones[:, 0], -most), jnp.full_like(self.ones[:, 0], most))
 
     def chances(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Probability of each arm to have the largest draw; exact."""
@@ -156,9 +162,9 @@ class Joint(Module):
         """Mean plus c standard deviations."""
         return self._alone.upper(c, key, count)
 
-    def quantile(self, p: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """The quantile of each arm; exact."""
-        return self._alone.quantile(p, key, count)
+    def exceeded(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
+        """What each arm exceeds with the probability `tail`; exact."""
+        return self._alone.exceeded(tail, key, count)
 
     def chances(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Probability of each arm to have the largest draw: exact for two arms, else the share in `count` draws."""
@@ -202,9 +208,9 @@ class Drawn(Module):
         values = self._many(key, count)
         return jnp.mean(values, axis=0) + c * jnp.std(values, axis=0)
 
-    def quantile(self, p: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """The quantile of `count` draws."""
-        return jnp.quantile(self._many(key, count), p, axis=0)
+    def exceeded(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
+        """What the share `tail` of `count` draws exceeds: the largest of them once the tail is below 1 / count."""
+        return jnp.quantile(self._many(key, count), 1.0 - tail, axis=0)
 
     def chances(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Share of `count` draws in which each arm has the largest one."""
@@ -232,11 +238,11 @@ def _wins(values: Float[Array, "S A"]) -> Float[Array, " A"]:
     return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=0)
 
 
-def _bisect(below: Any, p: Array, low: Array, high: Array) -> Array:
+def _bisect(beyond: Any, tail: Array, low: Array, high: Array) -> Array:
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = 0.5 * (low + high)
-        short = below(middle) < p
+        short = beyond(middle) > tail
         return jnp.where(short, middle, low), jnp.where(short, high, middle)
 
     return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[1]

@@ -12,13 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
+from filtax.bandits.border import check_arms, check_key, check_method, check_pair, check_policy
 from filtax.bandits.environments import World
-from filtax.bandits.rounds import learn, look
+from filtax.bandits.rounds import furnish, learn, look
 from filtax.growth import grown
 from filtax.module import Module
 from filtax.state import State
 
-__all__ = ["Played", "play", "regret_of_means", "regret_of_rewards"]
+__all__ = ["Played", "play", "regret_of_means", "regret_of_rewards", "with_room"]
 
 
 class Played(Module):
@@ -44,7 +45,7 @@ def play(
 
     Args:
         method: From `filtax.method`.
-        policy: From this package.
+        policy: From this package, or its short name.
         world: From this package.
         state: How each simulation begins: `stack([method.init(...)] * arms)` for separate arms, `method.init(...)`
             for a shared model; or `stack` of S such, one for each simulation. For RL[inf] room is made for all
@@ -61,13 +62,23 @@ def play(
     >>> play(method, thompson(), world, arms, key=jax.random.key(1)).arm.shape
     (20, 3)
     """
-    S = state.t.shape[0] if state.t.ndim > (0 if shared else 1) else world.simulations
+    policy = check_policy("play", policy)
+    check_method("play", method)
+    check_pair("play", method, policy)
+    check_key("play", key)
+    rank = 0 if shared else 1
+    if state.t.ndim not in (rank, rank + 1):
+        raise ValueError("play: give state=stack([method.init(...)] * arms), or method.init(...) with shared=True.")
+    S = state.t.shape[0] if state.t.ndim > rank else world.simulations
     if world.simulations != S:
         raise ValueError(
             f"play: there are {S} states but {world.simulations} simulations in the world; give one state for all, or "
             "one for each."
         )
-    state = _roomy(method, state, world.steps)
+    first = _contexts(world, jnp.zeros((), jnp.int32))
+    x = None if first is None else first[0]
+    check_arms("play", method, state, x, world.arms, shared=shared)
+    state = with_room(method, furnish(method, state, x, arms=world.arms if shared else 1), world.steps)
     return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
 
 
@@ -113,7 +124,8 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
     return Played(cut(arm).astype(jnp.int32), cut(reward))
 
 
-def _roomy(method: Any, state: State, steps: int) -> State:
+def with_room(method: Any, state: State, steps: int) -> State:
+    """The state, of any leading axes, with room for all hypotheses of so many rounds."""
     if method.auxiliary.room(0) is None:
         return state
     wanted = method.auxiliary.room(int(jnp.max(state.t - state.began)) + steps - 1)

@@ -68,11 +68,11 @@ class Thompson(Module):
 
 
 class _ByScore(Module):
-    """A policy that takes the largest of some scores."""
+    """A policy that takes the largest of some scores: with the same belief and time the same ones, ties apart."""
 
     def noise(self, outlook: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Keys, for beliefs that can only be drawn from."""
-        return jax.random.split(key, lead) if lead else key
+        """Nothing is left to chance."""
+        return ()
 
     def choose(self, outlook: Any, noise: PyTree, u: Float[Array, ""], t: Int[Array, ""]) -> Array:
         """Index of the arm with the largest score."""
@@ -106,7 +106,7 @@ class UpperConfidence(_ByScore):
 
     def scores(self, outlook: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
         """The upper bounds."""
-        return outlook.upper(jnp.asarray(self.c, outlook.expected.dtype), noise, self.count)
+        return outlook.upper(jnp.asarray(self.c, outlook.expected.dtype), _draws_of(t), self.count)
 
 
 class BayesUCB(_ByScore):
@@ -120,9 +120,9 @@ class BayesUCB(_ByScore):
     count: int = eqx.field(static=True, default=1024)
 
     def scores(self, outlook: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
-        """The quantiles."""
-        p = 1.0 - 1.0 / (t.astype(outlook.expected.dtype) + 2.0)
-        return outlook.quantile(p, noise, self.count)
+        """The quantiles, asked by their upper tail: 1 less a small number is 1 once many decisions were made."""
+        tail = 1.0 / (t.astype(outlook.expected.dtype) + 2.0)
+        return outlook.exceeded(tail, _draws_of(t), self.count)
 
 
 class Greedy(_ByScore):
@@ -163,6 +163,17 @@ class EpsilonGreedy(_ByScore):
         return (1.0 - e) * best + e / best.shape[0]
 
 
+def _draws_of(t: Int[Array, ""]) -> Key[Array, ""]:
+    """The key of the draws that scores are estimated by: of the time alone, so that an arm is chosen for certain."""
+    return jax.random.fold_in(jax.random.key(0), t)
+
+
+def _check_draws(call: str, draw: Any, count: Any) -> None:
+    if draw not in DRAWS:
+        raise ValueError(f"{call}(draw={draw!r}): draw one of {', '.join(DRAWS)}. {checks.nearest(str(draw), DRAWS)}")
+    checks.whole(f"{call}(count=...)", count, least=1)
+
+
 def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
     """Thompson sampling.
 
@@ -175,9 +186,7 @@ def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
     >>> thompson("predictive").draw
     'predictive'
     """
-    if draw not in DRAWS:
-        raise ValueError(f"thompson(draw={draw!r}): draw one of {', '.join(DRAWS)}. {checks.nearest(str(draw), DRAWS)}")
-    checks.whole("thompson(count=...)", count, least=1)
+    _check_draws("thompson", draw, count)
     return Thompson(draw, count)
 
 
@@ -188,6 +197,7 @@ def ucb(c: Any = 2.0, *, draw: str = "parameter", count: int = 1024) -> UpperCon
     1.0
     """
     checks.positive("ucb(c=...)", c, zero=True)
+    _check_draws("ucb", draw, count)
     return UpperConfidence(c, draw, count)
 
 
@@ -197,6 +207,7 @@ def bayes_ucb(*, draw: str = "parameter", count: int = 1024) -> BayesUCB:
     >>> type(bayes_ucb()).__name__
     'BayesUCB'
     """
+    _check_draws("bayes_ucb", draw, count)
     return BayesUCB(draw, count)
 
 

@@ -14,22 +14,26 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from filtax.bandits.draws import SAMPLERS
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate
-from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, Gamma, LowRank, Precision, SquareRoot
+from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Precision, SquareRoot
+from filtax.growth import furnished, remembers
 from filtax.models import Direct, Linearised, Model, Predicted
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models.gaussian import GaussianLikelihood
 from filtax.models.linear import Linear
+from filtax.models.loss import LossLikelihood
 from filtax.module import Module
 from filtax.programs import advance
 from filtax.protocols import Bank, each
 from filtax.state import State
-from filtax.tick import conform, look_ahead
+from filtax.tick import admit, conform, look_ahead, propose, tick
 
-__all__ = ["Chosen", "age", "learn", "look", "stack"]
+__all__ = ["Chosen", "age", "furnish", "learn", "look", "stack"]
 
 GAUSSIAN = (Blocks, Covariance, Diagonal, LowRank, Precision, SquareRoot)
-LINKED = (GaussianLikelihood, BernoulliLikelihood, PoissonLikelihood)  # one number an output, rising with eta
+# one number an output, whose mean rises with eta
+LINKED = (GaussianLikelihood, BernoulliLikelihood, LossLikelihood, PoissonLikelihood)
 
 
 class Chosen(Module):
@@ -87,11 +91,13 @@ def look(method: Any, state: State, x: Array | None, *, shared: bool, draw: str 
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
         return Counted(belief.ones[..., 0], belief.zeros[..., 0], bank.log_weight, expected)
+    if isinstance(belief, Beta) and not noisy and bank.log_weight.size == 1:
+        return Counted(belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T), expected)
     linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
     smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, LINKED)
     if isinstance(belief, GAUSSIAN) and linear and smooth:
         return _gaussian(method, bank, x, shared, plain if noisy else None, expected)
-    return Drawn((method, bank, state.initial, state.bank, x), _sampler(shared, noisy), expected)
+    return Drawn((method, bank, state.initial, state.bank, x), SAMPLERS[shared, noisy], expected)
 
 
 def learn(
@@ -118,10 +124,10 @@ def learn(
     method = _conformed(method, state, shared)
     if shared:
         method, y = _seen_through(method, state, x, arm, reward)
-        return _advance(method, state, x, y, complete)
+        return _advance(method, state, x, y, complete and y.ndim == 0)  # a row is not complete: one arm was pulled
     pulled = jax.tree.map(lambda leaf: leaf[arm], state)
     done, ok = _advance(method, pulled, x, reward, complete)
-    others = age(method, state, shared=False)
+    others = age(method, state, shared=False, x=x)
     here = jnp.arange(state.t.shape[0], dtype=arm.dtype) == arm
 
     def merge(new: Array, old: Array) -> Array:
@@ -131,8 +137,10 @@ def learn(
     return state.after(*parts), ok
 
 
-def age(method: Any, state: State, *, shared: bool) -> State:
-    """One tick without a reward: as a step with a missing datum, and cheaper.
+def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
+    """One tick without a reward: as a step with a missing datum, and cheaper where the method has no memory of data.
+
+    Methods that have one, and those that draw who survives, ask for an x: any of the shape of the contexts will do.
 
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-OU(rate=0.5)", model=fx.models.bernoulli())
@@ -141,9 +149,25 @@ def age(method: Any, state: State, *, shared: bool) -> State:
     [1, 1]
     """
     method = _conformed(method, state, shared)
-    pass_by = lambda bank, initial: _missing(method, bank, initial)  # noqa: E731
-    bank = pass_by(state.bank, state.initial) if shared else jax.vmap(pass_by)(state.bank, state.initial)
+    pass_by = lambda state: _missing(method, state, x)  # noqa: E731
+    bank = pass_by(state) if shared else jax.vmap(pass_by)(state)
     return state.after(bank, state.t + 1, state.began, state.refused, state.strain)
+
+
+def furnish(method: Any, state: State, x: Array | None, *, arms: int) -> State:
+    """The state with memories that fit contexts like x, where the method remembers data; `arms` is 1 if not shared.
+
+    >>> import filtax as fx
+    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
+    >>> furnish(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3), arms=1).initial.memory.X.shape
+    (2, 4, 3)
+    """
+    if not remembers(method):
+        return state
+    give = lambda one: furnished(method, one, x, jnp.zeros(arms, state.strain.dtype))  # noqa: E731
+    for _ in range(state.t.ndim):
+        give = jax.vmap(give)
+    return give(state)
 
 
 def _conformed(method: Any, state: State, shared: bool) -> Any:
@@ -161,20 +185,27 @@ def _advance(method: Any, state: State, x: Array | None, y: Array, complete: boo
     return state.after(bank, t, began, refused, strain), jnp.asarray(info.ok)
 
 
-def _missing(method: Any, bank: Bank, initial: PyTree) -> Bank:
+def _missing(method: Any, state: State, x: Array | None) -> Bank:
     """The bank a tick later: a datum that is missing scores 0 under every hypothesis."""
-    proposed = method.auxiliary.expand(bank, initial, None)
-    beliefs = method.prior(proposed, initial, None)
+    bank, initial = state.bank, state.initial
+    weighting = method.weighting
+    verbs = [(method.prior, "recall"), *((weighting, verb) for verb in ("choose", "learn", "respond"))]
+    if any(hasattr(part, verb) for part, verb in verbs) or getattr(weighting, "needs_key", False):
+        width = method.model.likelihood.width(method.model.outputs(initial.mean, x))
+        datum = admit(method, initial, x, jnp.full(width, jnp.nan, initial.mean.dtype), None, False)
+        age = state.t + 1 - state.began
+        return tick(method, bank, initial, state.t, datum, None, state.key, age).bank
+    proposed, beliefs = propose(method, bank, initial, None)
     if hasattr(method.prior, "settle"):
         silence = jnp.zeros_like(proposed.bank.log_weight)
         proposed, beliefs = method.prior.settle(proposed, beliefs, silence, initial, lambda beliefs: silence)
-    return Bank(beliefs, proposed.bank.aux, method.weighting(proposed.bank.log_weight))
+    return Bank(beliefs, proposed.bank.aux, weighting(proposed.bank.log_weight))
 
 
 def _proposed(method: Any, bank: Bank, initial: PyTree) -> Bank:
     """The bank before the next datum."""
-    proposed = method.auxiliary.expand(bank, initial, None)
-    return Bank(method.prior(proposed, initial, None), proposed.bank.aux, proposed.bank.log_weight)
+    proposed, beliefs = propose(method, bank, initial, None)
+    return Bank(beliefs, proposed.bank.aux, proposed.bank.log_weight)
 
 
 def _each_arm(method: Any, state: State) -> Bank:
@@ -206,60 +237,21 @@ def _gaussian(method: Any, bank: Bank, x: Array | None, shared: bool, noise: Any
 
 
 def _seen_through(method: Any, state: State, x: Array | None, arm: Array, reward: Array) -> tuple[Any, Array]:
-    """A shared model as seen by one reward: its one output where outputs are alike, else a masked row."""
+    """A shared model as seen by one reward: its one output where outputs are alike, else a masked row.
+
+    A method that remembers data would meet them again without knowing of which arm they were: it takes the row.
+    """
     outputs = method.model.outputs(state.initial.mean, x)
     plain = _plain(method.model.likelihood)
     alike = not isinstance(plain, GaussianLikelihood) or (plain.noise is not None and plain.noise.size == 1)
-    if isinstance(plain, LINKED) and isinstance(state.initial, GAUSSIAN) and alike:
+    if isinstance(plain, LINKED) and isinstance(state.initial, GAUSSIAN) and alike and not remembers(method):
         model = Model(Chosen(method.model.predictor, arm), method.model.likelihood)
         return type(method)(model, method.auxiliary, method.prior, method.posterior, method.weighting), reward
+    if isinstance(plain, LossLikelihood):
+        raise ValueError(
+            f"shared arms of {method.name}: a loss needs all rewards of a row, of which a round shows one; use a "
+            "likelihood, or arms that are not shared."
+        )
     return method, jnp.where(
         jnp.arange(outputs, dtype=arm.dtype) == arm, reward.astype(state.initial.mean.dtype), jnp.nan
     )
-
-
-def _sampler(shared: bool, noisy: bool) -> Any:
-    return _SAMPLERS[shared, noisy]
-
-
-def _draw_parameter(method: Any, bank: Bank, x: Array | None, key: Array) -> Array:
-    of_part, of_value = jax.random.split(key)
-    chosen = jax.random.categorical(of_part, bank.log_weight)
-    belief, aux = jax.tree.map(lambda leaf: leaf[chosen], (bank.belief, bank.aux))
-    theta = belief.sample(of_value)
-    if isinstance(belief, Beta | Gamma):
-        return theta
-    eta = method.model.value(theta, x, aux).eta
-    plain = _plain(method.model.likelihood)
-    return eta if isinstance(plain, GaussianLikelihood) else plain.given(eta, x, False).mean
-
-
-def _shared_parameter(held: tuple, key: Array) -> Array:
-    method, bank, _, _, x = held
-    return _draw_parameter(method, bank, x, key)
-
-
-def _separate_parameter(held: tuple, key: Array) -> Array:
-    method, bank, _, _, x = held
-    keys = jax.random.split(key, bank.log_weight.shape[0])
-    return jax.vmap(lambda bank, key: _draw_parameter(method, bank, x, key)[0])(bank, keys)
-
-
-def _shared_reward(held: tuple, key: Array) -> Array:
-    method, _, initial, bank, x = held
-    return look_ahead(method, bank, initial, x, None, False).sample(key)
-
-
-def _separate_reward(held: tuple, key: Array) -> Array:
-    method, _, initial, bank, x = held
-    keys = jax.random.split(key, bank.log_weight.shape[0])
-    draw = lambda bank, initial, key: look_ahead(method, bank, initial, x, None, False).sample(key)  # noqa: E731
-    return jax.vmap(draw)(bank, initial, keys)
-
-
-_SAMPLERS = {
-    (True, False): _shared_parameter,
-    (False, False): _separate_parameter,
-    (True, True): _shared_reward,
-    (False, True): _separate_reward,
-}

@@ -11,13 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import logsumexp
-from jax.scipy.special import betaln, log_ndtr, ndtr
+from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Array, Float
 
 __all__ = ["larger_of_two", "largest_of_betas", "largest_of_normals"]
 
 BENDS = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)  # where a Gaussian is cut, in its standard deviations
 NODES = 8  # of each piece
+TAIL = (2.0, 6.0, 12.0, 20.0)  # where the tails of a Beta's log odds are cut, in their own lengths
+KINK = (-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0)  # where those of small counts bend from one tail to the other
 SHOWN = 4  # hypotheses of an arm that the pieces are laid by: its most probable ones
 FAINT = 1e-7  # a number known better than this share of the whole range is taken to be this uncertain
 
@@ -68,26 +70,39 @@ def largest_of_normals(
 def largest_of_betas(
     ones: Float[Array, "A C"], zeros: Float[Array, "A C"], log_weight: Float[Array, "A C"]
 ) -> Float[Array, " A"]:
-    """Probability that each of A independent mixtures of C Betas is the largest; integrated over p = sin² of an angle.
+    r"""Probability that each of A independent mixtures of C Betas is the largest; integrated over the log odds.
+
+    There the density $\propto \sigma(z)^a \sigma(-z)^b$ has no poles, whatever the counts: it is a Gaussian of variance
+    1/a + 1/b for large ones, and falls as $e^{az}$ to the left and $e^{-bz}$ to the right for small ones.
 
     >>> ones, zeros = jnp.array([[2.0], [1.0]]), jnp.ones((2, 1))
     >>> largest_of_betas(ones, zeros, jnp.zeros((2, 1))).round(4).tolist()  # 2/3: of three uniforms, one of two
     [0.6667, 0.3333]
     """
-    total = ones + zeros
-    mean, sd = ones / total, jnp.sqrt(ones * zeros / (total * total * (total + 1.0)))
-    shown = jax.lax.top_k(log_weight, min(SHOWN, mean.shape[1]))[1]
-    pick = lambda values: jnp.take_along_axis(values, shown, axis=1)[:, :, None]  # noqa: E731
-    bends = jnp.clip(pick(mean) + pick(sd) * jnp.asarray(BENDS, mean.dtype)[None, None, :], 0.0, 1.0)
-    angles = jnp.concatenate([jnp.arcsin(jnp.sqrt(bends)).reshape(-1), jnp.asarray([0.0, np.pi / 2], mean.dtype)])
-    at, weight = _pieces(angles)
-    least = jnp.finfo(at.dtype).tiny  # a right angle as it is rounded may lie beyond itself
-    log_sin, log_cos = (jnp.log(jnp.maximum(part(at), least))[None, None, :] for part in (jnp.sin, jnp.cos))
-    a, b = ones[:, :, None], zeros[:, :, None]
-    log_pdf = (2.0 * a - 1.0) * log_sin + (2.0 * b - 1.0) * log_cos + float(np.log(2.0)) - betaln(a, b)
-    log_pdf = logsumexp(log_weight[:, :, None] + log_pdf, axis=1)
-    cdf = jnp.clip(_running_integral(jnp.exp(log_pdf), weight), jnp.finfo(log_pdf.dtype).tiny, 1.0)
-    return _first_among(log_pdf, jnp.log(cdf), weight)
+    mode, sd = jnp.log(ones) - jnp.log(zeros), jnp.sqrt(1.0 / ones + 1.0 / zeros)
+    core, tail = (jnp.asarray(part, mode.dtype) for part in (BENDS, TAIL))
+    far = BENDS[-1] * sd
+    bends = [mode[..., None] + sd[..., None] * core[None, None]]
+    bends += [(mode - far)[..., None] - tail[None, None] / ones[..., None]]
+    bends += [(mode + far)[..., None] + tail[None, None] / zeros[..., None]]
+    shown = jax.lax.top_k(log_weight, min(SHOWN, mode.shape[1]))[1]
+    laid = jnp.take_along_axis(jnp.concatenate(bends, axis=2), shown[:, :, None], axis=1)
+    at, weight = _pieces(jnp.concatenate([laid.reshape(-1), jnp.asarray(KINK, mode.dtype)]))
+    pdf = _beta_of_log_odds(at[None, None] - mode[..., None], ones[..., None], zeros[..., None])
+    mass = jnp.sum(pdf * weight[None, None], axis=2, keepdims=True)  # its own integral, so that no constant is rounded
+    pdf = jnp.sum(jnp.exp(log_weight)[..., None] * pdf / jnp.where(mass > 0.0, mass, 1.0), axis=1)
+    least = jnp.finfo(pdf.dtype).tiny
+    cdf = jnp.clip(_running_integral(pdf, weight), least, 1.0)
+    return _first_among(jnp.log(jnp.maximum(pdf, least)), jnp.log(cdf), weight)
+
+
+def _beta_of_log_odds(d: Array, a: Array, b: Array) -> Array:
+    """Density of the log odds at d above its mode, where it is 1: (p + q e^-d)^-a (q + p e^d)^-b, p = a / (a + b)."""
+    p, q = a / (a + b), b / (a + b)
+    near = jnp.clip(d, -1.0, 1.0)
+    small = a * jnp.log1p(q * jnp.expm1(-near)) + b * jnp.log1p(p * jnp.expm1(near))
+    large = a * jnp.logaddexp(jnp.log(p), jnp.log(q) - d) + b * jnp.logaddexp(jnp.log(q), jnp.log(p) + d)
+    return jnp.exp(-jnp.where(jnp.abs(d) < 1.0, small, large))
 
 
 def _first_among(log_pdf: Float[Array, "A N"], log_cdf: Float[Array, "A N"], weight: Float[Array, " N"]) -> Array:

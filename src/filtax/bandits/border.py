@@ -1,0 +1,157 @@
+"""What a user hands to a bandit, checked once: methods, policies, keys, contexts, and whether they go together."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from filtax import boundary
+from filtax.bandits.policies import BayesUCB, Thompson, UpperConfidence, policy_named
+from filtax.beliefs import Point
+from filtax.models.exponential_family import CategoricalLikelihood
+from filtax.state import State
+
+__all__ = [
+    "check_arm",
+    "check_arms",
+    "check_key",
+    "check_method",
+    "check_outputs",
+    "check_pair",
+    "check_policy",
+    "finite_reward",
+]
+
+EXPLORERS = (BayesUCB, Thompson, UpperConfidence)  # those that look at how wide a belief is
+
+
+def check_method(call: str, method: Any) -> None:
+    """Refuse what is no method, such as its name.
+
+    >>> check_method("Bandit", "LG+C-Static")
+    Traceback (most recent call last):
+        ...
+    ValueError: Bandit(method='LG+C-Static') must come from filtax.method(..., model=...), which needs a model.
+    """
+    if not hasattr(method, "posterior"):
+        raise ValueError(
+            f"{call}(method={method!r:.40}) must come from filtax.method(..., model=...), which needs a model."
+        )
+
+
+def check_policy(call: str, policy: Any) -> Any:
+    """A policy, given itself or by its short name.
+
+    >>> type(check_policy("play", "ucb")).__name__
+    'UpperConfidence'
+    """
+    policy = policy_named(policy) if isinstance(policy, str) else policy
+    if not hasattr(policy, "choose"):
+        raise ValueError(f"{call}(policy={policy!r:.40}) must come from filtax.bandits, such as thompson().")
+    return policy
+
+
+def check_pair(call: str, method: Any, policy: Any) -> None:
+    """Refuse a policy that makes no sense with what the method believes, and labels in the place of rewards.
+
+    >>> import filtax as fx
+    >>> from filtax.bandits import greedy
+    >>> check_pair("Bandit", fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), greedy())
+    """
+    plain = getattr(method.model.likelihood, "inner", method.model.likelihood)
+    if isinstance(plain, CategoricalLikelihood):
+        raise ValueError(
+            f"{call}: {method.name} learns class labels, which are no rewards; give a model of rewards, such as "
+            "bernoulli() for 0 and 1, with an output for each arm."
+        )
+    explores = isinstance(policy, EXPLORERS)
+    if explores and method.posterior.families == (Point,):
+        raise ValueError(
+            f"{call}: {method.name} believes in a single point, so there is nothing for {type(policy).__name__} to "
+            "explore by; use greedy() or epsilon_greedy(0.05)."
+        )
+    if explores and policy.draw == "predictive" and not getattr(plain, "normalised", True):
+        raise ValueError(
+            f"{call}: {method.name} learns by a loss, so rewards have no distribution to draw them from; use "
+            'draw="parameter" or draw="linearised".'
+        )
+
+
+def check_key(call: str, key: Any) -> None:
+    """Refuse what is no single random key; traced ones pass.
+
+    >>> check_key("pull", 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: pull(key=...) must be a single random key, got 0; give key=jax.random.key(0).
+    """
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    raw = hasattr(key, "dtype") and key.dtype == np.uint32 and getattr(key, "ndim", 0) == 1
+    if not (raw or (typed and key.shape == ())):
+        raise ValueError(
+            f"{call}(key=...) must be a single random key, got {' '.join(repr(key).split()):.60}; "
+            "give key=jax.random.key(0)."
+        )
+
+
+def check_outputs(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:
+    """Refuse a context that the model cannot take, or for which it does not predict as many rewards as it must."""
+    first = state.initial if shared else jax.tree.map(lambda leaf: leaf[0], state.initial)
+    given, wanted = "no context" if x is None else f"a context of shape {x.shape}", arms if shared else 1
+    try:
+        outputs = method.model.bind(state.layout).outputs(first.mean, x)
+    except ValueError:
+        raise
+    except Exception as error:  # of a network: whatever its own code says of a shape that does not fit
+        why = str(error).strip().split("\n")[0][:120]
+        raise ValueError(f"{call}: the model cannot take {given} ({why}); give the features it was made for.") from None
+    if outputs != wanted:
+        raise ValueError(
+            f"{call}: for {given} the model predicts {outputs} rewards, expected {wanted}"
+            f"{', one for each arm' if shared else ''}; give a context that fits mean=... of the bandit."
+        )
+
+
+def check_arms(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:
+    """Refuse states of another method, or of another number of arms; states may have a further leading axis."""
+    for _ in range(state.t.ndim - (0 if shared else 1)):
+        state = jax.tree.map(lambda leaf: leaf[0], state)
+    if not shared and state.t.shape[0] != arms:
+        raise ValueError(
+            f"{call}: there are {state.t.shape[0]} states stacked but {arms} arms; give stack([method.init(...)] * "
+            f"{arms})."
+        )
+    boundary.check_state(call, state, method)
+    check_outputs(call, method, state, x, arms, shared=shared)
+
+
+def check_arm(arm: Any, known: list[Any]) -> None:
+    """Refuse an arm that cannot be written down, or that is there already."""
+    if isinstance(arm, bool) or not isinstance(arm, str | int):
+        raise ValueError(f"arm {arm!r:.40} must be a text or a whole number, so that it can be written down.")
+    if arm in known:
+        raise ValueError(f"arm {arm!r} is there already; give every arm a name of its own.")
+
+
+def finite_reward(reward: Any) -> float:
+    """The reward as a number.
+
+    >>> finite_reward("1.5")
+    Traceback (most recent call last):
+        ...
+    ValueError: update: the reward must be a number, got '1.5'.
+    """
+    try:
+        if isinstance(reward, str | bytes):
+            raise TypeError
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise ValueError(f"update: the reward must be a number, got {reward!r:.40}.") from None
+    if not math.isfinite(value):
+        raise ValueError(
+            f"update: the reward is {value}; report a finite number. The decision goes on waiting for one."
+        )
+    return value
