@@ -34,7 +34,7 @@ def work(source, folder, kills, seed, cache):
     return done.stdout.split()
 
 
-MANY = [pytest.param(250, 50_000, seed, id=f"many-{seed}", marks=pytest.mark.nightly) for seed in range(2, 6)]
+MANY = [pytest.param(250, 200_000, seed, id=f"many-{seed}", marks=pytest.mark.nightly) for seed in range(2, 6)]
 
 
 @pytest.mark.parametrize(("kills", "rows", "seed"), [pytest.param(20, 6000, 1, id="few"), *MANY])

@@ -166,6 +166,8 @@ def value_of(text):
         return math.nan
     if NUMERAL.fullmatch(text) is None:
         return None
+    if not re.search("[1-9]", re.split("[eE]", text)[0]):
+        return math.copysign(0.0, -1.0 if text.startswith("-") else 1.0)  # whatever its exponent
     try:
         exact = Decimal(text)
         value = float(exact)
@@ -247,13 +249,28 @@ def test_no_number_of_damaged_json_lines_is_changed(tmp_path, data, block):
 @given(
     FILES, NAMES, st.sampled_from([None, "b", "c"]), st.sampled_from([None, "c"]), st.sampled_from(["stop", "reject"])
 )
+@example(JSON + b'{"a": 1, "b": 1e400}\n{"a": 2, "b": -1e999}\n', "t.jsonl", "b", None, "reject")
 def test_any_bytes_are_rows_or_a_sentence(tmp_path, data, name, time, key, on_bad):
     path = tmp_path / name
     path.write_bytes(data)
     rows, _ = read(path, time=time, key=key, on_bad=on_bad)
     for row, chunk in (rows or {}).values():
         assert not np.isinf(chunk.numbers).any()
+        assert chunk.time is None or not (np.isinf(chunk.time).any() if chunk.time.dtype.kind == "f" else False)
         assert len(row) == len(chunk.names) + len(chunk.texts)
+
+
+def test_a_time_without_end_is_no_time(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(
+        b'{"a": 1, "b": 1e400}\n{"a": 2, "b": 100000000}\n{"a": 3, "b": -Infinity}\n{"a": 4, "b": 100000060}\n'
+    )
+    [chunk] = open_table(path, target="a", time="b")
+    assert chunk.time is not None
+    assert [str(time) for time in chunk.time] == ["1973-03-03T09:46:40.000000", "1973-03-03T09:47:40.000000"]
+    assert [(each.line, each.reason) for each in chunk.rejected] == [
+        (line, "b: the time is infinite, or too large for 64 bits") for line in (1, 3)
+    ]
 
 
 @pytest.mark.parametrize("cut", [0, 3, 10, 30])

@@ -139,9 +139,12 @@ class _Show:
 
     def __init__(self, each: bool) -> None:
         self.each, self.live = each, sys.stderr.isatty()
-        self.said, self.began, self.first = 0.0, monotonic(), True
+        self.said, self.began, self.first, self.named = 0.0, monotonic(), True, False
 
     def __call__(self, progress: Any, block: Any, told: dict[str, Any], stream: Any) -> None:
+        if not self.named:
+            self.named = True
+            _name_features(stream)
         if self.each and block.rows:
             self._print(block, told, stream)
         if self.live and monotonic() - self.said > 0.2:
@@ -178,6 +181,17 @@ class _Show:
             self.first = False
         writer.writerows(zip(*columns.values(), strict=True))
         sys.stdout.flush()
+
+
+def _name_features(stream: Any) -> None:
+    """Say what is made of the target, where something is."""
+    maker = getattr(stream, "maker", None)
+    if maker is not None:
+        seasons = " and".join(f" {cycle} steps ago" for cycle in maker.season.cycles)
+        seasons = f", those{seasons}" if seasons else ""
+        calendar = ", the calendar" if any(" cos " in name for name in maker.names) else ""
+        made = f"{len(maker.names)} features are made of {stream.plan.config.target}"
+        talk(f"{made}: its latest changes{seasons}{calendar}; --no-features makes none.")
 
 
 @contextmanager

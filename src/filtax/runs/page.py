@@ -144,6 +144,7 @@ def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
     pit = bars(counts, sum(counts) / len(counts), "histogram of the probability integral transform")
     return (
         f"<h3>Share of readings inside of the {run.config.level:.0%} interval</h3>{inside}"
+        "<p>It is stretched by how often it was left before; the forecasts below are as the method makes them.</p>"
         f"<h3>Where readings fell in their forecasts</h3>{pit}"
         "<p>0 is far below the forecast, 1 far above. Level bars: the forecasts say how sure they are, and are right. "
         "High bars at both ends: too sure. A hill in the middle: not sure enough.</p>"

@@ -40,7 +40,7 @@ def clock_of(values: Sequence[Any] | np.ndarray) -> str | None:
             value = abs(number(value) if isinstance(value, str) else float(value))
         except (RowError, TypeError, ValueError):
             continue
-        if value == value:
+        if value < float("inf"):
             return "seconds" if 1e8 <= value < 1e11 else "milliseconds" if 1e11 <= value < 1e14 else "number"
     return None
 
@@ -119,6 +119,8 @@ def _count(value: Any, clock: str) -> float:
         raise RowError(0, f"{show(str(value))} is not a time{_ADVICE}") from None
     if read != read:
         raise RowError(0, "the time is missing")
+    if abs(read) == float("inf"):
+        raise RowError(0, "the time is infinite, or too large for 64 bits")
     if clock != "number" and abs(read) * _UNIT[clock] > 9e18:
         raise RowError(0, f"{show(str(value))} is not a time in {clock} since 1970")
     return read
