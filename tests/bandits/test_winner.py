@@ -148,6 +148,8 @@ def test_quantiles_and_upper_bounds_are_those_of_scipy():
     counted, separate = OUTLOOKS["counted"], OUTLOOKS["separate"]
     expected = [scipy.stats.beta(3, 2).ppf(0.9), scipy.stats.beta(2, 2).ppf(0.9)]
     np.testing.assert_allclose(jax.nn.sigmoid(counted.exceeded(tail, KEY, 1)), expected, rtol=1e-9)
+    expected = [scipy.stats.beta(3, 2).ppf(0.05), scipy.stats.beta(2, 2).ppf(0.05)]  # below a half, the other branch
+    np.testing.assert_allclose(jax.nn.sigmoid(counted.exceeded(jnp.asarray(0.95), KEY, 1)), expected, rtol=1e-9)
     upper = [law.mean() + 2 * law.std() for law in (scipy.stats.beta(3, 2), scipy.stats.beta(2, 2))]
     np.testing.assert_allclose(counted.upper(2.0, KEY, 1), upper, rtol=1e-12)
     at = separate.exceeded(tail, KEY, 1)

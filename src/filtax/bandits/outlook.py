@@ -233,9 +233,13 @@ def argmax_at_random(scores: Float[Array, " A"], u: Float[Array, ""]) -> Array:
 
 
 def _wins(values: Float[Array, "S A"]) -> Float[Array, " A"]:
-    """How often each arm is the best of a row; ties count for all in equal parts."""
+    """How often each arm is the best of a row; ties count for all in equal parts.
+
+    A compiler may compute the values twice, rounded differently: a row may then have no best, and counts for nothing.
+    """
     best = (values == jnp.max(values, axis=1, keepdims=True)).astype(values.dtype)
-    return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=0)
+    share = jnp.sum(best / jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1.0), axis=0)
+    return share / jnp.maximum(jnp.sum(share), jnp.finfo(values.dtype).tiny)
 
 
 def _bisect(beyond: Any, tail: Array, low: Array, high: Array) -> Array:
