@@ -193,6 +193,7 @@ class Bone(Module):
 
         Warns when the stream's numbers span more than the dtype can hold, and when an ensemble has collapsed.
         """
+        boundary.check_state("belief", state)
         boundary.warn_of_strain(state)
         boundary.warn_of_collapse(state)
         return collapse(state.bank.belief, state.bank.log_weight)

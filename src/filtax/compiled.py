@@ -212,6 +212,7 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     """
     if not isinstance(method, Bone):
         raise ValueError(f"compile(method=...) must come from filtax.method, got {type(method).__name__}.")
+    boundary.check_state("compile", state, method)
     if method.auxiliary.room(0) is not None:
         raise ValueError(
             f"compile({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "

@@ -1,12 +1,17 @@
 """The Gaussian held as a square root: roots of what a user may give. What all forms share is in test_gaussian_forms."""
 
+from fractions import Fraction
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from filtax.beliefs import SquareRoot
-from filtax.beliefs.square_root import root_of
+from filtax.beliefs.square_root import root_of, two_sum
+from filtax.posteriors.extended import Extended
 from moments import spd
 
 pytestmark = pytest.mark.x64
@@ -20,3 +25,32 @@ def test_roots_of_what_a_user_may_give():
         for root in (root_of(jnp.asarray(cov)), jax.jit(SquareRoot.start)(jnp.zeros(3), jnp.asarray(cov)).root):
             assert (np.abs(np.asarray(root) @ np.asarray(root).T - cov) <= 1e-14 * scale).all()
     np.testing.assert_array_equal(root_of(jnp.array([4.0, 0.0])), np.diag([2.0, 0.0]))
+
+
+NUMBERS = st.floats(-(2.0**50), 2.0**50, width=32, allow_subnormal=False).filter(
+    lambda number: abs(number) > 1e-15 or not number
+)
+both = jax.jit(two_sum)
+
+
+@given(a=NUMBERS, b=NUMBERS)
+def test_what_a_sum_is_rounded_by_is_exact(a, b):
+    total, lost = (Fraction(float(part)) for part in both(np.float32(a), np.float32(b)))
+    assert total + lost == Fraction(a) + Fraction(b)
+
+
+def test_the_tail_goes_where_the_mean_goes():
+    """A datum that tells nothing leaves it; a mean set anew has none; a static float32 filter has it."""
+    belief = SquareRoot(jnp.ones(2, "float32"), jnp.eye(2, dtype="float32"), jnp.array([3e-8, -2e-8], "float32"))
+    J, B = jnp.ones((1, 2), "float32"), jnp.ones((1, 1), "float32")
+    still = belief.condition(J, 0.0 * B, jnp.zeros(1, "float32")).belief
+    jax.tree.map(np.testing.assert_array_equal, still, belief)
+    np.testing.assert_array_equal(belief.inflate(jnp.float32(2.0)).tail, belief.tail)
+    np.testing.assert_array_equal(belief.drift(None, jnp.ones(2, "float32"), None).tail, [0.0, 0.0])
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), belief)
+    np.testing.assert_array_equal(SquareRoot.moment_match(batch, jnp.log(jnp.full(2, 0.5, "float32"))).tail, [0.0, 0.0])
+    moved = belief.condition(J, B, jnp.full(1, 0.1, "float32")).belief
+    exact = np.asarray(belief.mean, float) + np.asarray(belief.tail) + 0.1 / 3.0  # P J / (J P J + 1) r
+    np.testing.assert_allclose(np.asarray(moved.mean, float) + np.asarray(moved.tail), exact, rtol=4e-9)
+    for dtype, drifts, kept in (("float32", False, True), ("float32", True, False), ("float64", False, False)):
+        assert (Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), drifts).tail is not None) == kept

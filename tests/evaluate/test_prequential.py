@@ -208,3 +208,11 @@ def test_bad_input_is_refused_with_a_sentence(change, says):
     (x, y, _), (method, state) = stream(), walker()
     with pytest.raises(ValueError, match=says):
         prequential(method, state, **({"X": x, "Y": y} | change))
+
+
+def test_a_metric_may_be_named_alone_and_a_method_must_be_one():
+    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    state, X, Y = kf.init(mean=np.zeros(1)), np.ones((4, 1)), np.arange(4.0)
+    assert "mae" in prequential(kf, state, X, Y, metrics="mae").table()[kf.name]
+    with pytest.raises(ValueError, match=r"filtax.method"):
+        prequential("LG", state, X, Y)

@@ -30,6 +30,9 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
     >>> kl(p, q).item()
     1.0
     """
+    for belief in (p, q):
+        if not hasattr(belief, "mean"):
+            raise ValueError(f"kl: {belief!r:.40} is no belief; give method.belief(state).")
     if p.mean.shape != q.mean.shape:
         raise ValueError(
             f"kl: beliefs over {p.mean.size} and {q.mean.size} parameters; both must be about the same ones."

@@ -176,9 +176,9 @@ def _season(period: int, delay: int) -> int:
 
 
 def _check_period(name: str, period: int) -> None:
-    if period < 1:
+    if not isinstance(period, int | np.integer) or period < 1:
         raise ValueError(
-            f"{name}(period={period}) must be 1 or more steps; for hourly data with a daily cycle give 24."
+            f"{name}(period={period!r}) must be 1 or more steps; for hourly data with a daily cycle give 24."
         )
 
 

@@ -108,7 +108,7 @@ def coverage(level: float | int = 0.9) -> Metric:
         >>> coverage(0.9)(Forecast(np.zeros(2), var=np.ones(2)), np.array([1.0, 3.0])).item()
         0.5
     """
-    if not 0.0 < level < 1.0:
+    if not (isinstance(level, int | float | np.number) and 0.0 < level < 1.0):
         raise ValueError(f"coverage(level={level!r}) must lie strictly between 0 and 1; for 90 % give 0.9.")
     return Metric(f"coverage({level:g})", functools.partial(_covered, level=level), lower_is_better=None)
 

@@ -90,11 +90,16 @@ def prequential(
     """
     X, Y, dt, time = _rows(X, Y, mask, dt, time)
     for word, value, least in (("delay", delay, 0), ("horizon", horizon, 1), ("chunk", chunk, 1)):
-        if value < least:
-            raise ValueError(f"prequential({word}={value}) must be {least} or more rows.")
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"prequential({word}={value!r}) must be {least} or more rows.")
+    if not hasattr(method, "predict"):
+        raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
-    chosen = tuple(metric(one) for one in (metrics if metrics is not None else _columns(dist, level)))
+    chosen = tuple(
+        metric(one)
+        for one in (_columns(dist, level) if metrics is None else [metrics] if isinstance(metrics, str) else metrics)
+    )
     if not chosen:
         raise ValueError("prequential(metrics=()) names no metric; leave it out for the usual ones.")
     ranked = not all(one in _UNRANKED or one.name.startswith("coverage(") for one in chosen)
@@ -104,6 +109,10 @@ def prequential(
     y = y if _classes(dist) else y.reshape(outcome.kept[0]["mean"].shape)
     runs = {name or method.name: _line(outcome, y, chosen, dist, level)}
     for baseline in baselines if baselines is not None else _beside(dist, period):
+        if not isinstance(baseline, Baseline | LabelBaseline):
+            raise ValueError(
+                f"prequential(baselines=...) must hold baselines such as last_value(), got {baseline!r:.40}."
+            )
         runs[baseline.name] = _baseline_line(baseline, y, chosen, dist, task)
     return Report(runs, y, chosen, delay, int(outcome.refused.sum()), time)
 

@@ -41,8 +41,8 @@ def rolling(losses: Numbers, window: int, metric: str | Metric = PLAIN, *, minim
         array([3., 4.])
     """
     losses, metric = one_per_step(losses), find(metric)
-    if window < 1 or minimum < 1:
-        raise ValueError(f"rolling(window={window}, minimum={minimum}) must both be 1 or more steps.")
+    if not all(isinstance(number, int | np.integer) and number >= 1 for number in (window, minimum)):
+        raise ValueError(f"rolling(window={window!r}, minimum={minimum!r}) must both be 1 or more steps.")
     count = _window_sum((~np.isnan(losses)).astype(np.float64), window)
     if metric.statistic is mean:
         values = _over(
@@ -88,8 +88,8 @@ def ewma(losses: Numbers, span: float | int, metric: str | Metric = PLAIN) -> Fl
         array([0.        , 2.66666667])
     """
     losses, metric = one_per_step(losses), find(metric)
-    if not span >= 1.0:
-        raise ValueError(f"ewma(span={span}) must be 1 or more steps; a span of 1 keeps only the newest.")
+    if not (isinstance(span, int | float | np.number) and span >= 1.0):
+        raise ValueError(f"ewma(span={span!r}) must be 1 or more steps; a span of 1 keeps only the newest.")
     keep = 1.0 - 2.0 / (span + 1.0)
     if metric.statistic is mean:
         return _over(_fading_sum(losses, keep), _fading_sum(np.where(np.isnan(losses), math.nan, 1.0), keep), metric)

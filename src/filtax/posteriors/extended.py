@@ -87,7 +87,9 @@ class Extended(Module):
         """Initial belief in the chosen form."""
         if self.rank is not None:
             return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
-        return gaussian_belief(self.form, mean, cov, drifts)
+        belief = gaussian_belief(self.form, mean, cov, drifts)
+        short = jnp.finfo(mean.dtype).bits < 64
+        return belief.settling() if isinstance(belief, SquareRoot) and short and not drifts else belief
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
