@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
+from filtax.calls import apart
+
 __all__ = [
     "argleast",
     "cholesky",
@@ -41,7 +43,14 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
     M = A.shape[1]
     if M > THIN or (M > SMALL and max(A.shape[0], B.shape[1]) > THIN):
         return jnp.matmul(A, B, precision="highest")
-    return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, M)), start=A[:, :1] * B[:1, :])
+    return _outer(A, B) if max(A.shape[0], B.shape[1]) > THIN else _small(A, B)
+
+
+def _outer(A: Array, B: Array) -> Array:
+    return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, A.shape[1])), start=A[:, :1] * B[:1, :])
+
+
+_small = apart(_outer)  # what it multiplies was made once, and so is the product
 
 
 def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
