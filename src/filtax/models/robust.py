@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.beliefs import Conditioned
+from filtax.calls import apart
 from filtax.linalg import log_normal
 from filtax.models.model import Direct, Model, Whitened
 from filtax.models.trust import Tempered, supplied
@@ -92,8 +93,7 @@ class RobustLikelihood(Module):
         w = self._trust(r, seen)
         sound = jnp.isfinite(w) & (w >= 0.0)
         w = jnp.where(sound, w, 0.0)
-        B = jnp.where(w > 0.0, w * plain.whitener, 0.0)
-        scaled = jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))
+        B, scaled = _weighed(w, sound, plain.whitener, r)
         return Whitened(B, scaled, self._log_scale(plain, w, y, mask), w)
 
     def tilted(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Float[Array, ""]:
@@ -205,6 +205,12 @@ def robust(model: Any, trust: Any) -> Model:
         given = type(model.likelihood).__name__
         raise ValueError(f"robust(trust=density_power(...)) needs Gaussian noise, got {given}; use mahalanobis(c).")
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
+
+
+@apart
+def _weighed(w: Array, sound: Array, B: Array, r: Array) -> tuple[Array, Array]:
+    """Whitener and residual times the trust; a trust that was no number leaves a residual that is none."""
+    return jnp.where(w > 0.0, w * B, 0.0), jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))
 
 
 def _count(y: Array, mask: Array | None) -> Array:
