@@ -80,6 +80,15 @@ def test_streams_of_a_complete_linear_model_share_one_covariance():
     assert "f32[5,4,4]" not in carried
 
 
+def test_products_for_many_streams_are_made_once():
+    """As calls of their own: merged into what reads them, each would be made anew for every number of that."""
+    method, state = tracker()
+    X, Y = np.ones((8, 2, 4), np.float32), np.ones((16, 8, 2), np.float32)
+    many = jax.jit(jax.vmap(lambda y: method.scan(state, X, y, keep=("mean",))[1].mean))
+    assert loop_body(many.lower(Y).compile().as_text()).count(" call(") >= 5
+    assert " call(" not in loop_body(compiled_scan(method, state, X, Y[0], complete=False))
+
+
 def test_a_step_hands_on_what_does_not_change():
     method, state = network("LG(form=covariance)+C-ACI(q=0.001)")
     later, _ = method.step(state, np.ones(D, np.float32), 0.5)

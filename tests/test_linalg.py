@@ -10,12 +10,14 @@ import scipy.linalg
 import scipy.stats
 
 from filtax import linalg
+from filtax.calls import MANY
 from filtax.linalg import log_normal
 
 cholesky, matmul, psd_root, solve_lower, solve_upper, trace, triangular_root = (
     jax.jit(getattr(linalg, name))
     for name in ("cholesky", "matmul", "psd_root", "solve_lower", "solve_upper", "trace", "triangular_root")
 )
+triangular_roots = jax.jit(jax.vmap(linalg.triangular_root))
 TOL = {"float64": dict(rtol=1e-12, atol=1e-13), "float32": dict(rtol=2e-5, atol=1e-5)}
 dtypes = pytest.mark.parametrize("dtype", TOL)
 sizes = pytest.mark.parametrize("N", [1, 3, 4, 5, 9])
@@ -84,6 +86,31 @@ def test_triangular_root_does_not_square_the_condition_number(copies):
     A = np.kron(np.eye(copies), A)  # the larger one takes the path through the library
     L = triangular_root(jnp.asarray(A))
     np.testing.assert_allclose(L[-1, -1], float(exact) / np.sqrt(2.0), rtol=1e-6)
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(2, 2), (3, 8), (4, 2), (6, 6)])
+def test_triangular_roots_of_many_streams(shape, dtype):
+    """A batch is reduced in another way than one matrix: full, of rank one, with a row of zeros, and all zeros."""
+    A = normal(5, MANY, *shape)
+    A[0, 0], A[1, -1], A[2], A[3] = 0.0, 0.0, np.outer(A[2, :, 0], A[2, 0]), 0.0
+    L = np.asarray(triangular_roots(jnp.asarray(A, dtype)))
+    assert L.dtype == dtype
+    np.testing.assert_array_equal(L, np.tril(L))
+    assert (np.diagonal(L, axis1=1, axis2=2) >= 0.0).all()
+    np.testing.assert_allclose(L.astype("float64") @ L.transpose(0, 2, 1), A @ A.transpose(0, 2, 1), **TOL[dtype])
+
+
+@pytest.mark.x64
+def test_triangular_roots_of_many_streams_keep_the_digits_and_the_slope():
+    A = np.tile([[1.0, 1.0], [1.0, 1.0 + 1e-9]], (MANY, 1, 1))
+    exact = Fraction(float(A[0, 1, 1])) - 1
+    np.testing.assert_allclose(triangular_roots(jnp.asarray(A))[:, 1, 1], float(exact) / np.sqrt(2.0), rtol=1e-6)
+    A, V = jnp.asarray(normal(3, MANY, 3, 6)), jnp.asarray(normal(4, MANY, 3, 6))
+    slope = jax.jvp(triangular_roots, (A,), (V,))[1]
+    np.testing.assert_allclose(
+        slope, jnp.stack([jax.jvp(triangular_root, (a,), (v,))[1] for a, v in zip(A, V, strict=True)]), rtol=1e-9
+    )
 
 
 @pytest.mark.x64

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
+from filtax.calls import apart, by_streams
+
 __all__ = [
     "argleast",
     "cholesky",
@@ -41,7 +43,15 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
     M = A.shape[1]
     if M > THIN or (M > SMALL and max(A.shape[0], B.shape[1]) > THIN):
         return jnp.matmul(A, B, precision="highest")
-    return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, M)), start=A[:, :1] * B[:1, :])
+    sides = A.shape[0], B.shape[1]
+    return _small(A, B) if 1 < min(sides) and max(sides) <= THIN else _outer(A, B)
+
+
+def _outer(A: Array, B: Array) -> Array:
+    return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, A.shape[1])), start=A[:, :1] * B[:1, :])
+
+
+_small = apart(_outer)  # what it multiplies is made once, and so is the product
 
 
 def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
@@ -109,7 +119,7 @@ def _triangular_root(A: Array) -> Array:
         square = jnp.sum(A * A, axis=1, keepdims=True)
         return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
     if N <= SMALL + 2 and M <= 2 * SMALL:
-        return _householder(A)
+        return by_streams(_scalar_reflections, _reflections)(A)
     if M < N:
         A = jnp.pad(A, ((0, 0), (0, N - M)))
     upper = jnp.linalg.qr(A.T, mode="r")
@@ -208,7 +218,7 @@ def log_normal(z: Float[Array, " O"], log_det: Float[Array, ""], count: Array | 
     return -0.5 * (jnp.sum(z * z) + log_det + count * math.log(2.0 * math.pi))
 
 
-def _householder(A: Array) -> Array:
+def _scalar_reflections(A: Array) -> Array:
     """Unrolled reflections on the rows of A, scalar by scalar, so that XLA sees one arithmetic expression."""
     N, M = A.shape
     rows = [[A[i, j] for j in range(M)] for i in range(N)]
@@ -229,6 +239,32 @@ def _householder(A: Array) -> Array:
             L[i][k] = flip * (dot * head - row[k])
             rows[i] = row[: k + 1] + [row[j] - dot * x[j] for j in range(k + 1, M)]
     return _assemble(L)
+
+
+def _reflections(A: Array) -> Array:
+    """Unrolled reflections on the rows of A; each takes a column off, and leaves a smaller array for the next."""
+    N = A.shape[0]
+    columns: list[Array] = []
+    for _ in range(min(A.shape)):
+        norm, head, dot = _reflection(A)
+        below = jnp.where(head < 0, -1.0, 1.0).astype(A.dtype) * (dot * head - A[1:, 0])
+        columns.append(jnp.concatenate([jnp.zeros(len(columns), A.dtype), norm[None], below]))
+        A = A[1:, 1:] - dot[:, None] * A[:1, 1:]
+    columns += [jnp.zeros(N, A.dtype)] * (N - len(columns))
+    return jnp.stack(columns, axis=1)
+
+
+@apart
+def _reflection(A: Array) -> tuple[Array, Array, Array]:
+    """Of the first row its length and the head of its mirror, which the other rows are to lose `dot` times."""
+    x, M = A[0], A.shape[1]
+    square = sum((x[j] * x[j] for j in range(1, M)), start=x[0] * x[0])
+    some = square > 0  # a zero row reflects to itself; its gradient must stay finite too
+    zero, one = jnp.zeros((), A.dtype), jnp.ones((), A.dtype)
+    norm = jnp.where(some, jnp.sqrt(jnp.where(some, square, one)), zero)
+    head = x[0] + jnp.where(x[0] < 0, -norm, norm)  # away from zero: no cancellation
+    gain = jnp.where(some, one / jnp.where(some, norm * jnp.abs(head), one), zero)
+    return norm, head, gain * sum((x[j] * A[1:, j] for j in range(1, M)), start=head * A[1:, 0])
 
 
 def _assemble(rows: list[list[Array]]) -> Array:

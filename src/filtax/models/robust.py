@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.beliefs import Conditioned
+from filtax.calls import apart
 from filtax.linalg import log_normal
 from filtax.models.model import Direct, Model, Whitened
 from filtax.models.trust import Tempered, supplied
@@ -85,15 +86,14 @@ class RobustLikelihood(Module):
         """Trust, and B and r times it; a trust that is no number >= 0 gives a residual that is refused."""
         beyond = jnp.isinf(y)
         plain = self.inner.whiten(eta, x, jnp.where(beyond, 0.0, y), mask)
-        r = jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(plain.residual)), jnp.inf, plain.residual)
+        r = _or_beyond(beyond, plain.residual)
         seen = r / self.unit
         if getattr(self.trust, "raw", False) and hasattr(self.inner, "covariance"):
             seen = y - eta if mask is None else jnp.where(mask, y - eta, 0.0)
         w = self._trust(r, seen)
         sound = jnp.isfinite(w) & (w >= 0.0)
         w = jnp.where(sound, w, 0.0)
-        B = jnp.where(w > 0.0, w * plain.whitener, 0.0)
-        scaled = jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))
+        B, scaled = _weighed(w, sound, plain.whitener, r)
         return Whitened(B, scaled, self._log_scale(plain, w, y, mask), w)
 
     def tilted(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Float[Array, ""]:
@@ -205,6 +205,18 @@ def robust(model: Any, trust: Any) -> Model:
         given = type(model.likelihood).__name__
         raise ValueError(f"robust(trust=density_power(...)) needs Gaussian noise, got {given}; use mahalanobis(c).")
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
+
+
+@apart
+def _or_beyond(beyond: Array, r: Array) -> Array:
+    """The residual, or infinity where y or the residual is too far to be a number."""
+    return jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(r)), jnp.inf, r)
+
+
+@apart
+def _weighed(w: Array, sound: Array, B: Array, r: Array) -> tuple[Array, Array]:
+    """Whitener and residual times the trust; a trust that was no number leaves a residual that is none."""
+    return jnp.where(w > 0.0, w * B, 0.0), jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))
 
 
 def _count(y: Array, mask: Array | None) -> Array:

@@ -1,0 +1,136 @@
+"""What XLA's CPU compiler is told, which changes no result: what to compute once, and how for many streams.
+
+XLA merges what is cheap into everything that reads it. A product of small matrices that a wider one reads is then made
+anew for each number of the wider one, and a filter of many streams spends most of its time so. The merging ends at the
+borders of a call, if it stays one.
+
+Whether it does is an attribute of the call: other devices do not see it, and a compiler that does not know it loses
+time only. A single stream has nothing to make anew, and is compiled as if there were no call.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array, PyTree
+
+__all__ = ["apart", "by_streams"]
+
+MANY = 8  # streams from which on a call of its own is worth its price
+
+
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have the arrays that a function returns computed once, however many read them.
+
+    >>> import jax.numpy as jnp
+    >>> apart(lambda a: 2.0 * a)(jnp.ones(3)).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    called = jax.jit(function)
+
+    @functools.wraps(function)
+    def run(*args: PyTree) -> PyTree:
+        leaves, tree = jax.tree.flatten(called(*args))
+        return jax.tree.unflatten(tree, _kept.bind(*leaves, numbers=sum(leaf.size for leaf in leaves)))
+
+    return run
+
+
+def by_streams(few: Callable[[Array], Array], many: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """One of two ways to compute the same of one array: `few` for a single stream on a CPU, `many` for a batch.
+
+    Which it is shows when the program is complete, and only that one is traced. It has no slope of its own: the caller
+    gives one.
+
+    >>> import jax.numpy as jnp
+    >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    >>> either(jnp.ones(2)).tolist(), jax.vmap(either)(jnp.ones((100, 2))).sum().item()
+    ([2.0, 2.0], 400.0)
+    """
+    return lambda A: _either.bind(A, few=few, many=many, rank=A.ndim)
+
+
+_either = Primitive("by_streams")
+
+
+def _mapped(way: Callable, extra: int) -> Callable:
+    return functools.reduce(lambda function, _: jax.vmap(function), range(extra), way)
+
+
+@_either.def_impl
+def _now(A: Array, **ways: Any) -> Array:
+    return jax.jit(functools.partial(_either.bind, **ways))(A)
+
+
+@_either.def_abstract_eval
+def _shape(A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
+    (shape,) = jax.make_jaxpr(_mapped(many, A.ndim - rank))(A).out_avals
+    return shape
+
+
+def _stacked(values: Sequence[Array], axes: Sequence[Any], **ways: Any) -> tuple[Array, int]:
+    return _either.bind(jnp.moveaxis(values[0], axes[0], 0), **ways), 0
+
+
+def _chosen(context: Any, A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
+    """The way for as many streams as there are."""
+    extra = context.avals_in[0].ndim - rank
+    way = many if math.prod(context.avals_in[0].shape[:extra]) >= MANY else few
+    return mlir.lower_fun(_mapped(way, extra), multiple_results=False)(context, A)
+
+
+def _batch(context: Any, A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
+    return mlir.lower_fun(_mapped(many, context.avals_in[0].ndim - rank), multiple_results=False)(context, A)
+
+
+batching.primitive_batchers[_either] = _stacked
+mlir.register_lowering(_either, _batch)
+mlir.register_lowering(_either, _chosen, platform="cpu")
+
+
+_kept = Primitive("kept_apart")  # the identity, on all that one call has returned
+_kept.multiple_results = True
+
+
+@_kept.def_impl
+def _values(*values: Array, numbers: int) -> list[Array]:
+    return list(values)
+
+
+@_kept.def_abstract_eval
+def _shapes(*values: Any, numbers: int) -> list[Any]:
+    return list(values)
+
+
+def _batched(values: Sequence[Array], axes: Sequence[Any], **size: int) -> tuple[list[Array], list[Any]]:
+    return _kept.bind(*values, **size), list(axes)
+
+
+def _differentiated(values: Sequence[Array], slopes: Sequence[Any], **size: int) -> tuple[list[Array], list[Any]]:
+    return _kept.bind(*values, **size), list(slopes)
+
+
+def _transposed(slopes: Sequence[Any], *_: Any, numbers: int) -> list[Any]:
+    return list(slopes)
+
+
+def _lowered(context: Any, *values: Any, numbers: int) -> list[Any]:
+    """Mark the call that made the values, where it makes them for many streams."""
+    call = getattr(values[0].owner, "operation", None)
+    streams = sum(math.prod(aval.shape) for aval in context.avals_in) / numbers
+    if call is not None and call.name == "func.call" and streams >= MANY:
+        mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
+        call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
+    return list(values)
+
+
+batching.primitive_batchers[_kept] = _batched
+ad.primitive_jvps[_kept] = _differentiated
+ad.primitive_transposes[_kept] = _transposed
+mlir.register_lowering(_kept, lambda _, *values, **__: list(values))
+mlir.register_lowering(_kept, _lowered, platform="cpu", cacheable=False)

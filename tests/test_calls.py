@@ -1,0 +1,72 @@
+"""A function kept apart is the same function, to every transformation, and a call in what XLA compiles."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from filtax.calls import MANY, apart, by_streams
+
+
+def plain(a, b):
+    return jnp.sin(a) * b, a - b
+
+
+kept = apart(plain)
+A, B = jnp.linspace(0.1, 1.0, 3), jnp.linspace(2.0, 3.0, 3)
+
+
+def total(function):
+    return lambda a, b: jnp.sum(function(a, b)[0] * function(b, a)[1])
+
+
+def same(left, right):
+    for one, other in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_values_slopes_and_batches_are_those_of_the_function():
+    same(kept(A, B), plain(A, B))
+    both = jnp.stack([A, B])
+    same(jax.vmap(kept, (0, None))(both, A), jax.vmap(plain, (0, None))(both, A))
+    same(jax.vmap(kept, (None, 0), out_axes=1)(A, both), jax.vmap(plain, (None, 0), out_axes=1)(A, both))
+    for slope in (jax.grad, jax.jacfwd):
+        same(slope(total(kept))(A, B), slope(total(plain))(A, B))
+    same(jax.vmap(jax.grad(total(kept)), (0, None))(both, A), jax.vmap(jax.grad(total(plain)), (0, None))(both, A))
+
+
+def test_a_linear_function_can_be_turned_round():
+    """Rules for slopes multiply by what is linear in them."""
+    double = jax.linear_transpose(apart(lambda a: (2.0 * a, 3.0 * a)), A)
+    same(double((A, B)), (2.0 * A + 3.0 * B,))
+
+
+def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else():
+    def twice(a, b):
+        return kept(*kept(a, b))
+
+    def marks(streams, platform):
+        rows = jnp.tile(A, (streams, 1))
+        traced = jax.jit(jax.vmap(twice, (0, None))).trace(rows, B)
+        return traced.lower(lowering_platforms=(platform,)).as_text().count('inlineable = "false"')
+
+    assert marks(MANY, "cpu") == 2
+    assert marks(MANY - 1, "cpu") == 0
+    assert marks(MANY, "cuda") == 0
+    assert "inlineable" not in jax.jit(twice).lower(A, B).as_text()
+    if jax.default_backend() == "cpu":
+        compiled = jax.jit(jax.vmap(twice)).lower(jnp.tile(A, (MANY, 1)), jnp.tile(B, (MANY, 1))).compile()
+        assert str(compiled.as_text()).count(" call(") == 2
+
+
+def test_the_way_is_that_for_as_many_streams_as_there_are():
+    few, many = (lambda a: jnp.stack([a[0], a[1]])), (lambda a: 2.0 * a[:2])
+    either = by_streams(few, many)
+    one = jnp.arange(3.0)
+    batch = jnp.arange(3.0 * MANY).reshape(MANY, 3)
+    same(either(one), one[:2])
+    same(jax.vmap(either)(batch[1:]), batch[1:, :2])
+    same(jax.vmap(either)(batch), 2.0 * batch[:, :2])
+    same(jax.vmap(either, in_axes=1, out_axes=1)(batch.T), 2.0 * batch[:, :2].T)
+    same(jax.vmap(jax.vmap(either))(batch.reshape(2, -1, 3)), 2.0 * batch[:, :2].reshape(2, -1, 2))
+    many_elsewhere = jax.jit(either).trace(one).lower(lowering_platforms=("cuda",)).as_text()
+    assert "multiply" in many_elsewhere
