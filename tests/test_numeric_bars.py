@@ -71,8 +71,11 @@ def test_static_regression_stays_accurate(name, dtype, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_roundings_of_a_settled_mean_do_not_add_up(seed):
-    """A, float32: z grows with T, to 0.3 at 1e5 data, unless each rounding is handed on to the next step."""
-    assert learn("A", seed, SHORT, "float32")[2] <= 0.006
+    """A, float32: z grows with T, to 0.3 at 1e5 data, unless each rounding is handed on to the next step.
+
+    Here it is at most 0.0066 with that, whatever XLA is told, and at least 0.0096 without.
+    """
+    assert learn("A", seed, SHORT, "float32")[2] <= 0.008
 
 
 @pytest.mark.nightly
