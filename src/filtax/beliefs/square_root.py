@@ -79,10 +79,10 @@ class SquareRoot(Module):
         L, root = _reduce(self.root, V) if self.mean.size <= FULL else _downdate(self.root, V, RV)
         z = solve_lower(L, r)
         move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
-        moved, lost = (self.mean + move, None) if self.tail is None else two_sum(self.mean, move + self.tail)
+        moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
         used = jnp.any(V != 0.0) & jnp.isfinite(moved)
         mean = jnp.where(used, moved, self.mean)
-        tail = None if lost is None else jnp.where(used, lost, self.tail)
+        tail = None if self.tail is None else jnp.where(used, lost, self.tail)
         return Conditioned(SquareRoot(mean, root, tail), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
