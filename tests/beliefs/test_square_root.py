@@ -45,6 +45,10 @@ def test_the_tail_goes_where_the_mean_goes():
     J, B = jnp.ones((1, 2), "float32"), jnp.ones((1, 1), "float32")
     still = belief.condition(J, 0.0 * B, jnp.zeros(1, "float32")).belief
     jax.tree.map(np.testing.assert_array_equal, still, belief)
+    wide = SquareRoot(belief.mean, 100.0 * belief.root, belief.tail)
+    refused = wide.condition(J, B * 1e-2, jnp.full(1, 3e38, "float32"))  # the step would be infinite
+    assert not refused.ok
+    np.testing.assert_array_equal(refused.belief.mean + refused.belief.tail, belief.mean + belief.tail)
     np.testing.assert_array_equal(belief.inflate(jnp.float32(2.0)).tail, belief.tail)
     np.testing.assert_array_equal(belief.drift(None, jnp.ones(2, "float32"), None).tail, [0.0, 0.0])
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), belief)
