@@ -1,8 +1,9 @@
 """A long run: memory that does not grow, nothing compiled anew, steps that stay as quick. `make soak` takes 1e7 rows.
 
 python tests/soak.py ROWS [NAME ...] prints a line of JSON for each method and exits with 1 if one breaks a bar. Time is
-that of the processor, not of the clock, and of each tenth of the run the quicker chunks count: other programs on the
-machine can make a chunk slower (they take its caches), never quicker.
+that of the processor, not of the clock; of each tenth of the run the quicker chunks count. A machine that is shared
+grows slower by itself, though, as others take its caches: so now and then the same rows are also learned from the state
+as it was after the first rows, side by side, and what counts is how much longer the old state takes.
 """
 
 import json
@@ -16,7 +17,7 @@ import numpy as np
 
 import filtax as fx
 
-WARM, CHUNK, LOOKS = 100_000, 2_000, 20
+WARM, CHUNK, LOOKS, PAIRED = 100_000, 2_000, 20, 10
 GROWTH, SLOWER = 1024.0, 1.1  # KiB behind the first rows; processor time of a chunk at the end against the start
 HAZARD, WALK = 0.002, 1e-4
 
@@ -83,16 +84,21 @@ def soak(name, rows):
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
     )
-    times, sizes, squares, programs, refused = [], [], 0.0, 0, 0
-    for first in range(0, rows, CHUNK):
+    times, ratios, sizes, squares, programs, refused, young = [], [], [], 0.0, 0, 0, state
+    learn = lambda state, X, Y: jax.block_until_ready(method.scan(state, X, Y, keep=("mean", "var", "ok")))
+    for number, first in enumerate(range(0, rows, CHUNK)):
         X, Y, before = source(rng, before)
-        began = process_time()
-        state, infos = jax.block_until_ready(method.scan(state, X, Y, keep=("mean", "var", "ok")))
-        times.append(process_time() - began)
+        other = timed(learn, young, X, Y)[1] if number % (2 * PAIRED) == 0 else None  # now before, now behind
+        (state, infos), taken = timed(learn, state, X, Y)
+        times.append(taken)
+        if number % (2 * PAIRED) == PAIRED:
+            other = timed(learn, young, X, Y)[1]
+        if other is not None:
+            ratios.append(taken / other)
         squares += float(np.sum((Y - np.asarray(infos.mean)) ** 2 / np.asarray(infos.var)))
         refused += int((~np.asarray(infos.ok)).sum())
         if first + CHUNK == WARM:
-            programs = len(compiled)
+            programs, young, ratios = len(compiled), state, []
         if first + CHUNK >= WARM:
             sizes.append(resident())
     tenths = pace(times[WARM // CHUNK :])
@@ -102,12 +108,18 @@ def soak(name, rows):
         "growth_kib": float(np.median(sizes[-LOOKS:]) - np.median(sizes[:LOOKS])),  # buffers come and go
         "compiled_later": len(compiled) - programs,
         "us_a_row": [round(1e6 * each / CHUNK, 2) for each in tenths],
-        "slower": tenths[-1] / tenths[0],
+        "slower": float(np.median(ratios[-max(1, len(ratios) // 5) :])),
         "nis": squares / rows,
         "refused": refused,
         "counted": int(state.t) == rows,
         "finite": bool(np.isfinite(np.asarray(method.belief(state).mean)).all()),
     }
+
+
+def timed(run, *arguments):
+    """What a call returned, and how long the processor was at it."""
+    began = process_time()
+    return run(*arguments), process_time() - began
 
 
 def pace(times):
