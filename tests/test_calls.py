@@ -53,6 +53,8 @@ def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else():
     assert marks(MANY - 1, "cpu") == 0
     assert marks(MANY, "cuda") == 0
     assert "inlineable" not in jax.jit(twice).lower(A, B).as_text()
+    mixed = jax.jit(jax.vmap(apart(lambda A, b: A @ b), (None, 0)))  # nothing much differs between these
+    assert "inlineable" not in mixed.lower(jnp.eye(3), jnp.tile(A, (MANY, 1))).as_text()
     if jax.default_backend() == "cpu":
         compiled = jax.jit(jax.vmap(twice)).lower(jnp.tile(A, (MANY, 1)), jnp.tile(B, (MANY, 1))).compile()
         assert str(compiled.as_text()).count(" call(") == 2

@@ -5,7 +5,8 @@ anew for each number of the wider one, and a filter of many streams spends most 
 borders of a call, if it stays one.
 
 Whether it does is an attribute of the call: other devices do not see it, and a compiler that does not know it loses
-time only. A single stream has nothing to make anew, and is compiled as if there were no call.
+time only. A single stream is compiled as if there were no call, and so is a shared matrix that multiplies many vectors:
+there is little to make anew.
 """
 
 import functools
@@ -36,7 +37,8 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: PyTree) -> PyTree:
         leaves, tree = jax.tree.flatten(called(*args))
-        return jax.tree.unflatten(tree, _kept.bind(*leaves, numbers=sum(leaf.size for leaf in leaves)))
+        given = tuple(jnp.size(leaf) for leaf in jax.tree.leaves(args))
+        return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given))
 
     return run
 
@@ -98,35 +100,40 @@ _kept.multiple_results = True
 
 
 @_kept.def_impl
-def _values(*values: Array, numbers: int) -> list[Array]:
+def _values(*values: Array, given: tuple[int, ...]) -> list[Array]:
     return list(values)
 
 
 @_kept.def_abstract_eval
-def _shapes(*values: Any, numbers: int) -> list[Any]:
+def _shapes(*values: Any, given: tuple[int, ...]) -> list[Any]:
     return list(values)
 
 
-def _batched(values: Sequence[Array], axes: Sequence[Any], **size: int) -> tuple[list[Array], list[Any]]:
-    return _kept.bind(*values, **size), list(axes)
+def _batched(values: Sequence[Array], axes: Sequence[Any], **sizes: Any) -> tuple[list[Array], list[Any]]:
+    return _kept.bind(*values, **sizes), list(axes)
 
 
-def _differentiated(values: Sequence[Array], slopes: Sequence[Any], **size: int) -> tuple[list[Array], list[Any]]:
-    return _kept.bind(*values, **size), list(slopes)
+def _differentiated(values: Sequence[Array], slopes: Sequence[Any], **sizes: Any) -> tuple[list[Array], list[Any]]:
+    return _kept.bind(*values, **sizes), list(slopes)
 
 
-def _transposed(slopes: Sequence[Any], *_: Any, numbers: int) -> list[Any]:
+def _transposed(slopes: Sequence[Any], *_: Any, given: tuple[int, ...]) -> list[Any]:
     return list(slopes)
 
 
-def _lowered(context: Any, *values: Any, numbers: int) -> list[Any]:
-    """Mark the call that made the values, where it makes them for many streams."""
+def _lowered(context: Any, *values: Any, given: tuple[int, ...]) -> list[Any]:
+    """Mark the call that made the values, where most of what it was given differs between streams."""
     call = getattr(values[0].owner, "operation", None)
-    streams = sum(math.prod(aval.shape) for aval in context.avals_in) / numbers
-    if call is not None and call.name == "func.call" and streams >= MANY:
+    if call is not None and call.name == "func.call" and _streams(call, given) >= MANY:
         mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
         call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
     return list(values)
+
+
+def _streams(call: Any, given: tuple[int, ...]) -> float:
+    """How many streams the largest argument is for; of equals, the one for most."""
+    held = [math.prod(operand.type.shape) for operand in call.operands]
+    return max(n / size for n, size in zip(held, given, strict=True) if size == max(given)) if max(given) else 0.0
 
 
 batching.primitive_batchers[_kept] = _batched

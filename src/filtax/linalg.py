@@ -43,8 +43,7 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
     M = A.shape[1]
     if M > THIN or (M > SMALL and max(A.shape[0], B.shape[1]) > THIN):
         return jnp.matmul(A, B, precision="highest")
-    sides = A.shape[0], B.shape[1]
-    return _small(A, B) if 1 < min(sides) and max(sides) <= THIN else _outer(A, B)
+    return _small(A, B) if max(A.shape[0], B.shape[1]) <= THIN else _outer(A, B)
 
 
 def _outer(A: Array, B: Array) -> Array:
