@@ -1,8 +1,8 @@
 """`python -m filtax`: the command line, where the folder of scripts is not on the path."""
 
-import sys
-
 from filtax.cli import main
 
+__all__: list[str] = []
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -29,12 +29,12 @@ def work(source, folder, kills, seed, cache):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "JAX_COMPILATION_CACHE_DIR": str(cache)}
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PLATFORMS": "cpu"}
     arguments = [sys.executable, str(WORKER), str(source), str(folder), str(kills), str(seed)]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=3000, check=False)
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=9000, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-MANY = [pytest.param(250, 200_000, seed, id=f"many-{seed}", marks=pytest.mark.nightly) for seed in range(2, 6)]
+MANY = [pytest.param(250, 100_000, seed, id=f"many-{seed}", marks=pytest.mark.nightly) for seed in range(2, 6)]
 
 
 @pytest.mark.parametrize(("kills", "rows", "seed"), [pytest.param(20, 6000, 1, id="few"), *MANY])
