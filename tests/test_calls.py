@@ -60,6 +60,19 @@ def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else():
         assert str(compiled.as_text()).count(" call(") == 2
 
 
+def test_a_function_that_holds_arrays_of_its_own_stays_a_call_too():
+    """What it holds becomes an argument of the call, and so does what a slope needs."""
+
+    def hold(a, extra):
+        return apart(lambda a: jnp.sin(a) * extra * jnp.asarray(np.arange(3.0)))(a)
+
+    rows = jnp.tile(A, (MANY, 1))
+    held, slope = jax.vmap(hold, (0, None)), jax.vmap(jax.grad(lambda a, b: jnp.sum(hold(a, b))), (0, None))
+    scale = np.arange(3.0) * np.asarray(B)
+    same(jax.jit(held)(rows, B), np.sin(rows) * scale)
+    same(jax.jit(slope)(rows, B), np.cos(rows) * scale)
+
+
 def test_the_way_is_that_for_as_many_streams_as_there_are():
     few, many = (lambda a: jnp.stack([a[0], a[1]])), (lambda a: 2.0 * a[:2])
     either = by_streams(few, many)

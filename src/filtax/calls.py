@@ -37,8 +37,8 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: PyTree) -> PyTree:
         leaves, tree = jax.tree.flatten(called(*args))
-        given = tuple(jnp.size(leaf) for leaf in jax.tree.leaves(args))
-        return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given))
+        given, made = (tuple(map(jnp.size, jax.tree.leaves(arrays))) for arrays in (args, leaves))
+        return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given, made=made))
 
     return run
 
@@ -100,12 +100,12 @@ _kept.multiple_results = True
 
 
 @_kept.def_impl
-def _values(*values: Array, given: tuple[int, ...]) -> list[Array]:
+def _values(*values: Array, **_: tuple[int, ...]) -> list[Array]:
     return list(values)
 
 
 @_kept.def_abstract_eval
-def _shapes(*values: Any, given: tuple[int, ...]) -> list[Any]:
+def _shapes(*values: Any, **_: tuple[int, ...]) -> list[Any]:
     return list(values)
 
 
@@ -117,23 +117,28 @@ def _differentiated(values: Sequence[Array], slopes: Sequence[Any], **sizes: Any
     return _kept.bind(*values, **sizes), list(slopes)
 
 
-def _transposed(slopes: Sequence[Any], *_: Any, given: tuple[int, ...]) -> list[Any]:
+def _transposed(slopes: Sequence[Any], *_: Any, **__: tuple[int, ...]) -> list[Any]:
     return list(slopes)
 
 
-def _lowered(context: Any, *values: Any, given: tuple[int, ...]) -> list[Any]:
+def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]) -> list[Any]:
     """Mark the call that made the values, where most of what it was given differs between streams."""
     call = getattr(values[0].owner, "operation", None)
-    if call is not None and call.name == "func.call" and _streams(call, given) >= MANY:
-        mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
-        call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
+    if call is not None and call.name == "func.call":
+        # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
+        asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
+        if _streams(*asked) >= MANY:
+            mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
+            call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
     return list(values)
 
 
-def _streams(call: Any, given: tuple[int, ...]) -> float:
-    """How many streams the largest argument is for; of equals, the one for most."""
-    held = [math.prod(operand.type.shape) for operand in call.operands]
-    return max(n / size for n, size in zip(held, given, strict=True) if size == max(given)) if max(given) else 0.0
+def _streams(held: Sequence[Any], sizes: tuple[int, ...]) -> float:
+    """How many streams the largest array is for; of equals, the one for most."""
+    largest = max(sizes, default=0)
+    return (
+        max(math.prod(a.type.shape) / n for a, n in zip(held, sizes, strict=True) if n == largest) if largest else 0.0
+    )
 
 
 batching.primitive_batchers[_kept] = _batched
