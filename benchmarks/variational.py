@@ -33,7 +33,7 @@ def build(samples: int):
 
 def run(process: str, quick: bool) -> Result:
     result = Result()
-    sizes = (50, 100) if quick else (125, 250, 500, 1000)
+    sizes = (50, 100) if quick else (126, 250, 500, 1000)
     progress("variational: compiling")
     built = {S: build(S) for S in sizes}
     D = built[sizes[-1]][2]
