@@ -157,7 +157,7 @@ class _Show:
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
         talk(
             f"{progress.rows} rows learned, {progress.rejected} left out, {progress.distrusted} not trusted, "
-            f"{progress.changes} changes."
+            f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
         )
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:

@@ -80,7 +80,7 @@ def _summary(run: Run, found: dict[str, Any]) -> str:
         (f"{run.rows:,}", f"rows{ahead}"),
         (f"{progress['rejected']:,}", "left out"),
         (f"{progress['distrusted']:,}", "not trusted"),
-        (f"{progress['changes']:,}", "changes"),
+        (f"{progress['changes']:,}", "change" if progress["changes"] == 1 else "changes"),
     ]
     if found.get("coverage") is not None:
         cards.append((f"{found['coverage']:.1%}", f"inside of the {run.config.level:.0%} interval"))
