@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from filtax import lanes
 from filtax.beliefs import collapse
 from filtax.growth import furnished
 from filtax.passage import Passage
@@ -67,7 +68,7 @@ def scan(
         return (narrow(bank), *rest), Info(**{name: _kept(name, bank, info) for name in keep})
 
     bank, *rest = _carry(state)
-    (bank, *rest), infos = jax.lax.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
+    (bank, *rest), infos = lanes.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
     return passage.leave(moving, (widen(bank), *rest)), infos
 
 

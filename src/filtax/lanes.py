@@ -1,0 +1,171 @@
+"""A loop over rows in which vmapped streams lie side by side, as the lanes of vector instructions.
+
+`jax.vmap` of `jax.lax.scan` puts the axis of the streams first. The arrays of a small filter then end in axes of two or
+four numbers, which a CPU works through one by one. Here it is put last: every operation of the loop runs along the
+streams, whose numbers are neighbours in memory. Which axis it is changes no result, and what the streams share (the
+covariance of a linear model, say) is still computed once.
+
+A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir, partial_eval
+from jaxtyping import Array, PyTree
+
+from filtax.calls import mark
+from filtax.sideways import sideways
+from filtax.whole import may_be_whole
+
+__all__ = ["scan"]
+
+WIDE = 16  # streams from which on they fill the lanes
+SMALL = 128  # numbers in an array of one stream up to which its own axes are too short to run along
+
+
+def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
+    """As `jax.lax.scan(body, carry, rows)`.
+
+    >>> total = lambda at, row: (at + row, at)
+    >>> last, seen = jax.vmap(lambda rows: scan(total, jnp.zeros(()), rows))(jnp.ones((2, 3)))
+    >>> last.tolist(), seen.tolist()
+    ([3.0, 3.0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    """
+    leaves, given = jax.tree.flatten((carry, rows))
+    carried = len(jax.tree.leaves(carry))
+    first = [*leaves[:carried], *map(_row, leaves[carried:])]
+    made: list[Any] = []
+
+    def flat(*leaves: Array) -> list[Array]:
+        found, structure = jax.tree.flatten(body(*given.unflatten(leaves)))
+        made.append(structure)
+        return found
+
+    closed = jax.make_jaxpr(flat)(*first)
+    shared = len(closed.consts)
+    whole = jax.make_jaxpr(lambda *all: jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, list(all[:shared])))(*all[shared:]))
+    how = {"jaxpr": whole(*closed.consts, *first), "shared": shared, "carried": carried}
+    return made[-1].unflatten(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
+
+
+def _row(rows: Array) -> Any:
+    return jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
+
+
+_rows = Primitive("rows")
+_rows.multiple_results = True
+
+
+def _loop(*given: Array, jaxpr: ClosedJaxpr, shared: int, carried: int, length: int) -> list[Array]:
+    """The loop, of arrays: those that all rows share, those carried on, and the rows."""
+    step = jaxpr_as_fun(jaxpr)
+
+    def body(carry: list, row: list) -> tuple[list, list]:
+        found = step(*given[:shared], *carry, *row)
+        return found[:carried], found[carried:]
+
+    last, kept = jax.lax.scan(body, list(given[shared : shared + carried]), list(given[shared + carried :]), length)
+    return [*last, *kept]
+
+
+@_rows.def_abstract_eval
+def _shapes(*_: Any, jaxpr: ClosedJaxpr, shared: int, carried: int, length: int) -> list[Any]:
+    made = jaxpr.out_avals
+    return [*made[:carried], *(one.update(shape=(length, *one.shape)) for one in made[carried:])]
+
+
+def _vmapped(given: Sequence[Array], axes: Sequence[Any], **how: Any) -> tuple[Sequence[Array], Any]:
+    """The loop for all streams."""
+    jaxpr, shared, carried = how["jaxpr"], how["shared"], how["carried"]
+    size = next(value.shape[axis] for value, axis in zip(given, axes, strict=True) if axis is not None)
+    if size < WIDE or max((math.prod(one.shape) for one in jaxpr.out_avals), default=0) > SMALL:
+        return jax.vmap(partial(_loop, **how), in_axes=list(axes), out_axes=0)(*given), [0] * len(jaxpr.out_avals)
+    # rows stay in the order of the streams outside, and are turned one by one: all at once they would leave the cache
+    fixed = shared + carried
+    place = [-1] * fixed + [1] * (len(given) - fixed)
+    values = [v if axis is None else jnp.moveaxis(v, axis, at) for v, axis, at in zip(given, axes, place, strict=True)]
+    differs = [axis is not None for axis in axes]
+    while True:
+        first = [*values[:fixed], *map(_row, values[fixed:])]
+        step, found = _turning(jaxpr, differs, size, fixed, carried)
+        wider = jax.make_jaxpr(step)(*first)
+        grown = [i for i in range(carried) if found[i] and not differs[shared + i]]
+        if not grown:
+            break
+        for i in grown:  # what begins alike and then differs
+            at = shared + i
+            differs[at], values[at] = True, jnp.broadcast_to(values[at][..., None], (*values[at].shape, size))
+    made = _rows.bind(*values, **{**how, "jaxpr": wider})
+    at = lambda i: made[i].ndim - 1 if i < carried else 1  # noqa: E731
+    return made, [at(i) if there else None for i, there in enumerate(found)]
+
+
+def _turning(
+    jaxpr: ClosedJaxpr, differs: list[bool], size: int, fixed: int, carried: int
+) -> tuple[Callable, list[bool]]:
+    """The body for all streams: what is carried has their axis last, a row and what is kept of it have it first."""
+    step, found = sideways(jaxpr, differs, size)
+    turned = lambda value, there, old, new: jnp.moveaxis(value, old, new) if there else value  # noqa: E731
+
+    def run(*values: Array) -> list[Array]:
+        rows = [turned(value, there, 0, -1) for value, there in zip(values[fixed:], differs[fixed:], strict=True)]
+        made = step(*values[:fixed], *rows)
+        kept = [turned(value, there, -1, 0) for value, there in zip(made[carried:], found[carried:], strict=True)]
+        return [*made[:carried], *kept]
+
+    return run, found
+
+
+def _slopes(given: Sequence[Array], slopes: Sequence[Any], **how: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The loop and its derivative along some of its arguments."""
+    moving = [i for i, slope in enumerate(slopes) if type(slope) is not ad.Zero]
+
+    def along(*values: Array) -> list[Array]:
+        whole = list(given)
+        for i, value in zip(moving, values, strict=True):
+            whole[i] = value
+        return _loop(*whole, **how)
+
+    return jax.jvp(along, [given[i] for i in moving], [slopes[i] for i in moving])
+
+
+def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+    """The loop without what nobody reads of it."""
+    shared, carried = eqn.params["shared"], eqn.params["carried"]
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    while True:  # what is carried is needed if it is read at the end, or in the next turn
+        jaxpr, asked = partial_eval.dce_jaxpr(eqn.params["jaxpr"].jaxpr, used, [False] * len(eqn.invars))
+        held = [a or b for a, b in zip(used[:carried], asked[shared : shared + carried], strict=True)]
+        if held == used[:carried]:
+            break
+        used = [*held, *used[carried:]]
+    instantiate = [False] * shared + held + [False] * (len(eqn.invars) - shared - carried)
+    jaxpr, asked = partial_eval.dce_jaxpr(eqn.params["jaxpr"].jaxpr, used, instantiate)
+    how = {"jaxpr": ClosedJaxpr(jaxpr, eqn.params["jaxpr"].consts), "shared": sum(asked[:shared]), "carried": sum(held)}
+    pick = lambda atoms, there: [atom for atom, one in zip(atoms, there, strict=True) if one]  # noqa: E731
+    new = eqn.replace(invars=pick(eqn.invars, asked), outvars=pick(eqn.outvars, used), params={**eqn.params, **how})
+    return asked, new
+
+
+def _on_cpu(context: Any, *given: Any, **how: Any) -> Any:
+    """The loop; one that may be compiled whole stands in a call of its own that says so."""
+    if not may_be_whole(how["jaxpr"]):
+        return mlir.lower_fun(_loop, multiple_results=True)(context, *given, **how)
+    made = mlir.lower_fun(jax.jit(partial(_loop, **how)), multiple_results=True)(context, *given)
+    mark(made[0], inlineable="false", xla_cpu_small_call="true")
+    return made
+
+
+_rows.def_impl(lambda *given, **how: jax.jit(partial(_loop, **how))(*given))
+batching.primitive_batchers[_rows] = _vmapped
+partial_eval.dce_rules[_rows] = _needed
+ad.primitive_jvps[_rows] = _slopes
+mlir.register_lowering(_rows, mlir.lower_fun(_loop, multiple_results=True))
+mlir.register_lowering(_rows, _on_cpu, platform="cpu", cacheable=False)

@@ -1,0 +1,163 @@
+"""A loop whose streams lie side by side: the same numbers as `jax.lax.scan`, whatever is vmapped, kept or asked for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax import lanes, whole
+from filtax.calls import apart, by_streams
+from filtax.sideways import sideways
+
+
+def reached(body, carry, rows):
+    """The loop by hand, one stream and one row at a time, in numpy."""
+    kept = []
+    for t in range(len(jax.tree.leaves(rows)[0])):
+        carry, one = body(carry, jax.tree.map(lambda leaf, t=t: leaf[t], rows))
+        kept.append(one)
+    return carry, jax.tree.map(lambda *leaves: np.stack(leaves), *kept)
+
+
+def everything(carry, row):
+    """Operations of many kinds, on what is shared, what differs, and what begins alike and then differs."""
+    shared, state, count = carry
+    x, y = row
+    shared = 0.9 * shared + jnp.outer(x, x)
+    seen = jnp.concatenate([x[:2], jnp.zeros(1), state[1:]])
+    state = jnp.where(y > 0, state @ shared, jnp.flip(state)) + jnp.max(seen) * x
+    place = jnp.argmin(state)
+    picked = jax.lax.dynamic_index_in_dim(shared, count % 3, keepdims=False)
+    late = jnp.sort(state)[place] + jnp.linalg.norm(picked) + state.reshape(3, 1).T[0, 0]
+    kept = {"late": late, "shared": shared, "whole": jnp.stack([state, jnp.cumsum(seen)[:3]]), "count": count}
+    return (shared, state / (1.0 + jnp.abs(late)), count + (y > 1.0).astype(jnp.int32)), kept
+
+
+def problem(streams, steps=7):
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(steps, 3)), rng.normal(size=(streams, steps))
+    return (jnp.eye(3), jnp.ones(3), jnp.zeros((), jnp.int32)), jnp.asarray(X), jnp.asarray(Y)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("streams", [3, 20])
+def test_vmapped_streams_are_those_of_a_loop_by_hand(streams):
+    start, X, Y = problem(streams)
+    run = jax.jit(jax.vmap(lambda Y: lanes.scan(everything, start, (X, Y))))
+    last, kept = run(Y)
+    for i in (0, streams - 1):
+        here, told = reached(everything, start, (X, Y[i]))
+        for found, expected in zip(jax.tree.leaves((last, kept)), jax.tree.leaves((here, told)), strict=True):
+            np.testing.assert_allclose(found[i], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.x64
+def test_two_axes_of_streams_and_an_axis_in_the_middle():
+    start, X, _ = problem(1)
+    Y = jnp.asarray(np.random.default_rng(4).normal(size=(17, 7, 18)))
+    one = lambda Y: lanes.scan(everything, start, (X, Y))[1]["late"]
+    found = jax.vmap(jax.vmap(one, in_axes=1), in_axes=0, out_axes=1)(Y)
+    plain = lambda Y: jax.lax.scan(everything, start, (X, Y))[1]["late"]
+    np.testing.assert_allclose(found, jax.vmap(jax.vmap(plain, in_axes=1), in_axes=0, out_axes=1)(Y), rtol=1e-12)
+
+
+@pytest.mark.x64
+def test_slopes_are_those_of_the_plain_loop():
+    start, X, Y = problem(20)
+
+    def score(loop, scale, Y):
+        (_, state, _), kept = loop(everything, (start[0], scale * start[1], start[2]), (X, Y))
+        return jnp.sum(state**2) + jnp.sum(kept["late"])
+
+    for mode in (jax.grad, jax.jacfwd):
+        found = jax.vmap(mode(lambda s, y: score(lanes.scan, s, y)), in_axes=(None, 0))(1.3, Y)
+        plain = jax.vmap(mode(lambda s, y: score(jax.lax.scan, s, y)), in_axes=(None, 0))(1.3, Y)
+        np.testing.assert_allclose(found, plain, rtol=1e-10)
+    mean = lambda loop: jax.grad(lambda s: jax.vmap(lambda y: score(loop, s, y))(Y).mean())(1.3)
+    np.testing.assert_allclose(mean(lanes.scan), mean(jax.lax.scan), rtol=1e-10)
+
+
+def loops(program):
+    """The primitives of a program, with those inside."""
+    for eqn in program.eqns:
+        yield eqn
+        for part in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda part: hasattr(part, "jaxpr")):
+            if hasattr(part, "jaxpr"):
+                yield from loops(part.jaxpr)
+
+
+def test_what_streams_share_is_carried_once_and_what_is_not_read_is_dropped():
+    start, X, Y = problem(20)
+    program = jax.make_jaxpr(jax.vmap(lambda Y: lanes.scan(everything, start, (X, Y))))(Y)
+    (loop,) = [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]
+    carried = [var.aval.shape for var in loop.outvars[: loop.params["carried"]]]
+    assert carried == [(3, 3), (3, 20), (20,)]
+    compiled = jax.jit(lambda Y: lanes.scan(lambda a, y: ((a[0] + y, a[1] * y), a[1]), (0.0, 1.0), Y)[0][1])
+    text = compiled.lower(jnp.ones(5)).as_text()
+    assert "add" in text  # the counter of the loop
+    assert text.count("stablehlo.multiply") == 1
+    assert "tensor<5xf32>" not in text.split("stablehlo.while")[1].split("do {")[0].split(":")[0]
+
+
+def test_ways_that_depend_on_the_number_of_streams_are_taken_as_for_many():
+    double = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    once = apart(lambda a, b: (a * b, a + b))
+    body = lambda a, y: (once(double(a), y)[1], once(a, y)[0])
+    Y = jnp.arange(60.0).reshape(20, 3)
+    found = jax.jit(jax.vmap(lambda y: lanes.scan(body, jnp.ones(()), y)))(Y)
+    plain = jax.vmap(lambda y: jax.lax.scan(body, jnp.ones(()), y))(Y)
+    assert all(map(np.array_equal, found[1:], plain[1:]))
+    assert np.array_equal(found[0], plain[0])
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ["LG+RL[3]-PR(hazard=0.1)", "WoLF-IMQ(c=4)+RL[12]-PR(hazard=0.1)", "LG+C-ACI(q=0.1)"])
+def test_streams_of_a_bank_are_those_of_each_alone(name):
+    rng = np.random.default_rng(5)
+    method = fx.method(name, model=fx.models.linear(noise=1.0))
+    state, X, Y = (
+        method.init(mean=jnp.zeros(3), cov=1.0),
+        jnp.asarray(rng.normal(size=(9, 3))),
+        rng.normal(size=(20, 9)),
+    )
+    keep = ("mean", "log_evidence", "belief_var")
+    _, found = jax.vmap(lambda Y: method.scan(state, X, Y, keep=keep))(jnp.asarray(Y))
+    _, alone = method.scan(state, X, Y[7], keep=keep)
+    for field in keep:
+        np.testing.assert_allclose(getattr(found, field)[7], getattr(alone, field), rtol=1e-12, atol=1e-14)
+
+
+def test_an_operation_that_is_not_known_is_left_to_vmap():
+    program = jax.make_jaxpr(lambda a, b: (jnp.linalg.cholesky(a), b[::2], jnp.sort(b)))(jnp.eye(3), jnp.ones(4))
+    run, found = sideways(program, [True, False], 5)
+    scale = jnp.arange(1.0, 6.0)
+    root, rest, ordered = run(jnp.eye(3)[..., None] * scale[None, None] ** 2, jnp.arange(4.0))
+    assert found == [True, False, False]
+    np.testing.assert_allclose(root, jnp.eye(3)[..., None] * scale[None, None], rtol=1e-6)
+    assert rest.tolist() == [0.0, 2.0]
+    assert ordered.shape == (4,)
+
+
+def test_only_plain_small_loops_are_compiled_whole(monkeypatch):
+    plain = jax.make_jaxpr(lambda a: jnp.tanh(a) + a.sum())
+    assert whole.may_be_whole(plain(jnp.ones(9)))
+    assert not whole.may_be_whole(plain(jnp.ones(10**6)))
+    for other in (jnp.linalg.qr, jnp.linalg.eigh, jnp.sort, jnp.fft.fft, lambda a: a @ a, lambda a: a.at[0].set(1.0)):
+        assert not whole.may_be_whole(jax.make_jaxpr(other)(jnp.eye(9)))
+    many = jax.vmap(lambda a, b: apart(jnp.multiply)(a, b))
+    assert not whole.may_be_whole(jax.make_jaxpr(many)(jnp.ones((20, 3)), jnp.ones((20, 3))))
+    assert whole.may_be_whole(jax.make_jaxpr(many)(jnp.ones((2, 3)), jnp.ones((2, 3))))
+    monkeypatch.setenv("FILTAX_WHOLE_LOOPS", "0")
+    assert not whole.may_be_whole(plain(jnp.ones(9)))
+
+
+@pytest.mark.parametrize("setting", ["1", "0"])
+def test_the_mark_is_set_where_it_is_allowed_and_leaves_the_numbers(setting, monkeypatch):
+    monkeypatch.setenv("FILTAX_WHOLE_LOOPS", setting)
+    Y = jnp.linspace(-1.0, 1.0, 30).reshape(10, 3)
+    body = lambda a, y: (jnp.tanh(a + y), a * y)
+    run = jax.jit(lambda Y: lanes.scan(body, jnp.zeros(3), Y))
+    assert ("xla_cpu_small_call" in run.lower(Y).as_text()) == (setting == "1" and jax.default_backend() == "cpu")
+    for found, expected in zip(run(Y), reached(body, jnp.zeros(3), Y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
