@@ -38,7 +38,7 @@ def predict(
         from filtax.runs.foresight import Foresight, write_csv, write_table
         from filtax.runs.results import open_run
 
-        told = Foresight(open_run(folder), source, on_bad)
+        told = Foresight(open_run(folder, warn=talk), source, on_bad)
         if out is not None:
             write_table(told, out)
         else:

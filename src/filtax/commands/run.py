@@ -122,7 +122,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
 
     show = _Show(each)
     with _asked_to_stop(patient=config.source != "-") as asked:
-        done = carry_on(config, root, tell=show, stop=lambda: bool(asked))
+        done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
         show.end(done)
         if done.stopped:
             talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")

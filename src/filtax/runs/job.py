@@ -18,7 +18,7 @@ from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import kind_of, make_stream
 from filtax.sources import InputError, Position, Rejected, Table, open_table
 
-__all__ = ["CHECKPOINT", "Progress", "carry_on"]
+__all__ = ["CHECKPOINT", "Progress", "carry_on", "tell_skipped"]
 
 CHECKPOINT = "checkpoint"
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
@@ -57,6 +57,7 @@ def carry_on(
     *,
     tell: Callable[[Progress, Block, dict[str, np.ndarray], Any], object] | None = None,
     stop: Callable[[], bool] | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> Progress:
     r"""Learn a source to its end, from the latest checkpoint in the folder if there is one.
 
@@ -65,6 +66,7 @@ def carry_on(
         root: Folder of the run; made if it is not there.
         tell: Called after each block with the progress, the block, what was told of its rows, and the stream.
         stop: Asked after each block; True ends the run at a checkpoint.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
 
     Returns:
         How far it came.
@@ -82,6 +84,7 @@ def carry_on(
     with store.lock(root / CHECKPOINT) as folder:
         job = _Job(config, root, folder)
         try:
+            tell_skipped(job.skipped, warn)
             for block in job.blocks():
                 seen = job.learn(block)
                 if tell is not None and job.stream is not None:
@@ -100,12 +103,23 @@ def carry_on(
         except KeyboardInterrupt:
             if (
                 not job.busy
-            ):  # what is between two blocks is whole; what is not is learned again from the last checkpoint
+            ):  # between two blocks all is whole; else the block is learned again from the last checkpoint
                 job.save(done=False)
             raise
         finally:
             job.close()
         return job.progress
+
+
+def tell_skipped(skipped: list[str], warn: Callable[[str], object] | None) -> None:
+    """Say why newer checkpoints were passed over.
+
+    >>> tell_skipped(["000002.json: it was cut short."], print)
+    000002.json: it was cut short; the checkpoint before it is used.
+    """
+    for reason in skipped:
+        if warn is not None:
+            warn(f"{reason.rstrip('.')}; the checkpoint before it is used.")
 
 
 class _Job:
@@ -115,6 +129,7 @@ class _Job:
         self.config, self.root, self.folder = config, root, folder
         self.files: list[str] = []
         self.early: list[Rejected] = []
+        self.skipped: list[str] = []  # why newer checkpoints could not be used
         self.told = [-1, 0]  # file and line of the last rejected row that was told of
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
@@ -191,6 +206,7 @@ class _Job:
             **self.stream.note(),
             "rows": rows,
             "events": events,
+            "sums": self.ledger.sums,
             "files": self.files,
             "told": self.told,
             "clock": self.clock,
@@ -228,7 +244,7 @@ class _Job:
             return made[-1].state()
 
         state, manifest = store.load(self.folder, like, config=self.config.to_json())
-        self.stream = made[-1]
+        self.stream, self.skipped = made[-1], manifest["skipped"]
         self.stream.restore(state)
         note = manifest["note"]
         self.files, self.told, self.clock = note["files"], note["told"], note["clock"]
@@ -236,7 +252,8 @@ class _Job:
         self.position = None if manifest["source"] is None else Position.from_json(manifest["source"])
         if self.position is None:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
-        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), note["rows"], note["events"])
+        known = (note["rows"], note["events"], note.get("sums"))
+        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), *known)
         self.saved = (self.progress.rows, perf_counter())
 
     def _records(self, block: Block, said: dict[str, np.ndarray]) -> np.ndarray:
