@@ -15,10 +15,10 @@ from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import Ledger
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
-from filtax.runs.streams import kind_of, make_stream
+from filtax.runs.streams import kind_of, make_stream, tell_skipped
 from filtax.sources import InputError, Position, Rejected, Table, open_table
 
-__all__ = ["CHECKPOINT", "Progress", "carry_on", "tell_skipped"]
+__all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
 CHECKPOINT = "checkpoint"
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
@@ -111,17 +111,6 @@ def carry_on(
         return job.progress
 
 
-def tell_skipped(skipped: list[str], warn: Callable[[str], object] | None) -> None:
-    """Say why newer checkpoints were passed over.
-
-    >>> tell_skipped(["000002.json: it was cut short."], print)
-    000002.json: it was cut short; the checkpoint before it is used.
-    """
-    for reason in skipped:
-        if warn is not None:
-            warn(f"{reason.rstrip('.')}; the checkpoint before it is used.")
-
-
 class _Job:
     """One process's part of a run."""
 
@@ -153,7 +142,8 @@ class _Job:
         except (InputError, OSError) as problem:
             if self.position is None:
                 raise
-            raise store.Damaged(f"{str(problem).rstrip('.')}. The run in {self.root} cannot go on.") from None
+            why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
+            raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
         yield from blocks(table, c.block, self.files, eager=eager, least=WAIT)
 
     def _features(self, eager: bool) -> list[str] | None:

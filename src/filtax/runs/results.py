@@ -12,12 +12,12 @@ from filtax import store
 from filtax.evaluate import Metric, accuracy, mae, rmse
 from filtax.evaluate.verdict import judge, layout
 from filtax.runs.config import Config
-from filtax.runs.job import CHECKPOINT, tell_skipped
+from filtax.runs.job import CHECKPOINT
 from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import read_events, read_records
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
-from filtax.runs.streams import kind_of, make_stream
+from filtax.runs.streams import kind_of, make_stream, tell_skipped
 from filtax.store.writing import write_whole
 
 __all__ = ["METRICS", "Run", "microseconds", "open_run", "scores", "verdict", "write_metrics"]
