@@ -33,6 +33,12 @@ def test_what_is_no_feature_is_refused(odd):
         SlotTable().row({"a": odd})
 
 
+@pytest.mark.parametrize("odd", ["x", None, 3.0, [1.0, 2.0]])
+def test_what_is_no_dict_is_refused(odd):
+    with pytest.raises(TypeError, match="give a dict of names to values"):
+        SlotTable().row(odd)
+
+
 def test_a_full_table_shares_its_last_slots_and_grows_no_more():
     table = SlotTable(capacity=31)
     for name in range(1000):

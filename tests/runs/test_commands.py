@@ -79,6 +79,35 @@ def test_what_cannot_be_read_is_2(arguments, words, home):
     assert words in sentence(filtax("run", *arguments, "--out", "out/bad", home=home), 2)
 
 
+def test_measured_numbers_written_with_a_comma_are_no_labels(home):
+    rows = [f"{i};{i // 7},{i % 7}\n" for i in range(100)]
+    (home / "comma.csv").write_text("x;y\n" + "".join(rows))
+    said = sentence(filtax("run", "comma.csv", "--target", "y", "--out", "out/comma", home=home), 2)
+    assert "takes 100 values in the first 100 rows" in said
+    assert "such as '0,0'" in said
+    assert "1.5, not 1,5" in said
+    (home / "names.csv").write_text("x,y\n" + "".join(f"{i},name{i}\n" for i in range(100)))
+    said = sentence(filtax("run", "names.csv", "--target", "y", "--out", "out/names", home=home), 2)
+    assert "--task classify" in said
+    assert "1,5" not in said
+    asked = ("--target", "y", "--task", "classify", *QUICK, "--out", "out/names")
+    assert filtax("run", "names.csv", *asked, home=home).returncode == 0
+
+
+def test_the_target_is_no_feature(home):
+    asked = ("--target", "load", "--features", "load", "--out", "out/leak")
+    assert "--features load: it is the target" in sentence(filtax("run", "load.csv", *asked, home=home), 2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("rows", "unit"), [(1, 1.0), (40, 1e150)])
+def test_a_run_of_one_row_and_one_of_huge_numbers_are_reported_in_peace(rows, unit, home):
+    (home / f"{rows}.csv").write_text("x,y\n" + "".join(f"{i % 5},{(i % 7 - 3.5) * unit!r}\n" for i in range(rows)))
+    done = filtax("run", f"{rows}.csv", "--target", "y", "--task", "regress", *QUICK, home=home)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+
+
 def test_standard_input_is_read_and_each_forecast_printed(done, home):
     text = (home / "load.csv").read_text()
     ended = filtax("run", "-", "--target", "load", "--time", "when", *QUICK, "--print", home=home, given=text)

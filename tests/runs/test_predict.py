@@ -125,3 +125,15 @@ def test_what_cannot_be_used_is_said_in_a_sentence(tmp_path):
     assert "holds no run" in sentence(filtax("predict", "nowhere", "bad.csv", home=tmp_path), 3)
     ended = filtax("predict", "run", "old.csv", "--out", "bad.csv/file.csv", home=tmp_path)
     assert "bad.csv" in sentence(ended, 4)
+
+
+@pytest.mark.parametrize("out", ["none.parquet", "none.csv", None])
+def test_where_no_row_can_be_forecast_nothing_is_written(out, tmp_path):
+    timed(tmp_path / "old.csv", 100)
+    carry_on(Config(str(tmp_path / "old.csv"), "load", time="when", method="LG+C-Static", block=128), tmp_path / "run")
+    where = () if out is None else ("--out", out)
+    said = sentence(filtax("predict", "run", "old.csv", *where, home=tmp_path), 2)
+    assert "all 100 rows lie before the end of the run" in said
+    (tmp_path / "bad.csv").write_text("when\nsoon\n")
+    assert "bad.csv:2:1" in sentence(filtax("predict", "run", "bad.csv", *where, home=tmp_path), 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "old.csv", "run"]

@@ -45,6 +45,22 @@ def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGINT", 130)])
+def test_a_run_that_waits_for_more_rows_keeps_what_it_learned(name, code, home):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    out = f"waits-{name}"
+    with start("run", "-", *SLOW, "--print", "--out", out, home=home, **pipes) as process:
+        process.stdin.write("".join((home / "t.csv").read_text().splitlines(keepends=True)[:61]))
+        process.stdin.flush()
+        seen = [process.stdout.readline() for _ in range(61)]
+        assert seen[-1].startswith("61,"), process.stderr.read()
+        time.sleep(0.2)  # it is back at waiting
+        process.send_signal(getattr(signal, name))
+        assert process.wait(timeout=60) == code
+        assert f"To write its report: filtax report {out}" in process.stderr.read()
+    assert any((home / out / "checkpoint").glob("*.json"))
+
+
 def test_a_reader_that_leaves_a_run_is_no_error(home):
     with start("run", "t.csv", *SLOW, "--print", "--out", "pipe", home=home, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == "line,forecast,lower,upper,y\n"

@@ -38,7 +38,7 @@ def predict(
         from filtax.runs.foresight import Foresight, write_csv, write_table
         from filtax.runs.results import open_run
 
-        told = Foresight(open_run(folder), source, on_bad)
+        told = Foresight(open_run(folder, warn=talk), source, on_bad)
         if out is not None:
             write_table(told, out)
         else:
@@ -46,7 +46,9 @@ def predict(
             for columns in told:
                 write_csv(columns, sys.stdout, first)
                 first = False
-        if not told.rows and not told.early:
+        if not told.rows and told.early:
+            raise ValueError(f"{source}: all {told.early} rows lie before the end of the run; give it later ones.")
+        if not told.rows:
             why = f"; the first that was left out: {told.rejected[0]}" if told.rejected else ""
             raise ValueError(f"{source}: not one row could be read{why}.")
         words = f"{told.rows} rows, {told.blank} of them without a forecast; {len(told.rejected)} could not be read"

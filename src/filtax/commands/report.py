@@ -17,7 +17,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
         start_jax()
         from filtax.runs.outputs import write_outputs
 
-        written = write_outputs(folder)
+        written = write_outputs(folder, warn=talk)
         print(f"{written.table}\n{written.words}")
         talk(written.about)
         talk(f"Report: {written.report}")
@@ -32,7 +32,7 @@ def compare(folders: Annotated[list[Path], typer.Argument(help="Folders of runs.
         start_jax()
         from filtax.runs.compare import compared
 
-        rows, words = compared(folders)
+        rows, words = compared(folders, warn=talk)
         print_table(rows)
         for sentence in words:
             print(sentence)

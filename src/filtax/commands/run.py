@@ -120,18 +120,28 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     from filtax.runs import carry_on
     from filtax.runs.outputs import write_outputs
 
-    show = _Show(each)
-    with _asked_to_stop(patient=config.source != "-") as asked:
-        done = carry_on(config, root, tell=show, stop=lambda: bool(asked))
+    show, waits = _Show(each), config.source == "-"
+    with _asked_to_stop(patient=not waits) as asked:
+        try:
+            done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
+        except KeyboardInterrupt:
+            if not waits or not any((root / "checkpoint").glob("*.json")):
+                raise
+            talk(f"Stopped. To write its report: filtax report {root}")
+            raise typer.Exit(_code(asked)) from None
         show.end(done)
         if done.stopped:
             talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
-            raise typer.Exit(INTERRUPTED if asked[0] == signal.SIGINT else 0)
+            raise typer.Exit(_code(asked))
     written = write_outputs(root)
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
     talk(written.about)
     talk(f"Report: {written.report}")
+
+
+def _code(asked: list[int]) -> int:
+    return 0 if asked and asked[0] != signal.SIGINT else INTERRUPTED
 
 
 class _Show:
@@ -203,9 +213,9 @@ def _asked_to_stop(patient: bool) -> Iterator[list[int]]:
     asked: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if asked or not patient:
-            raise KeyboardInterrupt
         asked.append(number)
+        if len(asked) > 1 or not patient:
+            raise KeyboardInterrupt
 
     heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, note) for number in heard}

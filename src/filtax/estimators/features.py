@@ -8,7 +8,7 @@ of their text: memory stays bounded.
 
 import math
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,15 @@ class SlotTable:
         """Slots that are handed out to one name each."""
         return self.capacity - max(1, self.capacity // SHARED)
 
-    def row(self, x: Mapping, *, learn: bool = True) -> np.ndarray:
+    def row(self, x: Any, *, learn: bool = True) -> np.ndarray:
         """One datum as a row of `room` numbers; `learn` lets new names take slots.
 
         Args:
             x: Names to numbers, texts or None.
             learn: False leaves the table as it is; what is not known is left out.
         """
+        if not hasattr(x, "items"):
+            raise TypeError(f"x is {x!r:.60}; give a dict of names to values, or use the verbs for arrays.")
         found = [(key, value) for name, value in x.items() for key, value in _entry(name, value)]
         if learn:
             self.admit([key for key, _ in found])

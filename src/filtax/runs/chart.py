@@ -67,7 +67,7 @@ def chart(
     start, end = float(np.nanmin(x)), float(np.nanmax(x))
     end = end if end > start else start + 1.0
     across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * (at - start) / (end - start)  # noqa: E731
-    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (np.clip(y, low, high) - low) / (high - low)  # noqa: E731
+    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((np.clip(y, low, high) - low) / (high - low))  # noqa: E731
     drawn = [_grid(low, high, start, end, across, up, timed)]
     if band is not None:
         drawn.append(_band(across(x), up(band[0]), up(band[1])))

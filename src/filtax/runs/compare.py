@@ -1,6 +1,6 @@
 """Runs side by side: their scores, the best baseline of each, and whether they may be compared at all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,19 @@ from filtax.runs.results import Run, open_run, scores
 __all__ = ["compared"]
 
 
-def compared(folders: Sequence[Path]) -> tuple[list[tuple[str, ...]], list[str]]:
+def compared(
+    folders: Sequence[Path], warn: Callable[[str], object] | None = None
+) -> tuple[list[tuple[str, ...]], list[str]]:
     """A table of runs, and what it says in words.
 
     Args:
         folders: Of runs of one task.
+        warn: As for `open_run`.
 
     Returns:
         Rows of text, the head first; and sentences.
     """
-    runs = [open_run(folder) for folder in folders]
+    runs = [open_run(folder, warn) for folder in folders]
     tasks = {run.config.task for run in runs}
     if len(tasks) > 1:
         raise ValueError("compare: some runs forecast numbers, others labels; compare runs of one task.")

@@ -158,7 +158,7 @@ def write_csv(columns: dict[str, Any], to: Any, head: bool) -> None:
 
 
 def write_table(told: Foresight, path: Path) -> None:
-    """Write forecasts to a file, .parquet or else CSV, in one step: it is there whole, or not at all."""
+    """Write forecasts to a file, .parquet or else CSV, in one step: whole, or not at all, as where there are none."""
     aside = path.with_name(path.name + PARTIAL)
     writer, first = None, True
     try:
@@ -181,7 +181,8 @@ def write_table(told: Foresight, path: Path) -> None:
                         first = False
             raw.flush()
             os.fsync(raw.fileno())
-        os.replace(aside, path)
+        if told.rows:
+            os.replace(aside, path)
     except OSError as problem:
         if problem.filename is not None and Path(problem.filename) not in (aside, aside.parent):  # it was the source
             raise

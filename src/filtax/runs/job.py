@@ -15,7 +15,7 @@ from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import Ledger
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
-from filtax.runs.streams import kind_of, make_stream
+from filtax.runs.streams import kind_of, make_stream, tell_skipped
 from filtax.sources import InputError, Position, Rejected, Table, open_table
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]
@@ -57,6 +57,7 @@ def carry_on(
     *,
     tell: Callable[[Progress, Block, dict[str, np.ndarray], Any], object] | None = None,
     stop: Callable[[], bool] | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> Progress:
     r"""Learn a source to its end, from the latest checkpoint in the folder if there is one.
 
@@ -65,6 +66,7 @@ def carry_on(
         root: Folder of the run; made if it is not there.
         tell: Called after each block with the progress, the block, what was told of its rows, and the stream.
         stop: Asked after each block; True ends the run at a checkpoint.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
 
     Returns:
         How far it came.
@@ -82,6 +84,7 @@ def carry_on(
     with store.lock(root / CHECKPOINT) as folder:
         job = _Job(config, root, folder)
         try:
+            tell_skipped(job.skipped, warn)
             for block in job.blocks():
                 seen = job.learn(block)
                 if tell is not None and job.stream is not None:
@@ -100,7 +103,7 @@ def carry_on(
         except KeyboardInterrupt:
             if (
                 not job.busy
-            ):  # what is between two blocks is whole; what is not is learned again from the last checkpoint
+            ):  # between two blocks all is whole; else the block is learned again from the last checkpoint
                 job.save(done=False)
             raise
         finally:
@@ -115,6 +118,7 @@ class _Job:
         self.config, self.root, self.folder = config, root, folder
         self.files: list[str] = []
         self.early: list[Rejected] = []
+        self.skipped: list[str] = []  # why newer checkpoints could not be used
         self.told = [-1, 0]  # file and line of the last rejected row that was told of
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
@@ -138,7 +142,8 @@ class _Job:
         except (InputError, OSError) as problem:
             if self.position is None:
                 raise
-            raise store.Damaged(f"{str(problem).rstrip('.')}. The run in {self.root} cannot go on.") from None
+            why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
+            raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
         yield from blocks(table, c.block, self.files, eager=eager, least=WAIT)
 
     def _features(self, eager: bool) -> list[str] | None:
@@ -191,6 +196,7 @@ class _Job:
             **self.stream.note(),
             "rows": rows,
             "events": events,
+            "sums": self.ledger.sums,
             "files": self.files,
             "told": self.told,
             "clock": self.clock,
@@ -228,7 +234,7 @@ class _Job:
             return made[-1].state()
 
         state, manifest = store.load(self.folder, like, config=self.config.to_json())
-        self.stream = made[-1]
+        self.stream, self.skipped = made[-1], manifest["skipped"]
         self.stream.restore(state)
         note = manifest["note"]
         self.files, self.told, self.clock = note["files"], note["told"], note["clock"]
@@ -236,7 +242,8 @@ class _Job:
         self.position = None if manifest["source"] is None else Position.from_json(manifest["source"])
         if self.position is None:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
-        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), note["rows"], note["events"])
+        known = (note["rows"], note["events"], note.get("sums"))
+        self.ledger = Ledger(self.root, kind_of(self.stream, self.clock), *known)
         self.saved = (self.progress.rows, perf_counter())
 
     def _records(self, block: Block, said: dict[str, np.ndarray]) -> np.ndarray:

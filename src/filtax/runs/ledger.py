@@ -1,11 +1,13 @@
 """What a run writes as it goes: a record of each row, a line for each event. After a crash both are cut back.
 
 Records have one length, events are lines of JSON; a checkpoint says how many of each it knows of, and a run that goes
-on cuts off what lies behind. So a row is neither lost nor written twice, whenever the process ended.
+on cuts off what lies behind. So a row is neither lost nor written twice, whenever the process ended. It also holds the
+checksum (CRC-32) of each, so that what was changed on disk is refused and not reported.
 """
 
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,8 @@ from filtax.store.room import unwritten
 __all__ = ["EVENTS", "RECORDS", "Ledger", "read_events", "read_records", "record_type"]
 
 EVENTS, RECORDS = "events.jsonl", "checkpoint/rows.bin"
+STEP = 1 << 20  # bytes read at once to check them
+CHANGED = "its checksum does not agree: it was changed on disk; start anew in another folder"
 
 
 def record_type(names: Sequence[str], clock: bool) -> np.dtype:
@@ -48,24 +52,30 @@ class Ledger:
     3
     """
 
-    def __init__(self, root: Path, kind: np.dtype, rows: int, events: int) -> None:
+    def __init__(self, root: Path, kind: np.dtype, rows: int, events: int, sums: Sequence[int] | None = None) -> None:
         self.kind = kind
-        self._records = _open_at(root / RECORDS, rows * kind.itemsize)
-        self._events = _open_at(root / EVENTS, events)
-        self.rows = rows
+        of_records, of_events = sums or (None, None)
+        self._records, of_records = _open_at(root / RECORDS, rows * kind.itemsize, of_records)
+        try:
+            self._events, of_events = _open_at(root / EVENTS, events, of_events)
+        except BaseException:
+            self._records.close()
+            raise
+        self.rows, self.sums = rows, [of_records, of_events]
 
     def append(self, records: np.ndarray) -> None:
         """Write the records of some rows."""
         content = records.astype(self.kind, copy=False).tobytes()
         with _named(self._records, len(content)):
             self._records.write(content)
-        self.rows += len(records)
+        self.rows, self.sums[0] = self.rows + len(records), zlib.crc32(content, self.sums[0])
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Write an event."""
         line = json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         with _named(self._events, len(line)):
             self._events.write(line)
+        self.sums[1] = zlib.crc32(line, self.sums[1])
 
     def flush(self) -> tuple[int, int]:
         """See to it that all is on disk; how many rows, and how many bytes of events."""
@@ -90,7 +100,8 @@ def _named(file: Any, needed: int | None = None) -> Iterator[None]:
         raise unwritten(file.name, problem, needed, "then resume the run, which is intact") from problem
 
 
-def _open_at(path: Path, size: int) -> Any:
+def _open_at(path: Path, size: int, told: int | None) -> tuple[Any, int]:
+    """A file to be written on behind its first bytes, and their checksum."""
     try:
         file = open(path, "r+b" if path.exists() else "w+b")
     except OSError as problem:
@@ -98,29 +109,47 @@ def _open_at(path: Path, size: int) -> Any:
     if os.fstat(file.fileno()).st_size < size:
         file.close()
         raise Damaged(f"{path} is shorter than its checkpoint says ({size} bytes); start anew in another folder.")
+    found = _sum_of(file, size)
+    if told is not None and found != told:
+        file.close()
+        raise Damaged(f"{path}: {CHANGED}.")
     file.truncate(size)
     file.seek(size)
-    return file
+    return file, found
 
 
-def read_records(root: Path, kind: np.dtype, rows: int, step: int = 65536) -> Iterator[np.ndarray]:
-    """Read records, some at a time.
+def _sum_of(file: Any, size: int) -> int:
+    """Checksum of the first bytes of a file that stands at its start."""
+    found = 0
+    for start in range(0, size, STEP):
+        found = zlib.crc32(file.read(min(STEP, size - start)), found)
+    return found
+
+
+def read_records(
+    root: Path, kind: np.dtype, rows: int, step: int = 65536, told: int | None = None
+) -> Iterator[np.ndarray]:
+    """Read records, some at a time; behind the last one, refuse them if their checksum is not the one told.
 
     >>> list(read_records(Path("nowhere"), record_type([], clock=False), 0))
     []
     """
     if not rows:
         return
+    found = 0
     with open(root / RECORDS, "rb") as file:
         for start in range(0, rows, step):
             count = min(step, rows - start)
             content = file.read(count * kind.itemsize)
             if len(content) < count * kind.itemsize:
                 raise Damaged(f"{root / RECORDS} is shorter than its checkpoint says; start anew in another folder.")
+            found = zlib.crc32(content, found)
             yield np.frombuffer(content, kind)
+    if told is not None and found != told:
+        raise Damaged(f"{root / RECORDS}: {CHANGED}.")
 
 
-def read_events(root: Path, size: int) -> Iterator[dict[str, Any]]:
+def read_events(root: Path, size: int, told: int | None = None) -> Iterator[dict[str, Any]]:
     """Read the events of a run, as far as its checkpoint knows of them; behind that may lie half a line.
 
     >>> list(read_events(Path("nowhere"), 0))
@@ -130,6 +159,9 @@ def read_events(root: Path, size: int) -> Iterator[dict[str, Any]]:
     if not size:
         return
     with open(path, "rb") as lines:
+        if told is not None and _sum_of(lines, size) != told:
+            raise Damaged(f"{path}: {CHANGED}.")
+        lines.seek(0)
         while lines.tell() < size:
             try:
                 yield json.loads(lines.readline())

@@ -1,5 +1,6 @@
 """What a run leaves for people and programs: predictions, scores, the report."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +24,9 @@ class Written(NamedTuple):
     report: Path
 
 
-def write_outputs(root: Path) -> Written:
-    """Write predictions.parquet, metrics.json and report.html of a run, each in one step."""
-    run = open_run(root)
+def write_outputs(root: Path, warn: Callable[[str], object] | None = None) -> Written:
+    """Write predictions.parquet, metrics.json and report.html of a run, each in one step; `warn` as for `open_run`."""
+    run = open_run(root, warn)
     found = scores(run)
     write_predictions(run)
     write_metrics(run, found)

@@ -129,11 +129,16 @@ def _forecasts(run: Run, told: Digest) -> str:
 def _errors(run: Run, told: Digest) -> str:
     means = told.means
     names = ("forecast", *run.rivals)
-    order = sorted(run.rivals, key=lambda name: np.nanmean(means[f"error of {name}"]) if run.rows else 0.0)
+    order = sorted(run.rivals, key=lambda name: _average(means[f"error of {name}"]))
     shown = [name for name in names if name == "forecast" or name in order[:3]]
     lines = {("this run" if name == "forecast" else name): means[f"error of {name}"] for name in shown}
     what = "Share of wrong labels" if run.config.task == "classify" else "Mean absolute error"
     return chart(told.x, lines, timed=told.timed, floor=0.0) + f"<p>{what} over stretches of rows.</p>"
+
+
+def _average(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else 0.0
 
 
 def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:

@@ -1,5 +1,6 @@
 """What the first rows decide: the task, the season, the method. Decided once, and written down with the run."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -82,8 +83,12 @@ def decide(config: Config, block: Block) -> Plan:
     'regress'
     """
     target = config.target
+    if target in (config.features or ()):
+        raise ValueError(f"--features {target}: it is the target; leave it out.")
     labels = _labels(block, target)
     task = config.task
+    if task == "auto" and target in block.texts:
+        _refuse_too_many(block.texts[target][:SAMPLE], target)
     if task == "auto":
         task = "classify" if labels is not None and not (config.time and target in block.numbers) else "regress"
     if task == "regress" and target in block.texts:
@@ -116,6 +121,20 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     return Plan(config, numbers, texts, season, heads)
+
+
+def _refuse_too_many(texts: np.ndarray, target: str) -> None:
+    """Refuse a target of text of which most rows have a value of their own, unless labels were asked for."""
+    texts = texts[texts.astype(str) != ""]
+    values = np.unique(texts.astype(str))
+    if len(values) <= max(FEW, len(texts) / 2):
+        return
+    comma = sum(bool(re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value)) for value in values.tolist()) > len(values) / 2
+    told = "write numbers as 1.5, not 1,5" if comma else "name another --target, or say --task classify if it is one"
+    raise ValueError(
+        f"the target {target} is text and takes {len(values)} values in the first {len(texts)} rows, such as "
+        f"{str(values[0])!r:.60}: that is no label; {told}."
+    )
 
 
 def _labels(block: Block, target: str) -> set[str] | None:

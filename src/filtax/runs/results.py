@@ -1,7 +1,7 @@
 """A run that was made, opened to be read: its configuration, records, events and scores."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import read_events, read_records
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
-from filtax.runs.streams import kind_of, make_stream
+from filtax.runs.streams import kind_of, make_stream, tell_skipped
 from filtax.store.writing import write_whole
 
 __all__ = ["METRICS", "Run", "microseconds", "open_run", "scores", "verdict", "write_metrics"]
@@ -61,15 +61,23 @@ class Run:
 
     def records(self, step: int = 65536) -> Iterator[np.ndarray]:
         """Its records, some at a time."""
-        return read_records(self.root, self.kind, self.rows, step)
+        return read_records(self.root, self.kind, self.rows, step, self._sums[0])
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Its events, in order."""
-        return read_events(self.root, self.note["events"])
+        return read_events(self.root, self.note["events"], self._sums[1])
+
+    @property
+    def _sums(self) -> Sequence[int | None]:
+        return self.note.get("sums") or (None, None)
 
 
-def open_run(root: Path) -> Run:
+def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
     """Open the folder of a run; what is none is refused in a sentence.
+
+    Args:
+        root: The folder.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
 
     >>> open_run(Path("nowhere"))
     Traceback (most recent call last):
@@ -84,6 +92,7 @@ def open_run(root: Path) -> Run:
 
     state, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
     made[-1].restore(state)
+    tell_skipped(manifest["skipped"], warn)
     note = manifest["note"]
     return Run(root, config, note, made[-1], kind_of(made[-1], note["clock"]))
 
