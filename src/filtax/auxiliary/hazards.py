@@ -121,6 +121,11 @@ def hazard(given: Any) -> Any:
             "hazard=...", _sampled(given), hint="A function of the run length gives the probability of a change."
         )
         return FromFunction(given)
+    if isinstance(given, str):
+        raise ValueError(
+            f"hazard={given} is no number; write hazard=0.01, or give a law or a function by "
+            "auxiliary=filtax.auxiliary.run_length(...)."
+        )
     checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
     return Flat(given)
 
