@@ -1,4 +1,4 @@
-"""Composition is shown, not promised: models x trusts x auxiliary variables x priors, each on a stream that changes.
+"""Composition is shown, not promised: models x forms x trusts x auxiliary variables x priors, on a stream that changes.
 
 Every combination must stay finite, and must forecast a stream with jumps and drift better than the static filter of the
 same model does. Most run at night; one of each kind by day.
@@ -53,7 +53,11 @@ CHOICES = {
     "CPP-OU": {},
     "ME[2]-ACI": dict(prior=fx.priors.by_expert([fx.priors.additive_inflation(q) for q in (0.001, 0.1)])),
 }
-FORMS = {"linear": ("root", "covariance"), "mlp": ("covariance",), "logistic": ("root",)}
+FORMS = {
+    "linear": ("root", "covariance", "diagonal"),
+    "mlp": ("covariance", "diagonal"),
+    "logistic": ("root", "diagonal"),
+}
 CASES = [
     (model, form, trust, choice)
     for model in MODELS
@@ -62,6 +66,7 @@ CASES = [
     for choice in CHOICES
 ]
 DAY = {("linear", "root", "", choice) for choice in list(CHOICES)[4::2]}
+DAY |= {("linear", "diagonal", "", "RL[4]-PR(hazard=0.02)")}
 DAY |= {("mlp", "covariance", "WoLF-IMQ(c=1.5)+", "RL[4]-PR(hazard=0.02)")}
 DAY |= {("logistic", "root", "WoLF-MD(c=3)+", "RL[1]-OUPR(hazard=0.02)")}
 

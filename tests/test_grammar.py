@@ -66,6 +66,32 @@ def test_parts_that_are_given_win():
     assert build("LG+C-Static", prior=Continue(additive_inflation(0.3))).name == "LG+C-ACI(q=0.3)"
 
 
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("LoFi(rank=10)+RL[1]-OUPR", "LoFi(rank=10)+RL[1]-OUPR(hazard=0.01)"),
+        ("LG+RLCC[10]-PR", "LG+RLCC[10](a=1.0, b=99.0)-PR"),
+        ("VB+CPL[8]-MCI(beta=0.25)", "RVGA+CPL[8]-MCI(hazard=0.01, beta=0.25)"),
+        ("RL[1]-SPR*", "LG+RL[1]-OUPR(hazard=0.01)"),
+        ("CPT[3]/ME[2]-PR", "LG+CPT[3]/ME[2]-PR(hazard=0.01)"),
+    ],
+)
+def test_a_name_need_not_say_the_hazard_and_is_printed_with_it(name, whole):
+    assert build(name).name == whole == build(whole).name
+
+
+def test_a_hazard_that_is_no_number_is_not_read_back_as_another_one():
+    law = fx.auxiliary.hazards.negative_binomial(50.0, 4.0)
+    for hazard in (law, lambda r: 1.0 / (r + 2.0)):
+        name = build("RL[3]-PR", auxiliary=fx.auxiliary.run_length(hazard, keep=3)).name
+        assert name == "LG+RL[3]-PR(hazard=given)"
+        with pytest.raises(ValueError, match="hazard=given is no number"):
+            build(name)
+    assert build("RL[3]-PR", auxiliary=fx.auxiliary.run_length(jnp.asarray(0.25), keep=3)).name.endswith(
+        "(hazard=0.25)"
+    )
+
+
 def test_settings_that_are_arrays_do_not_fit_into_a_name():
     assert build("LG+C-ACI", prior=additive_inflation(jnp.array([0.1, 0.2]))).name == "LG+C-ACI"
 

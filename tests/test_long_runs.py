@@ -21,11 +21,14 @@ def stream(T):
     return np.ones((T, 1)), Y
 
 
-@pytest.mark.parametrize(("T", "K"), [(20_000, 20), pytest.param(1_000_000, 200, marks=pytest.mark.nightly)])
-def test_weights_survive_a_long_stream(T, K):
-    """The bar of 1e-4 holds for all but one forecast in 1e5: a near tie over whom to drop may fall the other way.
+NIGHT = [pytest.param(1_000_000, K, marks=pytest.mark.nightly) for K in (20, 200)]
 
-    Seen at T = 1e6: one forecast off by 1.7e-4 with K = 200, two by 1.2e-4 with 100, 511 by up to 3e-3 with 20.
+
+@pytest.mark.parametrize(("T", "K"), [(20_000, 20), *NIGHT])
+def test_weights_survive_a_long_stream(T, K):
+    """Every forecast is within the bar. A near tie over whom to drop could still fall the other way; here none does.
+
+    Largest gap seen at T = 1e6: 5e-5 with K = 10, 1.3e-5 with 20, 3.0e-5 with 100, 1.0e-5 with 200.
     """
     X, Y = stream(T)
     infos, ends = {}, {}
@@ -38,9 +41,28 @@ def test_weights_survive_a_long_stream(T, K):
     assert bool(narrow.ok.all())
     np.testing.assert_allclose(np.exp(ends["float32"].bank.log_weight).sum(), 1.0, atol=1e-6)
     gap = np.abs(np.asarray(narrow.mean, "float64") - np.asarray(wide.mean))
-    assert np.mean(gap > 1e-4) <= 1e-5
-    assert gap.max() <= 1e-3
+    assert gap.max() <= 1e-4
     assert np.mean(np.asarray(narrow.runlength) != np.asarray(wide.runlength)) <= 1e-5 + 1.0 / T
+
+
+def weights(name, dtype, Y):
+    """Log weights at the end, by run length and number of changes."""
+    method = fx.method(name, model=fx.models.linear(noise=0.25))
+    state = method.init(mean=jnp.zeros(1, dtype), cov=9.0)
+    bank = method.scan(state, np.ones((len(Y), 1), dtype), Y.astype(dtype), keep=("ok",))[0].bank
+    counts = getattr(bank.aux, "count", bank.aux.runlength)
+    found = zip(bank.aux.runlength, counts, bank.log_weight, strict=True)
+    return {(int(r), int(n)): float(w) for r, n, w in found if np.isfinite(w)}
+
+
+@pytest.mark.parametrize("name", ["RL[20]-PR(hazard=0.002)", "CPT[20]-PR(hazard=0.002)"])
+def test_the_same_small_number_at_every_tick_is_not_rounded_the_same_way_each_time(name):
+    """Doubt about when a small step came stays for 1500 ticks; weights rounded at each were off by 2.6e-4."""
+    rng = np.random.default_rng(5)
+    Y = (np.where(np.arange(1500) < 300, 0.0, 0.15) + 0.5 * rng.normal(size=1500)).astype("float32")
+    narrow, wide = (weights(name, dtype, Y) for dtype in ("float32", "float64"))
+    assert set(narrow) == set(wide)
+    assert max(abs(narrow[run] - wide[run]) for run in wide) <= 5e-5
 
 
 def test_a_datum_beyond_the_dtype_is_refused_and_nothing_is_lost():

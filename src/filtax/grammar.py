@@ -86,16 +86,17 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     ),
     "Cj": lambda: None,  # chosen by the likelihood
 }
+HAZARD = 0.01  # where a name does not say it: a change in a hundred data, as in `filtax.methods`
 AUXILIARIES: dict[str, Callable[..., Any]] = {
     "C": lambda: aux.Constant(),
-    "RL": lambda hazard, keep=None, capacity=64, experts=None: aux.run_length(
+    "RL": lambda hazard=HAZARD, keep=None, capacity=64, experts=None: aux.run_length(
         hazard, keep=keep, capacity=capacity, experts=experts
     ),
     "RLCC": aux.run_length_count,
-    "CPT": lambda hazard, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
+    "CPT": lambda hazard=HAZARD, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
         hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
     ),
-    "CPL": lambda hazard, keep=None, memory=16, capacity=64: aux.change_locations(
+    "CPL": lambda hazard=HAZARD, keep=None, memory=16, capacity=64: aux.change_locations(
         hazard, keep=keep, memory=memory, capacity=capacity
     ),
     "CPV": aux.membership_vector,
@@ -142,7 +143,7 @@ def method(
     Args:
         name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
             are kept, `inf` for all; or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which makes the model robust. LG is the default
-            posterior.
+            posterior, 0.01 the default hazard.
         model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
         auxiliary: (M.2) from `filtax.auxiliary`, instead of the named one.
         prior: (M.3) from `filtax.priors`, instead of the named one. A drift given under a name that resets, such as

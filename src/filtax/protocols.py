@@ -26,11 +26,16 @@ class Bank(Module):
 
 
 class Proposed(Module):
-    """A bank after (M.2): which slots are newborn, and the log weight each old hypothesis gave to a reset."""
+    """A bank after (M.2): which slots are newborn, and the log weight each old hypothesis gave to a reset.
+
+    `rounded` is what the last digit of the log weights could not hold (see `hazards.going_on`); None where they are
+    long enough.
+    """
 
     bank: Bank
     fresh: Bool[Array, " C"]
     log_reset: Float[Array, " C"]
+    rounded: Float[Array, " C"] | None = None
 
 
 class Update(Module):

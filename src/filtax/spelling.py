@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
+from filtax.checks import is_concrete
+
 __all__ = ["spell", "spell_auxiliary"]
 
 
@@ -44,8 +48,14 @@ def spell_auxiliary(auxiliary: Any) -> str:
 
 
 def _hazard(auxiliary: Any) -> list[str]:
-    rate = getattr(getattr(auxiliary, "hazard", None), "rate", None)
-    return [f"hazard={rate}"] if isinstance(rate, int | float) else []
+    """The hazard; a law, a function or a traced number has no spelling, and `given` is not read back as another one."""
+    law = getattr(auxiliary, "hazard", None)
+    if law is None or isinstance(law, tuple):
+        return []
+    rate = getattr(law, "rate", None)
+    if not isinstance(rate, int | float):
+        rate = float(rate) if rate is not None and is_concrete(rate) and np.ndim(rate) == 0 else "given"
+    return [f"hazard={rate}"]
 
 
 def _spell(part: Any, first: list[str] | None = None) -> str:

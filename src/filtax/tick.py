@@ -156,7 +156,7 @@ def tick(
     if bank.log_weight.size == 1 and proposed.bank.log_weight is bank.log_weight:  # the only one, as sure as before
         log_weight = bank.log_weight
     else:
-        log_weight = _reweigh(method, proposed.bank.log_weight, update, t, key) if share is None else jnp.log(share)
+        log_weight = _reweigh(method, proposed, update, t, key) if share is None else jnp.log(share)
     bank = Bank(update.belief, proposed.bank.aux, log_weight)
     ok = jnp.any(update.ok) & ~datum.refused
     info = _report(method, bank, age, datum, made, total, update if share is None else first, ok)
@@ -229,14 +229,15 @@ def _absorb(
     return each(one, beliefs, proposed.bank.aux, keys, power)
 
 
-def _reweigh(method: Any, log_weight: Array, update: Update, t: Array, key: Any) -> Array:
+def _reweigh(method: Any, proposed: Proposed, update: Update, t: Array, key: Any) -> Array:
     """(A.2) A hypothesis that failed scores -inf; if all did, the weights stay. Some draw who survives."""
-    weigh = method.weighting
+    weigh, log_weight = method.weighting, proposed.bank.log_weight
     if getattr(weigh, "needs_key", False):
         weigh = partial(weigh, key=jax.random.fold_in(jax.random.fold_in(key, t), log_weight.size))
     if log_weight.size == 1:
         return weigh(log_weight)
-    scored = log_weight + jnp.where(update.ok, update.log_score, -jnp.inf)
+    score = jnp.where(update.ok, update.log_score, -jnp.inf)
+    scored = log_weight + (score if proposed.rounded is None else score + proposed.rounded)
     return weigh(jnp.where(jnp.any(scored > -jnp.inf), scored, log_weight))
 
 

@@ -110,7 +110,7 @@ def test_a_shifted_polynomial_has_the_same_values(degree):
         (lambda m: fx.method("RL[0]-PR(hazard=0.1)", model=m), r"RL\[K\] must be a whole number of at least 1"),
         (lambda m: fx.method("RL[x]-PR(hazard=0.1)", model=m), r"RL\[K\] must be a whole number"),
         (lambda m: fx.method("C[3]-Static", model=m), "C has one hypothesis"),
-        (lambda m: fx.method("RL[3]-PR", model=m), r"RL needs hazard; write RL\(hazard=\.\.\.\)"),
+        (lambda m: fx.method("RL[3]-PR(hazard=given)", model=m), "hazard=given is no number; write hazard=0.01"),
         (lambda m: fx.method("RLL[3]-PR(hazard=0.1)", model=m), "Did you mean"),
         (lambda m: fx.method("ME-Static", model=m), r"give auxiliary=filtax\.auxiliary\.experts"),
     ],

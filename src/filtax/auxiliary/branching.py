@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax import checks
 from filtax.auxiliary.experts import check_experts
-from filtax.auxiliary.hazards import hazard
+from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
@@ -129,11 +129,13 @@ class Branching(Module):
             aux = Path(aux.runlength, aux.count, aux.ticks, aux.times, expert)
             change = change + jnp.repeat(log_prior, K)
         belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], bank.belief)
-        weight = jnp.concatenate([log_weight + jnp.log1p(-h), change])
+        stays, rounded = going_on(log_weight, jnp.log1p(-h))
+        weight = jnp.concatenate([stays, change])
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
             weight = weight - logsumexp(weight)
-        never = jnp.full_like(change, -jnp.inf)
-        return Proposed(Bank(belief, aux, weight), jnp.arange(weight.size) >= K, jnp.concatenate([log_reset, never]))
+        rounded = None if rounded is None else jnp.concatenate([rounded, jnp.zeros_like(change)])
+        log_reset = jnp.concatenate([log_reset, jnp.full_like(change, -jnp.inf)])
+        return Proposed(Bank(belief, aux, weight), jnp.arange(weight.size) >= K, log_reset, rounded)
 
     def _hazard(self, old: Path, dt: Array | None) -> Array:
         if not isinstance(self.hazard, tuple):

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax import checks
 from filtax.auxiliary.experts import check_experts
-from filtax.auxiliary.hazards import Flat, hazard, log_odds
+from filtax.auxiliary.hazards import Flat, going_on, hazard, log_odds
 from filtax.linalg import argleast
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
@@ -92,13 +92,15 @@ class RunLength(Module):
         born, log_prior, expert = self._newborns(bank, old)
         # weights sum to 1, so that of a constant hazard the mass of all resets is the hazard itself
         log_born = log_change[0] if isinstance(self.hazard, Flat) else logsumexp(log_reset)
-        weight = jnp.where(born, log_born + log_prior, old + log_stay)
+        stay, rounded = going_on(old, log_stay)
+        weight = jnp.where(born, log_born + log_prior, stay)
+        rounded = None if rounded is None else jnp.where(born, 0.0, rounded)
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable run
-            gone = jnp.where(born, old + log_stay, -jnp.inf)
+            gone = jnp.where(born, stay, -jnp.inf)
             lost = jnp.exp(jnp.max(gone)) if self.births == 1 else jnp.sum(jnp.exp(gone))
             weight = weight - jnp.log1p(-lost)
         aux = Run(jnp.where(born, 0, bank.aux.runlength + 1), expert)
-        return Proposed(Bank(bank.belief, aux, weight), born, log_reset)
+        return Proposed(Bank(bank.belief, aux, weight), born, log_reset, rounded)
 
     def _newborns(self, bank: Bank, old: Array) -> tuple[Array, Array | float, Array | None]:
         """Which slots are newborn, the log share of each, and the experts of all slots."""
