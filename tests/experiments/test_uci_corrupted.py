@@ -155,12 +155,13 @@ def test_the_quick_size():
 
 
 @pytest.mark.nightly
-def test_naval_is_as_published_only_where_the_covariance_is_rounded():
-    read = uci_readings.readings("naval", *uci._table("naval"), trials=1)
-    for method in WOLF:
-        published = PUBLISHED[method][SETS.index("naval")]
-        assert read[method]["as it is"]["rmedse"][0] > 1.1 * published
-        assert abs(read[method]["rounded"]["rmedse"][0] / published - 1) < 0.15
+def test_naval_is_as_published_only_where_the_covariance_is_rounded(monkeypatch):
+    monkeypatch.setattr(uci_readings, "WOLF", ("WoLF-TMD",))
+    monkeypatch.setattr(uci_readings, "_TRIED", (1.0,))
+    found = uci_readings.readings("naval", *uci._table("naval"), trials=1)["WoLF-TMD"]
+    published = PUBLISHED["WoLF-TMD"][SETS.index("naval")]
+    assert found["as it is"]["rmedse"][0] > 1.1 * published
+    assert abs(found["rounded"]["rmedse"][0] / published - 1) < 0.1
 
 
 @pytest.mark.nightly
