@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from filtax.experiments import Result, find
+from filtax.experiments import Result, find, uci_readings
 from filtax.experiments import uci_corrupted as uci
-from filtax.experiments.uci_settings import LAST, LAWS, METHODS, PUBLISHED, SETS, STORED, WOLF
+from filtax.experiments.uci_settings import ENOUGH, LAST, LAWS, METHODS, ORDERS, PUBLISHED, SETS, STORED, WOLF
 
 UCI = find("uci-corrupted")
 SMALL = uci.Setting(trials=1, rows=30)
@@ -58,6 +58,55 @@ def test_what_diverged_counts_and_the_median_looks_back():
     assert {len(row) for row in PUBLISHED.values()} == {len(SETS)}
 
 
+def test_few_warm_up_rows_come_in_several_orders_and_none_of_the_rest(monkeypatch):
+    rng = np.random.default_rng(1)
+    made = {
+        "yacht": (rng.normal(size=(200, 3)), rng.normal(size=200)),
+        "power": (np.zeros((9000, 1)), np.arange(9000.0)),
+    }
+    monkeypatch.setattr(uci, "_table", made.__getitem__)
+    X, y = uci._warmups(SMALL, "yacht", 0)
+    assert X.shape == (ORDERS, 20, 3)
+    assert uci._warmups(SMALL, "power", 0)[1].shape == (1, 900)
+    assert 900 * 2 > ENOUGH
+    ((before, after),) = uci._parts(SMALL, "yacht", 0, "text", 1)
+    row_of = {tuple(row): i for i, row in enumerate(before.X)}
+    assert not {tuple(row) for row in after.X} & set(row_of)
+    orders = np.array([[row_of[tuple(row)] for row in copy] for copy in X])
+    assert (np.sort(orders) == np.arange(20)).all()
+    assert len({tuple(order) for order in orders}) == ORDERS
+    clean = y == before.truth[orders]
+    assert 0.8 < clean.mean() < 0.97
+    assert np.abs(y).max() <= 50
+
+
+@pytest.mark.x64
+def test_the_published_readings_are_a_filter_whose_covariance_is_rounded(monkeypatch):
+    """In numpy, with bfloat16 of another library; x64, so that nothing else is rounded."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    monkeypatch.setattr(uci_readings, "WOLF", ("WoLF-IMQ",))
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(300, 2)), rng.normal(size=300)
+    found = uci_readings.readings("power", *table, trials=1)["WoLF-IMQ"]
+    X, y = uci_readings.published_rows(*table, 1)
+    first, second = ({k: np.asarray(v, float) for k, v in at.items()} for at in uci_readings.published_start(2))
+    theta = np.concatenate([first["bias"], first["weight"].ravel(), second["bias"], second["weight"].ravel()])
+    for how, dtype in (("as it is", np.float64), ("rounded", ml_dtypes.bfloat16)):
+        c, mean, P, errors = found[how]["at"]["c"], theta, np.eye(81), []
+        for x, datum in zip(X, y, strict=True):
+            P = P.astype(dtype).astype(float)
+            b, W, d, V = np.split(mean, [20, 60, 61])
+            a = x @ W.reshape(2, 20) + b
+            on = (a > 0) * V
+            H = np.concatenate([on, np.outer(x, on).ravel(), [1.0], np.maximum(a, 0)])
+            e = datum - (np.maximum(a, 0) @ V + d[0])
+            K = P @ H / (H @ P @ H + 1 + e**2 / c**2)
+            mean, P = mean + K * e, P - np.outer(K, H @ P)
+            errors.append(e)
+        np.testing.assert_allclose(found[how]["rmedse"], np.sqrt(np.median(np.square(errors))), rtol=1e-3)
+    assert abs(found["rounded"]["rmedse"][0] / found["as it is"]["rmedse"][0] - 1) > 1e-3
+
+
 def made_up(name=None, method=None, error=1.0, time=1.0, timed=SETS):
     """All claims hold, but for what is asked of one set."""
     base = 1 + 0.01 * np.random.default_rng(0).standard_normal(20)
@@ -103,6 +152,28 @@ def test_the_quick_size():
     result = UCI.run(UCI.sizes["quick"], 0, lambda share: None)
     assert UCI.claims[0].decide(result).text == "holds"
     assert result.numbers["size"] == dict(zip(SETS, (301, 201, 201, 201, 381, 121, 221, 261, 161), strict=True))
+
+
+@pytest.mark.nightly
+def test_naval_is_as_published_only_where_the_covariance_is_rounded(monkeypatch):
+    monkeypatch.setattr(uci_readings, "WOLF", ("WoLF-TMD",))
+    monkeypatch.setattr(uci_readings, "_TRIED", (1.0,))
+    found = uci_readings.readings("naval", *uci._table("naval"), trials=1)["WoLF-TMD"]
+    published = PUBLISHED["WoLF-TMD"][SETS.index("naval")]
+    assert found["as it is"]["rmedse"][0] > 1.1 * published
+    assert abs(found["rounded"]["rmedse"][0] / published - 1) < 0.1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["concrete", "naval"])
+def test_wolf_with_what_its_warm_up_chose_is_as_good_as_published(name, monkeypatch):
+    monkeypatch.setattr(uci, "METHODS", WOLF)
+    setting = uci.Setting(trials=2, rows=None, budget=32)
+    data = {name: dict.fromkeys(LAWS, uci._streams(setting, name, 0, "published"))}
+    chosen = {name: uci._chosen(setting, name, 0)}
+    for method in WOLF:
+        found = uci._errors(setting, method, [name], data, chosen, 0)
+        assert np.mean(found[0][2]) <= 1.1 * PUBLISHED[method][SETS.index(name)]
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ import numpy as np
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.mlp_1d_figures import METHODS, draw_sorted, draw_true, draw_unsorted
 from filtax.experiments.mlp_1d_settings import PRINTED, PUBLISHED, TUNED
-from filtax.experiments.online_methods import build, learner, searched
+from filtax.experiments.online_methods import SPACES, build, learner, searched
 from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if
 
 __all__ = ["EXPERIMENT", "Setting", "tuned"]
@@ -173,7 +173,7 @@ def tuned(model: str, name: str, *, seed: int = 314, steps: int = 500, budget: i
     data = _data(Setting(trials=2, steps=steps), 10_000 + seed)
     x, y = (np.concatenate([data[run][part] for run in RUNS[:2]]) for part in ("x", "y"))
     starts = _starts(model, range(4), seed)
-    return searched(_method(model, name), name, starts, x[..., None], y, budget=budget, seed=seed)
+    return searched(_method(model, name), SPACES[name], starts, x[..., None], y, budget=budget, seed=seed)
 
 
 def _tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:

@@ -22,14 +22,14 @@ SPACES: dict[str, dict[str, Uniform]] = {
 }
 
 
-def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: float, iterations: int, inner: int) -> Any:
+def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: Any, iterations: int, inner: int) -> Any:
     """A method by its name in the tables, for observations h(params, x) with noise variance 1.
 
     Args:
         name: EKF, EKF-B, EKF-IW, OGD, WoLF-IMQ or WoLF-TMD.
         h: Function of parameters and x.
         chosen: Its hyper-parameters, as in `SPACES`; `p` belongs to the initial belief.
-        drift: Variance that a step adds to each parameter; the belief has the form that is fastest for it.
+        drift: Variance that a step adds to each parameter, or one of `filtax.priors`.
         iterations: Of EKF-B and EKF-IW.
         inner: Steps of OGD for a datum.
 
@@ -40,7 +40,7 @@ def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: float, iterati
     from filtax.grammar import POSTERIORS, method
 
     model, form = models.nonlinear(h, noise=1.0), "covariance"
-    moving = priors.additive_inflation(drift) if drift else priors.static()
+    moving = drift if callable(drift) else priors.additive_inflation(drift) if drift else priors.static()
     if name == "OGD":
         return method("OGD+C-Static", model=model, posterior=posteriors.Gradient(chosen["rate"], 1, inner))
     posterior: Any = posteriors.Extended(form)
@@ -90,7 +90,7 @@ def learner(make: Callable[[Mapping[str, Any]], Any], *, in_turn: bool = False) 
 
 def searched(
     make: Callable[[Mapping[str, Any]], Any],
-    name: str,
+    space: Mapping[str, Uniform],
     starts: Any,
     X: np.ndarray,
     y: np.ndarray,
@@ -104,7 +104,7 @@ def searched(
 
     Args:
         make: From hyper-parameters to a method.
-        name: Whose `SPACES` are searched.
+        space: Where to search, such as one of `SPACES`.
         starts: Initial parameters, with a leading axis N.
         X: Inputs, (N, T, M).
         y: What was observed, (N, T).
@@ -114,7 +114,8 @@ def searched(
         in_turn: As in `learner`.
 
     >>> make = lambda at: build("EKF", lambda theta, x: theta[0] * x[0], at, drift=0.0, iterations=1, inner=1)
-    >>> sorted(searched(make, "EKF", np.zeros((1, 1)), np.ones((1, 3, 1)), np.ones((1, 3)), budget=2, seed=0, batch=2))
+    >>> at = np.zeros((1, 1)), np.ones((1, 3, 1)), np.ones((1, 3))
+    >>> sorted(searched(make, SPACES["EKF"], *at, budget=2, seed=0, batch=2))
     ['p']
     """
     import jax
@@ -130,4 +131,4 @@ def searched(
         loss = np.sqrt(np.median(np.where(np.isfinite(square), square, np.inf), axis=1))
         return loss.reshape(size, count).mean(axis=1)
 
-    return dict(tune(objective, SPACES[name], budget=budget, batch=batch, seed=seed).best)
+    return dict(tune(objective, space, budget=budget, batch=batch, seed=seed).best)

@@ -15,20 +15,24 @@ import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.online_methods import build, learner, searched
-from filtax.experiments.uci_figures import draw_quadrants, mean_error, relative
+from filtax.experiments.uci_claims import better, quadrant, slower
+from filtax.experiments.uci_figures import draw_quadrants, mean_error
+from filtax.experiments.uci_readings import READ, reading_table, readings
 from filtax.experiments.uci_settings import (
+    ENOUGH,
     HIDDEN,
     ITERATIONS,
     LAST,
     LAWS,
     METHODS,
+    ORDERS,
     PUBLISHED,
     SETS,
+    SPACES,
     STORED,
     WIDEST,
     WOLF,
 )
-from filtax.experiments.verdicts import UNDECIDED, Verdict, all_of, below, holds_if
 
 __all__ = ["EXPERIMENT", "Setting"]
 
@@ -36,6 +40,8 @@ __all__ = ["EXPERIMENT", "Setting"]
 @dataclass(frozen=True)
 class Setting:
     """Trials; rows of a stream, all if None; settings searched on the warm-up rows; sets whose times are taken.
+
+    `read` trials are run as the published ones were (`uci_readings`), if any.
 
     >>> Setting().trials
     3
@@ -46,12 +52,13 @@ class Setting:
     budget: int = 0
     timed: tuple[str, ...] = ("energy",)
     rounds: int = 5
+    read: int = 0
 
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     """With few rows all sets go through one program; with all rows each has its own, at its true D."""
     data = {name: {law: _streams(setting, name, seed, law) for law in LAWS} for name in SETS}
-    chosen = {name: _chosen(setting, name, data[name]["text"], seed) for name in SETS}
+    chosen = {name: _chosen(setting, name, seed) for name in SETS}
     error: dict[str, Any] = {law: {name: {} for name in SETS} for law in LAWS}
     groups: list[list[str]] = [[*SETS]] if setting.rows else [[name] for name in SETS]
     done = 0
@@ -70,6 +77,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
         advance(0.7 + 0.3 * (i + 1) / len(setting.timed))
     sizes = {name: 20 * data[name]["text"][0][0].shape[1] + 41 for name in SETS}
     numbers = {"rmedse": error, "times": times, "size": sizes, "chosen": chosen}
+    numbers["read"] = {name: readings(name, *_table(name), trials=setting.read) for name in READ if setting.read}
     return Result(numbers, {}, _tables(numbers), _notes(setting))
 
 
@@ -81,18 +89,33 @@ def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return columns[:, :-1], columns[:, -1]
 
 
-def _streams(setting: Setting, name: str, seed: int, law: str, before: bool = False) -> list[tuple[Any, Any]]:
-    """Features and corrupted targets of each trial; of trial 0's warm-up rows if `before`."""
+def _parts(setting: Setting, name: str, seed: int, law: str, trials: int) -> list[tuple[Any, Any]]:
+    """Warm-up rows and the rest of the first trials."""
     import jax
 
     from filtax.streams import corrupted_table
 
     X, y = _table(name)
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), SETS.index(name)), setting.trials)
-    parts = [corrupted_table(X, y, key=key, law=LAWS[law]) for key in (keys[:1] if before else keys)]
-    chosen = [part[0 if before else 1] for part in parts]
-    rows = None if before else setting.rows
-    return [(stream.X[:rows], stream.y[:rows]) for stream in chosen]
+    return [corrupted_table(X, y, key=key, law=LAWS[law]) for key in keys[:trials]]
+
+
+def _streams(setting: Setting, name: str, seed: int, law: str) -> list[tuple[Any, Any]]:
+    """Features and corrupted targets of each trial."""
+    parts = _parts(setting, name, seed, law, setting.trials)
+    return [(after.X[: setting.rows], after.y[: setting.rows]) for _, after in parts]
+
+
+def _warmups(setting: Setting, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first trial's warm-up rows, (N, T, M) and (N, T): N orders and corruptions of them where they are few."""
+    ((before, _),) = _parts(setting, name, seed, "text", 1)
+    rows, rng = len(before.y), np.random.default_rng(seed)
+    X, y = [before.X], [before.y]
+    for _ in range(min(ORDERS, ENOUGH // rows) - 1):
+        order = rng.permutation(rows)
+        X.append(before.X[order])
+        y.append(np.where(rng.random(rows) < 0.1, rng.uniform(-50, 50, rows), before.truth[order]))
+    return np.stack(X), np.stack(y)
 
 
 def _start(features: int, seed: int, width: int | None = None) -> Any:
@@ -143,16 +166,23 @@ def _median_so_far(y: np.ndarray) -> np.ndarray:
     return np.array([np.median(y[:t]) if t else 0.0 for t in range(len(y))])
 
 
-def _chosen(setting: Setting, name: str, streams: Any, seed: int) -> dict[str, dict[str, float]]:
+def _chosen(setting: Setting, name: str, seed: int) -> dict[str, dict[str, float]]:
     """Hyper-parameters: stored, or searched on the warm-up rows of the first trial."""
     import jax
 
     if not setting.budget:
         return STORED
-    ((X, y),) = _streams(setting, name, seed, "text", before=True)
-    start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _start(X.shape[1], seed))
+    X, y = _warmups(setting, name, seed)
+    start = jax.tree.map(lambda leaf: np.stack([leaf] * len(y)), _start(X.shape[2], seed))
     seek = lambda method: searched(  # noqa: E731
-        _method(method, X.shape[1]), method, start, X[None], y[None], budget=setting.budget, seed=seed, in_turn=True
+        _method(method, X.shape[2]),
+        SPACES[method],
+        start,
+        X,
+        y,
+        budget=setting.budget,
+        seed=seed,
+        in_turn=True,
     )
     return {method: seek(method) for method in METHODS}
 
@@ -194,13 +224,16 @@ def _tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:
         for name, times in numbers["times"].items()
     ]
     tables.append(Table("Microseconds a step", ("set", *METHODS), rows))
+    if numbers["read"]:
+        tables.append(reading_table(numbers["read"]))
     return tuple(tables)
 
 
 def _notes(setting: Setting) -> tuple[str, ...]:
     rows = "all rows" if setting.rows is None else f"the first {setting.rows} rows after the warm-up"
     how = (
-        f"searched with {setting.budget} settings on the warm-up rows of the first trial"
+        f"searched with {setting.budget} settings on the warm-up rows of the first trial, in up to {ORDERS} orders, "
+        "p up to 100: the published runs stopped at 1, where the error of the warm-up rows still falls"
         if setting.budget
         else "those that the published runs had for kin8nm, on all sets: "
         + ", ".join(f"{n} ({', '.join(f'{k}={v:.3g}' for k, v in of.items())})" for n, of in STORED.items())
@@ -211,78 +244,30 @@ def _notes(setting: Setting) -> tuple[str, ...]:
         f"{setting.trials} trials of {rows}; hyper-parameters are {how}. R = 1, Q = 0, P0 = p I, {ITERATIONS} "
         "revisions in EKF-B and EKF-IW, one step of Adam for a datum. The warm-up targets are corrupted too, "
         "after scaling.",
+        "The published errors of the larger sets are not those of a filter in single precision within its range, "
+        "p <= 1: on the published rows, from the published start and with p = 1, WoLF-TMD has 0.135 on naval "
+        "(published 0.103), and the EKF with the published p 0.61 on kin8nm (0.74). With the covariance rounded to "
+        "8 bits before each row, as a matrix unit in bfloat16 rounds F P F' with F = I, they are 0.100 and 0.74: the "
+        "covariance stops to shrink, a drift that the text does not have. That the runs were rounded so is inferred "
+        "from these numbers; of the other readings of naval within that range none that was tried gives 0.103. Where "
+        "p is beyond 1, errors below the published ones are the wider search's, not the published setting's.",
         "The table of the thesis counts the target as a feature: its D are 20 too many.",
         f"Times: medians of {setting.rounds} alternating warm runs of one stream, sets {', '.join(setting.timed)}.",
     )
 
 
-def _better(result: Result) -> Verdict:
-    """IMQ and TMD below OGD on all sets, and below the median of what was seen."""
-    error = result.numbers["rmedse"]["text"]
-    worst, parts = [], []
-    for method in WOLF:
-        for name in SETS:
-            parts.append(below(error[name][method], error[name]["OGD"], (f"{name}: {method}", "OGD")))
-            worst.append(
-                mean_error(result.numbers, "text", name, method) / mean_error(result.numbers, "text", name, "OGD") - 1
-            )
-    poor = [
-        f"{method} on {name}"
-        for method in WOLF
-        for name in SETS
-        if mean_error(result.numbers, "text", name, method) >= mean_error(result.numbers, "text", name, LAST)
-    ]
-    said = f"relative to OGD {100 * min(worst):.0f} to {100 * max(worst):.0f} %"
-    beside = (
-        f"no better than the median of the targets so far: {', '.join(poor)}" if poor else "all beat the median so far"
-    )
-    failed = [part.evidence for part in parts if part.text != "holds"]
-    return Verdict(all_of(parts).text, "; ".join([said, *failed, beside]))
-
-
-def _quadrant(result: Result) -> Verdict:
-    """The points with less error and less time than OGD are WoLF's, all of them, and nobody else's."""
-    timed = result.numbers["times"]
-    there = [(m, s) for s in timed for m in METHODS if m != "OGD" and max(relative(result, s, m)) < 0]
-    wanted = {(m, s) for s in timed for m in WOLF}
-    said = ", ".join(f"{m} on {s}" for m, s in there) or "none"
-    slow = [1 + relative(result, s, m)[1] for s in timed for m in WOLF]
-    verdict = holds_if(set(there) == wanted, f"in the third quadrant: {said}; WoLF takes up to {max(slow):.2f} x OGD")
-    return _all_sets(verdict, timed)
-
-
-def _slower(result: Result) -> Verdict:
-    """EKF-B and EKF-IW at least twice as slow as WoLF; the EKF at least 1.3 times OGD's error."""
-    n, parts = result.numbers, []
-    for name, times in n["times"].items():
-        wolf = max(float(np.median(times[m])) for m in WOLF)
-        for m in ("EKF-B", "EKF-IW"):
-            ratio = float(np.median(times[m])) / wolf
-            parts.append(holds_if(ratio >= 2, f"{name}: {m} {ratio:.1f} x WoLF"))
-    for name in SETS:
-        ratio = mean_error(n, "text", name, "EKF") / mean_error(n, "text", name, "OGD")
-        parts.append(holds_if(ratio >= 1.3, f"{name}: EKF {ratio:.2f} x OGD's error"))
-    return _all_sets(all_of(parts), n["times"])
-
-
-def _all_sets(verdict: Verdict, timed: Mapping[str, Any]) -> Verdict:
-    """What holds on some sets only is not decided."""
-    few = verdict.text == "holds" and len(timed) < len(SETS)
-    return Verdict(UNDECIDED if few else verdict.text, verdict.evidence)
-
-
 EXPERIMENT = Experiment(
     name="uci-corrupted",
     title="A network online on nine corrupted UCI sets",
-    sizes={"quick": Setting(), "full": Setting(trials=20, rows=None, budget=32, timed=SETS)},
+    sizes={"quick": Setting(), "full": Setting(trials=20, rows=None, budget=32, timed=SETS, read=3)},
     run=_run,
     figures={"fig:uci-per-step-time": draw_quadrants},
     claims=(
-        Claim(28, "WoLF beats OGD in error on all sets.", "fig:uci-per-step-time", _better),
+        Claim(28, "WoLF beats OGD in error on all sets.", "fig:uci-per-step-time", better),
         Claim(
-            29, "The only points with less error and less time than OGD are WoLF's.", "fig:uci-per-step-time", _quadrant
+            29, "The only points with less error and less time than OGD are WoLF's.", "fig:uci-per-step-time", quadrant
         ),
-        Claim(30, "EKF-B and EKF-IW are much slower, the EKF is much less accurate.", "fig:uci-per-step-time", _slower),
+        Claim(30, "EKF-B and EKF-IW are much slower, the EKF is much less accurate.", "fig:uci-per-step-time", slower),
     ),
     data=SETS,
 )

@@ -1,6 +1,23 @@
 """Sets, methods and hyper-parameters of the corrupted tables, and what was printed of them."""
 
-__all__ = ["HIDDEN", "ITERATIONS", "LAST", "LAWS", "METHODS", "PUBLISHED", "SETS", "STORED", "WIDEST", "WOLF"]
+from filtax.experiments.online_methods import SPACES as NARROW
+from filtax.tune import Log
+
+__all__ = [
+    "ENOUGH",
+    "HIDDEN",
+    "ITERATIONS",
+    "LAST",
+    "LAWS",
+    "METHODS",
+    "ORDERS",
+    "PUBLISHED",
+    "SETS",
+    "SPACES",
+    "STORED",
+    "WIDEST",
+    "WOLF",
+]
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 METHODS = ("EKF", "EKF-B", "EKF-IW", "OGD", "WoLF-IMQ", "WoLF-TMD")
@@ -8,6 +25,10 @@ WOLF = METHODS[4:]
 LAWS = {"text": "uniform", "published": "sign"}
 HIDDEN, WIDEST, LAST = 20, 17, "median so far"
 ITERATIONS = 4
+ORDERS, ENOUGH = 8, 1000  # orders of the warm-up rows that a setting is judged by, as long as they have so few rows
+SPACES = {  # the published runs had p <= 1, where the error of the warm-up rows still falls
+    name: {**space, "p": Log(1e-3, 100.0)} if "p" in space else space for name, space in NARROW.items()
+}
 STORED = {  # tuned by the published runs on kin8nm
     "EKF": {"p": 0.05676},
     "EKF-B": {"p": 1.0, "a": 5.0, "b": 3.992},
