@@ -227,11 +227,11 @@ def test_float32_cut_keeps_small_singular_values(spherical):
     free = jnp.ones((), jnp.float32) if spherical else jnp.ones(400, jnp.float32)
     root = jnp.asarray(np.linalg.cholesky(np.eye(8) + W.T.astype(float) @ W), jnp.float32)
     eye = jnp.eye(8, dtype=jnp.float32)
-    _, kept = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W), eye, root, 8)
+    _, kept = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W.T), eye, root, 8)
     np.testing.assert_allclose(np.linalg.svd(np.asarray(kept, float), compute_uv=False), want, rtol=1e-4)
-    np.testing.assert_allclose(np.linalg.norm(kept, axis=0), want, rtol=1e-4)
-    free, kept = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W), eye, root, 6)  # what is dropped is the least
-    factor = np.asarray(kept, float) / np.asarray(free, float).reshape(-1, 1)
+    np.testing.assert_allclose(np.linalg.norm(kept, axis=1), want, rtol=1e-4)
+    free, kept = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W.T), eye, root, 6)  # what is dropped is the least
+    factor = np.asarray(kept, float) / np.asarray(free, float).reshape(1, -1)
     np.testing.assert_allclose(np.linalg.svd(factor, compute_uv=False)[:6], want[:6], rtol=1e-4)
     plain = np.linalg.norm(W @ np.asarray(leading(jnp.asarray(W.T @ W), 8)), axis=0)
     assert np.max(np.abs(np.sort(plain)[::-1] / want - 1.0)) > 1e-2  # the second look is what does it
@@ -261,8 +261,10 @@ def test_many_rows_are_looked_at_again_in_parts():
     Q = np.linalg.qr(raw)[0] * np.array([1.0, 1e-4, 1e-6])
     mixed = Q @ np.linalg.qr(np.random.default_rng(6).normal(size=(3, 3)))[0]
     eye = jnp.eye(3, dtype=jnp.float32)
-    _, kept = jax.jit(cut, static_argnums=4)(jnp.ones(rows, jnp.float32), jnp.asarray(mixed, jnp.float32), eye, eye, 2)
-    got = np.asarray(kept, float)
+    _, kept = jax.jit(cut, static_argnums=4)(
+        jnp.ones(rows, jnp.float32), jnp.asarray(mixed.T, jnp.float32), eye, eye, 2
+    )
+    got = np.asarray(kept, float).T
     np.testing.assert_allclose(np.linalg.norm(got, axis=0), [1.0, 1e-4, 0.0], rtol=1e-3)
     for at in (0, 1):
         assert abs(got[:, at] @ Q[:, at]) / np.linalg.norm(Q[:, at]) ** 2 == pytest.approx(1.0, rel=2e-3)

@@ -5,13 +5,17 @@ it is cut to its `rank` leading singular directions, and the squares of what is 
 diagonal of the precision is kept. In between nothing is lost. With room for one datum every datum is followed by a
 cut, which is the thesis' own algorithm.
 
-What is held makes drift cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}UR$, where U (D, K) is tall and R (K, K) small,
-$\Sigma = V - UR M^{-1} R^\top U^\top$ with $M = I + W^\top V W = LL^\top$. Noise, forgetting and inflation change V, R
-and L only; U is touched by data, cuts, and dynamics with a factor for each parameter. L grows with each datum by the
-factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held exactly.
+What is held makes drift cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}U^\top R$, where U (K, D) is long and R (K, K)
+small, $\Sigma = V - U^\top R M^{-1} R^\top U$ with $M = I + W^\top V W = LL^\top$. Noise, forgetting and inflation
+change V, R and L only; U is touched by data, cuts, and dynamics with a factor for each parameter. L grows with each
+datum by the factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held
+exactly.
 
-Axes: D parameters, K columns, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is one
-number (spherical), where it is O(K³).
+U is held by its rows, one for each column of W, so that a new one is written in one piece; `passes` are the ways in
+which it is read. Those not used are zero.
+
+Axes: D parameters, K columns of W, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is
+one number (spherical), where it is O(K³).
 Thesis: prop:lofi-predict-precision, prop:lofi-update, algo:lofi-update (errata E34 to E38).
 """
 
@@ -21,7 +25,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.truncation import cut, inverse, product
+from filtax.beliefs.passes import gram, mixed, product, shown, squares, swept
+from filtax.beliefs.truncation import cut, inverse
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
 from filtax.module import Module
 
@@ -31,8 +36,8 @@ __all__ = ["LowRank", "roomy"]
 class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
-    `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `basis`
-    is U, `core` R and `root` L; `used` counts the columns that hold something.
+    `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
+    is U, `core` R and `root` L; `used` counts the rows that hold something.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -40,7 +45,7 @@ class LowRank(Module):
 
     mean: Float[Array, " D"]
     free: Float[Array, "*D"]
-    basis: Float[Array, "D K"]
+    rows: Float[Array, "K D"]
     core: Float[Array, "K K"]
     root: Float[Array, "K K"]
     used: Int[Array, ""]
@@ -57,8 +62,8 @@ class LowRank(Module):
         var = jnp.diagonal(cov) if cov.ndim == 2 else cov
         eye = jnp.eye(rank + (roomy(rank) if spare is None else spare), dtype=mean.dtype)
         free = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
-        basis = jnp.zeros((mean.size, len(eye)), mean.dtype)
-        return cls(mean, free, basis, eye, eye, jnp.zeros((), jnp.int32), rank)
+        rows = jnp.zeros((len(eye), mean.size), mean.dtype)
+        return cls(mean, free, rows, eye, eye, jnp.zeros((), jnp.int32), rank)
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
@@ -68,7 +73,7 @@ class LowRank(Module):
     @property
     def factor(self) -> Float[Array, "D K"]:
         """W, the factor of the precision; columns not used are zero."""
-        return inverse(self.free).reshape(-1, 1) * product(self.basis, self.core)
+        return (_row(inverse(self.free)) * product(self.core.T, self.rows)).T
 
     @property
     def cov(self) -> Float[Array, "D D"]:
@@ -78,9 +83,10 @@ class LowRank(Module):
     @property
     def var(self) -> Float[Array, " D"]:
         """The variances; none falls below that of the parameter were all others known."""
-        tall = solve_lower(self.root, product(self.basis, self.core).T) if self.root.size else self.basis.T
-        least = self.free / (1.0 + self.free * jnp.sum(self.factor**2, axis=1))
-        return jnp.maximum(self.free - jnp.sum(tall * tall, axis=0), least)
+        long = product(self.core.T, self.rows)
+        least = self.free / (1.0 + inverse(self.free) * squares(long))
+        known = solve_lower(self.root, long) if self.root.size else long
+        return jnp.maximum(self.free - squares(known), least)
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
@@ -98,13 +104,13 @@ class LowRank(Module):
         S = jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, spread, 0.0)
         L = cholesky(0.5 * (S + S.T))
         z = solve_lower(L, r)
-        moved = self.mean + product(product(solve_upper(L, z)[None, :], B), PJ)[0]
+        moved = self.mean + mixed(product(solve_upper(L, z)[None, :], B), PJ)[0]
         sound = finite & jnp.all(jnp.isfinite(L)) & jnp.all(jnp.isfinite(moved))
         taken = sound & jnp.any(B != 0.0)
-        columns = jnp.where(taken, product(B, J * _row(self.free)), 0.0).T
+        rows = jnp.where(taken, _row(self.free) * mixed(B, J), 0.0)
         beside = jnp.where(taken, product(B, half.T), 0.0)
         below = jnp.where(taken, L, jnp.eye(r.size, dtype=r.dtype))
-        new = self._grown(columns, beside, below, taken)
+        new = self._grown(rows, beside, below, taken)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -136,14 +142,15 @@ class LowRank(Module):
         return self._moved(self.mean, jnp.sqrt(factor), None)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        r"""Draw parameters, exactly: $\mu + V^{1/2}\epsilon_1 + URM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
-        D, K = self.basis.shape
+        r"""Draw exactly: $\mu + V^{1/2}\epsilon_1 + U^\top RM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
+        K, D = self.rows.shape
         of_free, of_factor = jax.random.split(key)
         first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
-            gap = solve_upper(self.root, solve_lower(self.root, (second - product(first, self.factor)).T))
-            first = first + product(product(self.basis, self.core), gap).T
+            seen = product(self.core.T, shown(self.rows, first, self.used, inverse(self.free)))
+            gap = product(self.core, solve_upper(self.root, solve_lower(self.root, second.T - seen)))
+            first = swept(self.rows, first, jnp.ones((), first.dtype), -gap.T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
     def _seen(self, J: Array) -> tuple[Array, Array, Array]:
@@ -152,44 +159,43 @@ class LowRank(Module):
         The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
-        PJ, half = J * _row(self.free), jnp.zeros((0, J.shape[0]), J.dtype)
+        every = jnp.asarray(J.shape[0], self.used.dtype)
         if not self.root.size:
-            return half, PJ, product(PJ, J.T)
-        # the barriers keep XLA from transposing these products, which it does slowly, instead of their results
-        shown = jax.lax.optimization_barrier(product(J, self.basis)).T
-        half = solve_lower(self.root, product(self.core.T, shown))
+            PJ = J * _row(self.free)
+            return jnp.zeros((0, J.shape[0]), J.dtype), PJ, shown(PJ, J, every, jnp.ones((), J.dtype))
+        one = jnp.ones((), J.dtype)
+        half = solve_lower(self.root, product(self.core.T, shown(self.rows, J, self.used, one)))
         fit = solve_upper(self.root, half)
-        PJ = PJ - jax.lax.optimization_barrier(product(self.basis, product(self.core, fit))).T
-        spread = product(PJ * _row(inverse(self.free)), PJ.T) + product(fit.T, fit)
+        PJ = swept(self.rows, J, self.free, product(fit.T, self.core.T), self.used)
+        spread = shown(PJ, PJ, every, inverse(self.free)) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
-    def _grown(self, columns: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
+    def _grown(self, new: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
         """Take O more columns; cut where the next O would not fit."""
-        K, O = self.core.shape[0], columns.shape[1]
+        K, O = self.core.shape[0], new.shape[0]
         lazy = K - self.rank >= O
-        basis, core, root = self.basis, self.core, self.root
+        rows, core, root = self.rows, self.core, self.root
         if not lazy:  # no datum fits: it is added beyond the end and cut off at once
-            basis = jnp.concatenate([basis, jnp.zeros_like(columns)], axis=1)
+            rows = jnp.concatenate([rows, jnp.zeros_like(new)])
             core, root, beside = _extended(core, O), _extended(root, O), jnp.pad(beside, ((0, 0), (0, O)))
-        place = jax.lax.dynamic_update_slice
-        basis = place(basis, columns, (jnp.zeros_like(self.used), self.used))
-        root = place(place(root, beside, (self.used, jnp.zeros_like(self.used))), below, (self.used, self.used))
+        place, first = jax.lax.dynamic_update_slice, jnp.zeros_like(self.used)
+        rows = place(rows, new, (self.used, first))
+        root = place(place(root, beside, (self.used, first)), below, (self.used, self.used))
 
         def shorten() -> tuple:
-            free, kept = cut(self.free, basis, core, root, self.rank)
-            white = jnp.sqrt(inverse(free)).reshape(-1, 1) * kept[:, : self.rank]
-            gram = product(white.T, white)
-            small = _stable_root(gram) if self.rank else gram
-            eye = jnp.eye(K, dtype=gram.dtype)
-            return free, kept[:, :K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)
+            free, kept = cut(self.free, rows, core, root, self.rank)
+            inner = gram(_row(jnp.sqrt(inverse(free))) * kept[: self.rank])
+            small = _stable_root(inner) if self.rank else inner
+            eye = jnp.eye(K, dtype=inner.dtype)
+            return free, kept[:K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)
 
         def leave() -> tuple:
             used = self.used + jnp.where(taken, O, 0) if lazy else self.used
-            return self.free, basis[:, :K], self.core, root[:K, :K], used
+            return self.free, rows[:K], self.core, root[:K, :K], used
 
         full = taken & (self.used + 2 * O > K) if lazy else taken
-        free, basis, core, root, used = jax.lax.cond(full, shorten, leave)
-        return LowRank(self.mean, free, basis, core, root, used, self.rank)
+        free, rows, core, root, used = jax.lax.cond(full, shorten, leave)
+        return LowRank(self.mean, free, rows, core, root, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -203,23 +209,24 @@ class LowRank(Module):
             )
         keep = None if keep is None else jnp.reshape(keep, ()) if jnp.size(keep) == 1 else keep
         free = self.free if keep is None else keep * keep * self.free
-        basis, core, root = self.basis, self.core, self.root
+        rows, core, root = self.rows, self.core, self.root
         if q is not None:
             free = free + (q if self.free.ndim else jnp.reshape(q, ()))
             if root.size:
                 C = _stable_root(self._lost(q, free))
-                core, root = solve_lower(C, core.T).T, solve_lower(C, root)
+                both = solve_lower(C, jnp.concatenate([core.T, root], axis=1))
+                core, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
             held = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
             core = core if keep.ndim else jnp.where(held[None, :], keep * core, core)
-            basis = keep[:, None] * basis if keep.ndim else basis
+            rows = _row(keep) * rows if keep.ndim else rows
         sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
         pick = lambda new, old: new if new is old else jnp.where(sound, new, old)  # noqa: E731
         mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
         return LowRank(
             mean,
             pick(free, self.free),
-            pick(basis, self.basis),
+            pick(rows, self.rows),
             pick(core, self.core),
             pick(root, self.root),
             self.used,
@@ -227,14 +234,14 @@ class LowRank(Module):
         )
 
     def _lost(self, q: Array, free: Array) -> Array:
-        """What noise takes from the factor, RᵀUᵀ q/(V V') U R (K, K); of a spherical belief it is known from L."""
+        """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); of a spherical belief it is known from L."""
         share = q * inverse(free)
         if not self.free.ndim:
             return jnp.reshape(share, ()) * (
                 product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=free.dtype)
             )
-        gram = product(((share * inverse(self.free))[:, None] * self.basis).T, self.basis)
-        return product(product(self.core.T, gram), self.core)
+        inner = gram(self.rows, share * inverse(self.free))
+        return product(product(self.core.T, inner), self.core)
 
 
 def roomy(rank: int) -> int:
@@ -265,4 +272,4 @@ def _stable_root(lost: Array) -> Array:
     """Cholesky factor of I + lost; where rounding made that indefinite, of a neighbour that is not."""
     whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
     plain = cholesky(whole)
-    return jnp.where(jnp.all(jnp.isfinite(plain)), plain, psd_root(whole))
+    return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))

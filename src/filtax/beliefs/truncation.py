@@ -4,7 +4,9 @@ For a factor W (D, K) the small matrix $W^\top W$ (K, K) has them as eigenvector
 singular value (errata E36). In float32 that matrix forgets singular values below 3e-4 of the largest. Where such ones
 are to be kept a second look at W Q, whose columns are nearly orthogonal and each of its own size, finds them again.
 
-Cost: O(K³) here; the products with D rows are the caller's.
+Of W = V⁻¹UᵀR the rows of U (K, D) are what is held.
+
+Cost: O(D K²).
 Thesis: algo:lofi-update.
 """
 
@@ -14,11 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from filtax.beliefs.passes import gram as gram_of
+from filtax.beliefs.passes import product, squares
 from filtax.linalg import matmul
 
-PARTS, LEAST = 4, 4096  # in how many parts many rows are looked at again, and fewest rows of one
+PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
-__all__ = ["again", "cut", "inverse", "leading", "product", "too_wide"]
+__all__ = ["again", "cut", "inverse", "leading", "too_wide"]
 
 
 def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
@@ -95,53 +99,50 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
 
 def cut(
     free: Float[Array, "*D"],
-    basis: Float[Array, "D K"],
+    rows: Float[Array, "K D"],
     core: Float[Array, "K K"],
     root: Float[Array, "K K"],
     rank: int,
-) -> tuple[Float[Array, "*D"], Float[Array, "D K"]]:
-    r"""Keep the leading directions of $W = V^{-1}UR$, and give the squares of the others to the diagonal.
+) -> tuple[Float[Array, "*D"], Float[Array, "K D"]]:
+    r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
-    Returns the new V, and the new U, whose R is the identity and whose columns beyond `rank` are zero. The dropped
-    columns are formed and squared: as a difference of sums they would be lost in rounding. One V for all parameters
+    Returns the new V, and the new U, whose R is the identity and whose rows beyond `rank` are zero. The dropped
+    ones are formed and squared: as a difference of sums they would be lost in rounding. One V for all parameters
     takes their mean.
 
     >>> V, U = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
     >>> V.tolist(), jnp.abs(U).tolist()
     ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]])
     """
-    tall = product(basis, core if rank == 0 else _rotation(free, basis, core, root, rank))
-    kept = jnp.arange(tall.shape[1]) < rank
-    # V times the squares of W's dropped columns; not as a sum over squares, which XLA would write out first
-    lost = jnp.einsum("dk,dk,k->d", tall, tall, (~kept).astype(tall.dtype), precision="highest")
-    dropped = lost * inverse(free)
+    long = product((core if rank == 0 else _rotation(free, rows, core, root, rank)).T, rows)
+    kept = jnp.arange(len(long)) < rank
+    dropped = squares(long[rank:]) * inverse(free)  # V times the squares of W's columns
     scale = 1.0 / (1.0 + (dropped if free.ndim else jnp.mean(dropped)))
-    return free * scale, jnp.where(kept[None, :], tall * scale.reshape(-1, 1), 0.0)
+    return free * scale, jnp.where(kept[:, None], long * scale.reshape(1, -1), 0.0)
 
 
-def _rotation(free: Array, basis: Array, core: Array, root: Array, rank: int) -> Array:
-    """R Q (K, K), which puts the columns of U into their order of size."""
-    inv = inverse(free).reshape(-1, 1)
+def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int) -> Array:
+    """R Q (K, K), which puts the rows of U into their order of size."""
+    inv = inverse(free)
     if free.ndim:
-        raw = inv * basis
-        gram = product(product(core.T, product(raw.T, raw)), core)
+        gram = product(product(core.T, gram_of(rows, inv * inv)), core)
     else:  # I + WᵀVW is at hand
-        gram = inverse(free) * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
+        gram = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)
     Q = leading(gram, rank)
     turned = product(core, Q)
 
-    def part(rows: slice) -> Array:
-        sized = (inv[rows] if free.ndim else inv) * product(basis[rows], turned)
-        return product(sized.T, sized)
+    def part(at: int, end: int) -> Array:
+        sized = (inv[None, at:end] if free.ndim else inv) * product(turned.T, rows[:, at:end])
+        return product(sized, sized.T)
 
-    def look_again() -> Array:  # in parts, so that no further tall arrays are held
-        D = basis.shape[0]
+    def look_again() -> Array:  # in parts, so that no further long arrays are held
+        D = rows.shape[1]
         step = max(-(-D // PARTS), LEAST)
-        parts = [part(slice(at, at + step)) for at in range(0, D, step)]
+        parts = [part(at, min(at + step, D)) for at in range(0, D, step)]
         return product(turned, again(jnp.sum(jnp.stack(parts), axis=0), rank))
 
-    # the choice is between small matrices: one between tall ones would keep both in memory
+    # the choice is between small matrices: one between long ones would keep both in memory
     return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: turned)
 
 
@@ -153,12 +154,3 @@ def inverse(value: Array) -> Array:
     """
     some = value > 0.0
     return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)
-
-
-def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
-    """Matrix product, also over no columns at all.
-
-    >>> product(jnp.ones((2, 0)), jnp.ones((0, 1))).tolist()
-    [[0.0], [0.0]]
-    """
-    return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)

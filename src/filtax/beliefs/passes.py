@@ -1,0 +1,163 @@
+r"""Passes over a tall basis U (K, D): what it shows of some rows, what it takes from them, its Gram matrix.
+
+A step of a low-rank belief spends its time reading U, so that it is read in these few ways only. Its rows lie one after
+the other: a new one is written in one piece, and threads that own a parameter each read side by side.
+
+On a CPU, or over several devices, these are matrix products. On one CUDA device, in float32 and for many parameters,
+they are kernels of our own, which do not read the rows that hold nothing; their derivatives are products again.
+
+Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from filtax.linalg import matmul
+
+__all__ = ["gram", "mixed", "product", "shown", "squares", "swept"]
+
+MANY = 2**14  # fewest parameters for which a kernel is worth its launch
+CHUNK = 4096  # parameters of U that a core holds close while it multiplies them with each other
+
+
+def shown(
+    U: Float[Array, "K D"], J: Float[Array, "O D"], used: Int[Array, ""], weight: Float[Array, "*D"]
+) -> Float[Array, "K O"]:
+    r"""$U\,\mathrm{diag}(w)\,J^\top$; rows of U from `used` on are zero.
+
+    >>> shown(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.asarray(2), jnp.ones(())).tolist()
+    [[3.0], [4.0]]
+    """
+    if not weight.ndim:
+        return weight * (_shown(U, J, used, None) if _by_kernel(U, J) else _shown_plainly(U, J, used, None))
+    return _shown(U, J, used, weight) if _by_kernel(U, J) else _shown_plainly(U, J, used, weight)
+
+
+def swept(
+    U: Float[Array, "K D"],
+    J: Float[Array, "O D"],
+    V: Float[Array, "*D"],
+    c: Float[Array, "O K"],
+    used: Int[Array, ""],
+) -> Float[Array, "O D"]:
+    r"""$J\,\mathrm{diag}(V) - cU$; rows of U from `used` on are zero. V is a number for each parameter, or one for all.
+
+    >>> swept(jnp.eye(2), jnp.ones((1, 2)), jnp.asarray(2.0), jnp.ones((1, 2)), jnp.asarray(2)).tolist()
+    [[1.0, 1.0]]
+    """
+    return _swept(U, J, V, c, used) if _by_kernel(U, J) else _swept_plainly(U, J, V, c, used)
+
+
+def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]:
+    """A few long rows, combined: c J.
+
+    >>> mixed(jnp.array([[1.0, 2.0]]), jnp.eye(2)).tolist()
+    [[1.0, 2.0]]
+    """
+    return _mixed(c, J) if _by_kernel(J, c) else product(c, J)
+
+
+def gram(U: Float[Array, "K D"], weight: Float[Array, " D"] | None = None) -> Float[Array, "K K"]:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$; on a CPU a few parameters at a time, which stay close by while they are read.
+
+    >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
+    [[3.0]]
+    """
+    if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
+        return _gram_at_once(U, weight)
+    return jax.lax.platform_dependent(U, weight, cpu=_gram_in_chunks, default=_gram_at_once)
+
+
+def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
+    """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
+
+    >>> squares(jnp.array([[1.0, 2.0], [3.0, 0.0]])).tolist()
+    [10.0, 4.0]
+    """
+    return sum((row * row for row in U), start=jnp.zeros(U.shape[1], U.dtype))
+
+
+def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
+    """Matrix product, also over no columns at all.
+
+    >>> product(jnp.ones((2, 0)), jnp.ones((0, 1))).tolist()
+    [[0.0], [0.0]]
+    """
+    return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)
+
+
+def _by_kernel(U: Array, J: Array) -> bool:
+    """Whether there is a kernel for a basis of this kind: sizes beyond those would not fit the registers."""
+    if not _one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
+        return False
+    from filtax.beliefs.kernels import MOST_OUTPUTS
+
+    return J.shape[0] <= MOST_OUTPUTS and len(U) > 0
+
+
+def _one_gpu() -> bool:
+    return jax.default_backend() == "gpu" and jax.device_count() == 1
+
+
+def _shown_plainly(U: Array, J: Array, _: Array, weight: Array | None) -> Array:
+    return product(U, (J if weight is None else J * weight[None, :]).T)
+
+
+def _swept_plainly(U: Array, J: Array, V: Array, c: Array, _: Array) -> Array:
+    return J * V.reshape(1, -1) - product(c, U)
+
+
+def _gram_at_once(U: Array, weight: Array | None) -> Array:
+    return product(U if weight is None else U * weight[None, :], U.T)
+
+
+def _gram_in_chunks(U: Array, weight: Array | None) -> Array:
+    whole = U.shape[1] // CHUNK
+
+    def add(total: Array, at: Array) -> tuple[Array, None]:
+        part = lambda A: jax.lax.dynamic_slice_in_dim(A, at * CHUNK, CHUNK, axis=A.ndim - 1)  # noqa: E731
+        return total + _gram_at_once(*jax.tree.map(part, (U, weight))), None
+
+    rest = jax.tree.map(lambda A: A[..., whole * CHUNK :], (U, weight))
+    return jax.lax.scan(add, _gram_at_once(*rest), jnp.arange(whole))[0]
+
+
+@jax.custom_jvp
+def _shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
+    from filtax.beliefs import kernels
+
+    return jax.lax.platform_dependent(U, J, used, weight, cuda=kernels.shown, default=_shown_plainly)
+
+
+@_shown.defjvp
+def _shown_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (U, J, used, weight), (dU, dJ, _, dweight) = primals, tangents
+    slope = _shown_plainly(dU, J, used, weight) + _shown_plainly(U, dJ, used, weight)
+    return _shown(*primals), slope if weight is None else slope + _shown_plainly(U, J, used, dweight)
+
+
+@jax.custom_jvp
+def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
+    from filtax.beliefs import kernels
+
+    return jax.lax.platform_dependent(U, J, V, c, used, cuda=kernels.swept, default=_swept_plainly)
+
+
+@_swept.defjvp
+def _swept_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (U, J, V, c, used), (dU, dJ, dV, dc, _) = primals, tangents
+    return _swept(*primals), _swept_plainly(U, dJ, V, dc, used) + _swept_plainly(dU, J, dV, c, used)
+
+
+@jax.custom_jvp
+def _mixed(c: Array, J: Array) -> Array:
+    from filtax.beliefs import kernels
+
+    return jax.lax.platform_dependent(c, J, cuda=kernels.mixed, default=product)
+
+
+@_mixed.defjvp
+def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (c, J), (dc, dJ) = primals, tangents
+    return _mixed(c, J), product(dc, J) + product(c, dJ)
