@@ -54,7 +54,7 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
     return made[-1].unflatten(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
 
 
-def _row(rows: Array) -> Any:
+def _row(rows: Any) -> Any:
     return jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
 
 
@@ -62,7 +62,7 @@ _rows = Primitive("rows")
 _rows.multiple_results = True
 
 
-def _loop(*given: Array, jaxpr: ClosedJaxpr, shared: int, carried: int, length: int) -> list[Array]:
+def _loop(*given: Any, jaxpr: ClosedJaxpr, shared: int, carried: int, length: int) -> list[Array]:
     """The loop, of arrays: those that all rows share, those carried on, and the rows."""
     step = jaxpr_as_fun(jaxpr)
 
@@ -80,7 +80,7 @@ def _shapes(*_: Any, jaxpr: ClosedJaxpr, shared: int, carried: int, length: int)
     return [*made[:carried], *(one.update(shape=(length, *one.shape)) for one in made[carried:])]
 
 
-def _vmapped(given: Sequence[Array], axes: Sequence[Any], **how: Any) -> tuple[Sequence[Array], Any]:
+def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Sequence[Any], Any]:
     """The loop for all streams."""
     jaxpr, shared, carried = how["jaxpr"], how["shared"], how["carried"]
     size = next(value.shape[axis] for value, axis in zip(given, axes, strict=True) if axis is not None)
@@ -113,7 +113,7 @@ def _turning(
     step, found = sideways(jaxpr, differs, size)
     turned = lambda value, there, old, new: jnp.moveaxis(value, old, new) if there else value  # noqa: E731
 
-    def run(*values: Array) -> list[Array]:
+    def run(*values: Any) -> list[Any]:
         rows = [turned(value, there, 0, -1) for value, there in zip(values[fixed:], differs[fixed:], strict=True)]
         made = step(*values[:fixed], *rows)
         kept = [turned(value, there, -1, 0) for value, there in zip(made[carried:], found[carried:], strict=True)]
@@ -122,11 +122,11 @@ def _turning(
     return run, found
 
 
-def _slopes(given: Sequence[Array], slopes: Sequence[Any], **how: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+def _slopes(given: Sequence[Any], slopes: Sequence[Any], **how: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """The loop and its derivative along some of its arguments."""
     moving = [i for i, slope in enumerate(slopes) if type(slope) is not ad.Zero]
 
-    def along(*values: Array) -> list[Array]:
+    def along(*values: Any) -> list[Any]:
         whole = list(given)
         for i, value in zip(moving, values, strict=True):
             whole[i] = value

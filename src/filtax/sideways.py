@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
-from jaxtyping import Array
 
 from filtax.calls import chosen
 
@@ -38,7 +37,7 @@ def sideways(jaxpr: ClosedJaxpr, differs: Sequence[bool], size: int) -> tuple[Ca
     """
     found: list[bool] = []
 
-    def run(*values: Array) -> list[Array]:
+    def run(*values: Any) -> list[Any]:
         made, found[:] = _evaluate(jaxpr.jaxpr, jaxpr.consts, values, differs, size)
         return made
 
@@ -60,7 +59,7 @@ def _evaluate(
     return list(made), list(differ)
 
 
-def _alike(eqn: JaxprEqn, given: Sequence) -> Sequence[Array]:
+def _alike(eqn: JaxprEqn, given: Sequence) -> Sequence[Any]:
     """An operation on what all streams share."""
     bound = eqn.primitive.get_bind_params(eqn.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)  # older versions of JAX tell two things
@@ -131,7 +130,7 @@ def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequ
     return made, [True] * len(made)
 
 
-def _of_one(eqn: JaxprEqn, A: Array, size: int) -> tuple[Sequence[Any], Sequence[bool]]:
+def _of_one(eqn: JaxprEqn, A: Any, size: int) -> tuple[Sequence[Any], Sequence[bool]]:
     """The way that suits many streams, seen as a program for one."""
     step, found = sideways(chosen(A.shape[:-1], A.dtype, size, **eqn.params), [True], size)
     return step(A), found
