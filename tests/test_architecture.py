@@ -17,7 +17,7 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 # From the ground up. A module may import what stands on an earlier line, and its own package.
 LAYERS = [
     {"calls", "module", "sources"},
-    {"sideways", "whole"},
+    {"sideways"},
     {"lanes"},
     {"checks", "layout", "linalg", "protocols", "tuning"},
     {"factor"},

@@ -166,3 +166,20 @@ def test_importing_changes_no_setting_and_draws_in_nothing_heavy(home):
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
     assert run.stdout == "False None set()\n"
+
+
+def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeypatch, capsys):
+    from filtax import cli
+
+    def broken(*_, **__):
+        raise KeyError("a\nsecret")
+
+    monkeypatch.setattr(cli, "app", broken)
+    assert cli.run("methods") == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "KeyError" in said
+    assert "FILTAX_TRACEBACK=1" in said
+    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        cli.run("methods")

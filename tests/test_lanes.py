@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax import lanes, whole
+from filtax import lanes
 from filtax.calls import apart, by_streams
 from filtax.sideways import sideways
 
@@ -137,27 +137,3 @@ def test_an_operation_that_is_not_known_is_left_to_vmap():
     np.testing.assert_allclose(root, jnp.eye(3)[..., None] * scale[None, None], rtol=1e-6)
     assert rest.tolist() == [0.0, 2.0]
     assert ordered.shape == (4,)
-
-
-def test_only_plain_small_loops_are_compiled_whole(monkeypatch):
-    plain = jax.make_jaxpr(lambda a: jnp.tanh(a) + a.sum())
-    assert whole.may_be_whole(plain(jnp.ones(9)))
-    assert not whole.may_be_whole(plain(jnp.ones(10**6)))
-    for other in (jnp.linalg.qr, jnp.linalg.eigh, jnp.sort, jnp.fft.fft, lambda a: a @ a, lambda a: a.at[0].set(1.0)):
-        assert not whole.may_be_whole(jax.make_jaxpr(other)(jnp.eye(9)))
-    many = jax.vmap(lambda a, b: apart(jnp.multiply)(a, b))
-    assert not whole.may_be_whole(jax.make_jaxpr(many)(jnp.ones((20, 3)), jnp.ones((20, 3))))
-    assert whole.may_be_whole(jax.make_jaxpr(many)(jnp.ones((2, 3)), jnp.ones((2, 3))))
-    monkeypatch.setenv("FILTAX_WHOLE_LOOPS", "0")
-    assert not whole.may_be_whole(plain(jnp.ones(9)))
-
-
-@pytest.mark.parametrize("setting", ["1", "0"])
-def test_the_mark_is_set_where_it_is_allowed_and_leaves_the_numbers(setting, monkeypatch):
-    monkeypatch.setenv("FILTAX_WHOLE_LOOPS", setting)
-    Y = jnp.linspace(-1.0, 1.0, 30).reshape(10, 3)
-    body = lambda a, y: (jnp.tanh(a + y), a * y)
-    run = jax.jit(lambda Y: lanes.scan(body, jnp.zeros(3), Y))
-    assert ("xla_cpu_small_call" in run.lower(Y).as_text()) == (setting == "1" and jax.default_backend() == "cpu")
-    for found, expected in zip(run(Y), reached(body, jnp.zeros(3), Y), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)

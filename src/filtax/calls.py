@@ -20,7 +20,7 @@ from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, PyTree
 
-__all__ = ["apart", "by_streams", "chosen", "mark", "stays"]
+__all__ = ["apart", "by_streams", "chosen"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
 
@@ -80,7 +80,12 @@ def _stacked(values: Sequence[Array], axes: Sequence[Any], **ways: Any) -> tuple
 
 
 def chosen(shape: tuple[int, ...], dtype: Any, streams: int = 1, *, few: Callable, many: Callable, rank: int) -> Any:
-    """The program of `by_streams` for an array of this shape, which `streams` have each, on a CPU."""
+    """The program of `by_streams` for an array of this shape, which `streams` have each, on a CPU.
+
+    >>> ways = {"few": jnp.sin, "many": jnp.cos, "rank": 1}
+    >>> [chosen((2,), "float32", streams, **ways).eqns[0].primitive.name for streams in (1, 100)]
+    ['sin', 'cos']
+    """
     extra = len(shape) - rank
     way = many if streams * math.prod(shape[:extra]) >= MANY else few
     return jax.make_jaxpr(_mapped(way, extra))(jax.ShapeDtypeStruct(shape, dtype))
@@ -132,33 +137,20 @@ def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]
     """Mark the call that made the values, where most of what it was given differs between streams."""
     call = getattr(values[0].owner, "operation", None)
     if call is not None and call.name == "func.call":
-        if stays([a.type.shape for a in call.operands], [a.type.shape for a in values], given, made):
-            mark(values[0], inlineable="false")
+        # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
+        asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
+        if _streams(*asked) >= MANY:
+            mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
+            call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
     return list(values)
-
-
-def stays(operands: Sequence[Any], values: Sequence[Any], given: tuple[int, ...], made: tuple[int, ...]) -> bool:
-    """Whether a call with arguments and results of these shapes stays one; of one stream they have so many numbers.
-
-    >>> stays([(500, 4, 4), (4, 4)], [(500, 4, 4)], (16, 16), (16,))
-    True
-    """
-    # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
-    return _streams(operands, given) >= MANY if len(operands) == len(given) else _streams(values, made) >= MANY
-
-
-def mark(value: Any, **attributes: str) -> None:
-    """Give attributes to the call that made a value, if it is one; for rules that lower a primitive."""
-    call = getattr(value.owner, "operation", None)
-    if call is not None and call.name == "func.call":
-        told: dict[str, Any] = {name: mlir.ir.StringAttr.get(text) for name, text in attributes.items()}
-        call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(told)
 
 
 def _streams(held: Sequence[Any], sizes: tuple[int, ...]) -> float:
     """How many streams the largest array is for; of equals, the one for most."""
     largest = max(sizes, default=0)
-    return max(math.prod(shape) / n for shape, n in zip(held, sizes, strict=True) if n == largest) if largest else 0.0
+    return (
+        max(math.prod(a.type.shape) / n for a, n in zip(held, sizes, strict=True) if n == largest) if largest else 0.0
+    )
 
 
 batching.primitive_batchers[_kept] = _batched

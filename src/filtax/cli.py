@@ -68,6 +68,12 @@ def run(arguments: Sequence[str]) -> int:
         return _say(NOT_WRITTEN, f"{failing(error).rstrip('.')}.")
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # ours to mend; what was checkpointed is kept
+        if os.environ.get("FILTAX_TRACEBACK"):
+            raise
+        text = " ".join(str(error).split())[:300].rstrip(".")
+        hint = "set FILTAX_TRACEBACK=1 to see where, and please report it"
+        return _say(1, f"a fault of filtax, {type(error).__name__}: {text or 'without a word'}; {hint}.")
 
 
 def _leave_quietly() -> int:

@@ -19,9 +19,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
-from filtax.calls import mark
 from filtax.sideways import sideways
-from filtax.whole import may_be_whole
 
 __all__ = ["scan"]
 
@@ -154,18 +152,8 @@ def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
     return asked, new
 
 
-def _on_cpu(context: Any, *given: Any, **how: Any) -> Any:
-    """The loop; one that may be compiled whole stands in a call of its own that says so."""
-    if not may_be_whole(how["jaxpr"]):
-        return mlir.lower_fun(_loop, multiple_results=True)(context, *given, **how)
-    made = mlir.lower_fun(jax.jit(partial(_loop, **how)), multiple_results=True)(context, *given)
-    mark(made[0], inlineable="false", xla_cpu_small_call="true")
-    return made
-
-
 _rows.def_impl(lambda *given, **how: jax.jit(partial(_loop, **how))(*given))
 batching.primitive_batchers[_rows] = _vmapped
 partial_eval.dce_rules[_rows] = _needed
 ad.primitive_jvps[_rows] = _slopes
 mlir.register_lowering(_rows, mlir.lower_fun(_loop, multiple_results=True))
-mlir.register_lowering(_rows, _on_cpu, platform="cpu", cacheable=False)
