@@ -102,7 +102,8 @@ def test_split_tasks_share_no_class():
         (permuted_tasks, {"steps": 61}, r"task 2 needs 61 images, but 59 are left"),
         (rotated_tasks, {"tests": 100}, r"task 2 needs 100 images, but 20 are left"),
         (split_tasks, {"tasks": 7}, "there are 6 classes"),
-        (split_tasks, {"tasks": 6, "steps": 21}, r"task 1 needs 21 images, but 20 are left"),
+        (split_tasks, {"tasks": 4}, "ask for at most 3, or give relabel=False"),
+        (split_tasks, {"tasks": 6, "steps": 21, "relabel": False}, r"task 1 needs 21 images, but 20 are left"),
         (permuted_tasks, {"tasks": 0}, r"tasks=\.\.\."),
     ],
 )

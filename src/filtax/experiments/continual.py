@@ -57,12 +57,20 @@ class Setting:
     variances: tuple[float, ...] = (0.05, 0.2)
     data: str = "mnist"
 
+    def of(self, scenario: str) -> int:
+        """Number of tasks; there are only so many pairs of classes.
+
+        >>> [Setting(tasks=10).of(scenario) for scenario in SCENARIOS]
+        [10, 10, 5]
+        """
+        return min(self.tasks, CLASSES // 2) if scenario == "split" else self.tasks
+
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     sizes = (setting.side**2, *setting.hidden, CLASSES)
     streams = {scenario: _streams(setting, scenario, seed) for scenario in SCENARIOS}
     numbers: dict[str, Any] = {"chosen": {s: {} for s in SCENARIOS}, "scores": {s: {} for s in SCENARIOS}}
-    arrays: dict[str, np.ndarray] = {"tasks": np.array(setting.tasks), "steps": np.array(setting.steps)}
+    arrays: dict[str, np.ndarray] = {}
     for i, name in enumerate(METHODS):
         learner = Learner(name, sizes, setting.posterior, setting.keep, seed)
         for j, (scenario, (first, tasks)) in enumerate(streams.items()):
@@ -90,7 +98,7 @@ def _streams(setting: Setting, scenario: str, seed: int) -> tuple[list[TaskStrea
     keys = np.random.SeedSequence((seed, list(SCENARIOS).index(scenario))).generate_state(
         setting.first + setting.trials
     )
-    size = {"tasks": setting.tasks, "steps": setting.steps, "tests": setting.tests, "side": setting.side}
+    size = {"tasks": setting.of(scenario), "steps": setting.steps, "tests": setting.tests, "side": setting.side}
     make = SCENARIOS[scenario]
     first = [make(before, **size, key=int(key)) for key in keys[: setting.first]]
     tasks = [make(after, **size, key=int(key)) for key in keys[setting.first :]]
@@ -138,7 +146,7 @@ def scores(learned: Learned, *, mixed: bool = False) -> dict[str, float]:
 
 def _table(setting: Setting, scenario: str, found: dict[str, dict[str, float]]) -> Table:
     rows = [(name, *(row.get(column) for column in COLUMNS)) for name, row in found.items()]
-    title = f"{scenario}: {setting.tasks} tasks of {setting.steps}, mean of {setting.trials} streams"
+    title = f"{scenario}: {setting.of(scenario)} tasks of {setting.steps}, mean of {setting.trials} streams"
     return Table(title, ("", *COLUMNS), rows)
 
 

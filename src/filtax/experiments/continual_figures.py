@@ -22,11 +22,11 @@ def draw(result: Result) -> "Figure":
 
     a = result.arrays
     scenarios = list(result.numbers["scores"])
-    N, T = int(a["tasks"]), int(a["steps"])
     figure, axes = panels(2, len(scenarios), size=(11.0, 6.0), sharey="row")
     lines = [(name, name, colour, "-", 1.3) for name, colour in zip(METHODS, COLOURS, strict=False)]
     lines.append(("Static, told", "Static, told of each task", INK, "--", 1.0))
     for (above, below), scenario in zip(axes.T, scenarios, strict=True):
+        _, N, T = a[f"{scenario}, majority"].shape
         for name, words, colour, dashes, width in lines:
             right = a[f"{scenario}, {name}, right"].reshape(-1, N * T).mean(axis=0)
             above.plot(np.arange(N * T) + 1, _moving(right), color=colour, ls=dashes, lw=width, label=words)

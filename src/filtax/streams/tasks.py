@@ -137,7 +137,8 @@ def split_tasks(
 
     Args:
         images: From `read_images`, or any arrays of that form.
-        tasks: Number of tasks N, at most the number of classes; what cannot be dealt out evenly is left out.
+        tasks: Number of tasks N, at most half the number of classes, or with `relabel=False` that number; what cannot be
+            dealt out evenly is left out.
         steps: Images to learn from in each task, T.
         tests: Images to test on in each task, M.
         key: Whole number or JAX key.
@@ -160,6 +161,12 @@ def split_tasks(
     classes = rng.permutation(np.unique(images.y))
     if tasks > len(classes):
         raise ValueError(f"split_tasks(tasks={tasks}): there are {len(classes)} classes; ask for at most that many.")
+    if relabel and tasks > len(classes) // 2:
+        most = len(classes) // 2
+        raise ValueError(
+            f"split_tasks(tasks={tasks}): of {len(classes)} classes each task gets one, which is all it could say; ask "
+            f"for at most {most}, or give relabel=False."
+        )
     groups = np.sort(classes[: len(classes) // tasks * tasks].reshape(tasks, -1), axis=1)
     views = [lambda X: _shrunk(X, side)] * tasks
     names = tuple(" ".join(f"{label:g}" for label in group) for group in groups)
