@@ -129,6 +129,7 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     if kept is not None:
         told(experiment.name, 1.0)
         return kept
+    told(experiment.name, 0.0)
     began = time.perf_counter()
     result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
     seconds = time.perf_counter() - began
