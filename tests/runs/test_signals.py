@@ -74,7 +74,7 @@ def test_a_reader_that_leaves_a_run_is_no_error(home):
 def test_a_second_writer_is_told_at_once_without_jax(tmp_path):
     """Exit 4 in one sentence, before anything that takes a second is imported."""
     with store.lock(tmp_path / "checkpoint"):
-        code = "import sys; from filtax.cli import run; print(run('resume', sys.argv[1]), 'jax' in sys.modules)"
+        code = "import sys; from filtax.cli import run; print(run(['resume', sys.argv[1]]), 'jax' in sys.modules)"
         asked = [sys.executable, "-c", code, str(tmp_path)]
         done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "4 False\n"
