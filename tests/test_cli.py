@@ -175,11 +175,11 @@ def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeyp
         raise KeyError("a\nsecret")
 
     monkeypatch.setattr(cli, "app", broken)
-    assert cli.run("methods") == 1
+    assert cli.run(["methods"]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "KeyError" in said
     assert "FILTAX_TRACEBACK=1" in said
     monkeypatch.setenv("FILTAX_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        cli.run("methods")
+        cli.run(["methods"])

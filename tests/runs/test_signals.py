@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from filtax import store
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
 SLOW = ("--target", "y", "--method", "LG+C-Static", "--every", "2000", "--block", "100")
@@ -67,3 +69,14 @@ def test_a_reader_that_leaves_a_run_is_no_error(home):
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(timeout=60) == 0
+
+
+def test_a_second_writer_is_told_at_once_without_jax(tmp_path):
+    """Exit 4 in one sentence, before anything that takes a second is imported."""
+    with store.lock(tmp_path / "checkpoint"):
+        code = "import sys; from filtax.cli import run; print(run(['resume', sys.argv[1]]), 'jax' in sys.modules)"
+        asked = [sys.executable, "-c", code, str(tmp_path)]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "4 False\n"
+    assert "is being written by process" in done.stderr
+    assert done.stderr.count("\n") == 1

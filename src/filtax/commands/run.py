@@ -71,6 +71,7 @@ def run(
             block=block,
         )
         root = out or _usual(given["source"], resume)
+        _alone(root)
         go(_agreed(given, root, resume), root, each)
 
 
@@ -80,6 +81,7 @@ def resume(
 ) -> None:
     """Go on with a run that was interrupted, or whose file has grown, from its latest checkpoint."""
     with guarded():
+        _alone(folder)
         from filtax.runs.config import Config
 
         go(Config.read(folder), folder, each)
@@ -138,6 +140,15 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     talk(text) if each else print(text)
     talk(written.about)
     talk(f"Report: {written.report}")
+
+
+def _alone(root: Path) -> None:
+    """Refuse a run that another process is at before anything slow is begun; the run itself looks again."""
+    if (root / "checkpoint").is_dir():
+        from filtax.store.locking import lock
+
+        with lock(root / "checkpoint"):
+            pass
 
 
 def _code(asked: list[int]) -> int:

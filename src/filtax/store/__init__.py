@@ -5,9 +5,22 @@ load(folder, like)                            the newest sound generation, bit f
 lock(folder)                                  hold the folder against a second writer for a whole run
 """
 
-from filtax.store.checkpoint import generations, load, save
+from typing import TYPE_CHECKING, Any
+
 from filtax.store.digest import digest
 from filtax.store.errors import Busy, Damaged, Foreign, Missing
 from filtax.store.locking import lock
 
+if TYPE_CHECKING:
+    from filtax.store.checkpoint import generations, load, save
+
 __all__ = ["Busy", "Damaged", "Foreign", "Missing", "digest", "generations", "load", "lock", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs JAX comes when asked for: whether a folder is free is told without, and at once."""
+    if name not in ("generations", "load", "save"):
+        raise AttributeError(f"filtax.store has no {name!r}; it has {', '.join(__all__)}.")
+    from filtax.store import checkpoint
+
+    return getattr(checkpoint, name)

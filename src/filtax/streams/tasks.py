@@ -137,8 +137,8 @@ def split_tasks(
 
     Args:
         images: From `read_images`, or any arrays of that form.
-        tasks: Number of tasks N, at most half the number of classes, or with `relabel=False` that number; what cannot
-            be dealt out evenly is left out.
+        tasks: Number of tasks N, at most half the number of classes, with `relabel=False` that number; what cannot be
+            dealt out evenly is left out.
         steps: Images to learn from in each task, T.
         tests: Images to test on in each task, M.
         key: Whole number or JAX key.
