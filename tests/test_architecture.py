@@ -34,7 +34,7 @@ LAYERS = [
     {"grammar"},
     {"methods"},
     {"training"},
-    {"compiled", "evaluate", "influence", "segmentation", "sharding", "smoothing", "store", "streams", "tune"},
+    {"compiled", "evaluate", "influence", "search", "segmentation", "sharding", "smoothing", "store", "streams"},
     {"bandits", "estimators"},
     {"report"},
     {"demo", "experiments", "runs"},

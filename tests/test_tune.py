@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.tune import Log, Uniform, Whole, tune
+from filtax.search import Log, Uniform, Whole, tune
 
 SPACE = {"q": Log(1e-6, 1.0), "shift": Uniform(-1.0, 1.0), "inner": Whole(1, 5)}
 
@@ -97,3 +97,18 @@ def test_tunes_a_filter_by_one_vmap():
 def test_bad_input_is_refused_with_a_sentence(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_the_function_stays_the_function_whatever_is_imported():
+    import filtax.commands.tune
+    import filtax.search
+
+    assert [fx.tune, fx.tune] == [filtax.search.tune] * 2
+    assert set(fx._HOME.items()) & {(name, name) for name in fx._HOME} == set()  # a module would take its name
+
+
+def test_a_journal_keeps_its_seed(tmp_path):
+    tune(bowl, SPACE, budget=8, seed=4, journal=tmp_path / "search.log")
+    assert tune(bowl, SPACE, budget=16, seed=4, journal=tmp_path / "search.log").seed == 4
+    with pytest.raises(ValueError, match=r"was begun with seed=4, not 5; give that"):
+        tune(bowl, SPACE, budget=24, seed=5, journal=tmp_path / "search.log")

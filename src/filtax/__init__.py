@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
     from filtax.grammar import method
     from filtax.influence import posterior_influence
+    from filtax.search import tune
     from filtax.sharding import shard
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
     from filtax.training import warmup
-    from filtax.tune import tune
     from filtax.tuning import tune_xla
 
 __all__ = [
@@ -94,7 +94,7 @@ _HOME = {
     "method": "grammar",
     "posterior_influence": "influence",
     "shard": "sharding",
-    "tune": "tune",
+    "tune": "search",
     "tune_xla": "tuning",
     "warmup": "training",
 }

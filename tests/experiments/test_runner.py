@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from filtax.experiments import Experiment, Result, Table, find, names, reproduce, runner
+from filtax.experiments import Experiment, Result, Table, find, gather, names, reproduce, runner
 from filtax.experiments.page import write_report
 
 WITHOUT_FIGURES = ("catalogue",)  # a table of the thesis, not a figure
@@ -68,9 +68,30 @@ def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
         assert experiment.claims or name in WITHOUT_CLAIMS
 
 
-def test_claims_are_numbered_once():
-    numbers = [claim.number for name in names() for claim in find(name).claims]
-    assert len(numbers) == len(set(numbers))
+def test_all_41_claims_are_there_once():
+    assert sorted(claim.number for name in names() for claim in find(name).claims) == [*range(1, 42)]
+
+
+def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path):
+    for name, change in {
+        "ewma": {"setting": {}, "digest": runner._digest(find("ewma"), "full", 3), "size": "full", "seed": 3},
+        "ridge": {},
+        "tracking": {"digest": "of another setting"},
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text(json.dumps({**found.content, "name": name, **change}))
+    (tmp_path / "catalogue").mkdir()
+    (tmp_path / "catalogue" / "result.json").write_text("half a fil")
+    assert [(one["name"], one["seed"]) for one in gather(tmp_path)] == [("ridge", 0), ("ewma", 3)]
+
+
+def test_of_what_fails_in_a_process_nothing_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("FILTAX_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = []
+    with pytest.raises(FileNotFoundError, match="data set djia"):
+        reproduce(["ewma"], out=tmp_path, jobs=2, told=lambda *said: told.append(said))
+    assert told == []
 
 
 def test_what_is_no_experiment_is_refused(tmp_path):

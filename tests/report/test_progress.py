@@ -1,6 +1,8 @@
 """Progress: bars for people, plain lines for files."""
 
 import io
+import re
+import time
 
 import pytest
 
@@ -32,6 +34,18 @@ def test_a_terminal_gets_bars_with_names_as_they_are(monkeypatch):
     assert "a[red]b" in talk.getvalue()
     assert "10/10" in talk.getvalue()
     assert "\x1b[?25h" in talk.getvalue()  # the cursor is given back
+
+
+def test_a_terminal_is_told_the_time_left(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    talk = Terminal()
+    with progress(["a"], total=10, to=talk) as advance:
+        for _ in range(4):
+            advance("a", 1)
+            time.sleep(0.01)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", talk.getvalue())
+    assert re.search(r"4/10 hours +0:00:\d\d +0:00:\d\d +left", plain), plain
 
 
 def test_a_terminal_gets_its_cursor_back_after_an_interrupt(monkeypatch):

@@ -10,7 +10,7 @@ from command import filtax, sentence
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.knobs import knobs_of, turned
 from filtax.runs.search import _first_rows, search
-from filtax.tune import Log
+from filtax.search import Log
 
 pytestmark = pytest.mark.x64
 ROWS = 120

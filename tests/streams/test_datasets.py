@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command import filtax, sentence
 from filtax.streams import datasets, find_dataset, read_arrays, read_images, read_table
 
 HOME = Path(os.environ.get("FILTAX_DATA", "absent"))
@@ -65,14 +66,6 @@ def test_the_given_folder_comes_first(small, monkeypatch):
     assert find_dataset("five") == (small / "public" / "five.bin",)
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"1234", "it has 4 bytes, not 5"), (b"12346", "its sha256 is")])
-def test_a_damaged_file_is_refused(small, content, says):
-    (path,) = find_dataset("five")
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"five.bin is damaged: {says}"):
-        find_dataset("five")
-
-
 def test_what_is_nowhere_is_said(small, monkeypatch):
     (small / "public" / "five.bin").unlink()
     with pytest.raises(FileNotFoundError, match=r"could not be read .*; fetch it by hand into"):
@@ -82,3 +75,29 @@ def test_what_is_nowhere_is_said(small, monkeypatch):
     with pytest.raises(FileNotFoundError, match="get it from the source and put it there"):
         find_dataset("five")
     assert datasets.whereabouts("five") == "absent"
+
+
+@pytest.mark.parametrize(("bytes_", "said"), [(b"12x45", "its sha256 is {}, not {}"), (b"123", "3 bytes, not 5")])
+def test_a_damaged_file_is_named_with_both_hashes(small, bytes_, said):
+    (path,) = find_dataset("five")
+    path.write_bytes(bytes_)
+    found, wanted = (hashlib.sha256(one).hexdigest() for one in (bytes_, b"12345"))
+    with pytest.raises(datasets.DamagedDatasetError) as refused:
+        find_dataset("five")
+    assert isinstance(refused.value, ValueError)
+    for part in (str(path), said.format(found, wanted), found, wanted):
+        assert part in str(refused.value)
+
+
+def test_the_command_lists_the_sets_and_refuses_a_damaged_one(small):
+    listed, same, odd = (filtax("data", *words, home=small) for words in ((), ("list",), ("lst",)))
+    assert listed.returncode == 0
+    assert same == listed
+    assert "public" in listed.stdout
+    assert "expected `list`" in sentence(odd, 2)
+    home = small / "cache" / "filtax" / "data" / "finance"
+    home.mkdir(parents=True)
+    (home / "djia_daily_ohlcv_1992_2026.csv.gz").write_bytes(b"half")
+    said = sentence(filtax("reproduce", "ewma", "--out", "out", home=small), 2)
+    assert "is damaged: it has 4 bytes, not 184279" in said
+    assert "fault of filtax" not in said

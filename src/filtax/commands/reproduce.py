@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.outcome import BAD_INPUT
 from filtax.commands.talk import print_table, start_jax, talk
 
 __all__ = ["reproduce"]
@@ -39,6 +40,7 @@ def reproduce(
     start_jax()
     from filtax.experiments.page import write_report
     from filtax.report import progress
+    from filtax.streams.datasets import DamagedDatasetError
 
     out.mkdir(parents=True, exist_ok=True)
     done = dict.fromkeys(chosen, 0)
@@ -50,10 +52,14 @@ def reproduce(
             advance(name, steps)
 
         size = "full" if full else "quick"
-        findings = experiments.reproduce(chosen, size, seed, out, told, jobs)
+        try:
+            findings = experiments.reproduce(chosen, size, seed, out, told, jobs)
+        except DamagedDatasetError as damage:  # the user's to mend, not ours
+            talk(f"filtax: {damage}")
+            raise typer.Exit(BAD_INPUT) from None
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
     print_table([("experiment", "claim", "verdict", ""), *claims])
-    talk(f"Report: {write_report(findings, out / 'report.html')}")
+    talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
 
 
 def _numbers(name: str) -> str:

@@ -9,7 +9,7 @@ An experiment is found by its name and imported when it is asked for.
 
 from filtax.experiments.experiment import Claim, Experiment, Result, Table
 from filtax.experiments.registry import find, names
-from filtax.experiments.runner import reproduce
+from filtax.experiments.runner import gather, reproduce
 from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if, holds_only_if
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "all_of",
     "below",
     "find",
+    "gather",
     "holds_if",
     "holds_only_if",
     "names",

@@ -42,8 +42,8 @@ def _crossing(result: Result) -> Verdict:
     few = [below(ours, errors[i], ("OUPR", f"RL[{k}]")) for i, k in enumerate(keeps) if k <= 3]
     many = [below(errors[i], ours, (f"RL[{k}]", "OUPR")) for i, k in enumerate(keeps) if k > 3]
     passed = next((v for v in many if v.text == "holds"), many[int(least[keeps > 3].argmin())])
-    lower = keeps[np.flatnonzero(least < ours.mean())]
-    crossing = f"RL[K] is below OUPR in the mean from K = {lower[0]} on" if lower.size else "RL[K] never is below OUPR"
+    lower = ", ".join(str(k) for k in keeps[np.flatnonzero(least < ours.mean())])
+    crossing = f"RL[K] is below OUPR in the mean at K = {lower}" if lower else "RL[K] never is below OUPR in the mean"
     return all_of([*few, passed, holds_if(True, crossing)])
 
 

@@ -23,7 +23,7 @@ from filtax.grammar import method
 from filtax.models import nonlinear
 from filtax.models.networks import mlp
 from filtax.priors import additive_inflation
-from filtax.tune import Log, Uniform, tune
+from filtax.search import Log, Uniform, tune
 
 __all__ = ["EXPERIMENT", "Setting"]
 

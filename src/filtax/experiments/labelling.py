@@ -20,8 +20,8 @@ from filtax.experiments.experiment import Advance, Result, Table
 from filtax.grammar import method
 from filtax.models import bernoulli, linear
 from filtax.module import Module
+from filtax.search import Log, tune
 from filtax.streams import Stream
-from filtax.tune import Log, tune
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax.tune import Log, Uniform, tune
+from filtax.search import Log, Uniform, tune
 
 __all__ = ["SPACES", "build", "learner", "searched"]
 

@@ -26,9 +26,14 @@ th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884
 th:first-child, td:first-child, table.claims td { text-align: left; vertical-align: top; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 .published { color: #777; }
-.verdict { font-weight: 600; white-space: nowrap; }
+.verdict { font-weight: 600; min-width: 8rem; }
 .holds { color: #0a7a4b; } .fails { color: #c0392b; } .other { color: #9a6b00; }
 small { color: #777; }
+@media (max-width: 40rem) {
+  figure { margin: 1rem 0; }
+  table.claims tr { display: block; border-bottom: 1px solid #8884; padding: .4rem 0; }
+  table.claims td { display: block; border: 0; padding: 0; overflow-wrap: anywhere; }
+}
 @media print { body { max-width: none; } h2 { break-before: page; } }
 """
 
@@ -37,7 +42,7 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     """Write the page.
 
     Args:
-        findings: What `reproduce` returns.
+        findings: What `reproduce` returns, or what `gather` finds in its folder.
         path: Where to write.
 
     Returns:

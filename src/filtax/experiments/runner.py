@@ -11,21 +11,22 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from filtax.experiments.experiment import Experiment, Result, Table
-from filtax.experiments.registry import find
+from filtax.experiments.registry import find, names
 from filtax.experiments.verdicts import Verdict
 from filtax.report import look
 
-__all__ = ["Finding", "reproduce"]
+__all__ = ["Finding", "gather", "reproduce"]
 
 Told = Callable[[str, float], None]
 
@@ -79,17 +80,41 @@ def reproduce(
     import jax
 
     wide = jax.numpy.zeros(()).dtype.itemsize == 8
+    others = set(active_children())
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (wide,)) as pool:
         waiting = [pool.submit(_one, name, size, seed, Path(out), _silent) for name in names]
         for name, future in zip(names, waiting, strict=True):
-            future.add_done_callback(lambda _, name=name: told(name, 1.0))
-        return [future.result() for future in waiting]
+            future.add_done_callback(partial(_tell_done, told, name))
+        try:
+            return [future.result() for future in waiting]
+        except BaseException:  # interrupted, or one has failed: what is not begun is left, what runs is ended
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def gather(out: Path) -> list[Finding]:
+    """What lies in a folder, in the order of the thesis: every result whose setting is still the one of its size.
+
+    >>> gather(Path("nowhere"))
+    []
+    """
+    return [found for name in names() if (found := _current(Path(out), find(name))) is not None]
 
 
 def _start_worker(wide: bool) -> None:
+    import signal
+
     import jax
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked for the work ends it
     jax.config.update("jax_enable_x64", wide)
+
+
+def _tell_done(told: Told, name: str, future: Future[Finding]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        told(name, 1.0)
 
 
 def _silent(name: str, share: float) -> None:
@@ -104,6 +129,7 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     if kept is not None:
         told(experiment.name, 1.0)
         return kept
+    told(experiment.name, 0.0)
     began = time.perf_counter()
     result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
     seconds = time.perf_counter() - began
@@ -144,6 +170,14 @@ def _kept(folder: Path, digest: str) -> Finding | None:
     except (OSError, ValueError):
         return None
     return Finding(content, folder) if content.get("digest") == digest else None
+
+
+def _current(out: Path, experiment: Experiment) -> Finding | None:
+    try:
+        content = json.loads((out / experiment.name / "result.json").read_text())
+        return _kept(out / experiment.name, _digest(experiment, content["size"], content["seed"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _told(claim: Any, verdict: Verdict) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Sets, methods and hyper-parameters of the corrupted tables, and what was printed of them."""
 
 from filtax.experiments.online_methods import SPACES as NARROW
-from filtax.tune import Log
+from filtax.search import Log
 
 __all__ = [
     "ENOUGH",

@@ -7,6 +7,8 @@ from typing import Any
 
 __all__ = ["progress"]
 
+DAY = 86400.0
+
 
 @contextmanager
 def progress(parts: Sequence[str], total: int, unit: str = "hours", to: Any = None) -> Iterator[Callable]:
@@ -46,16 +48,25 @@ def progress(parts: Sequence[str], total: int, unit: str = "hours", to: Any = No
 @contextmanager
 def _bars(parts: Sequence[str], total: int, unit: str, to: Any) -> Iterator[Callable]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}", markup=False),  # a method's name may hold brackets
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn(unit),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=Console(file=to)) as bars:
+    with Progress(*columns, console=Console(file=to), speed_estimate_period=DAY) as bars:  # steps may be minutes apart
         tasks = {part: bars.add_task(part, total=total, start=False) for part in parts}
 
         def advance(part: str, steps: int) -> None:

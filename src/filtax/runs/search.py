@@ -1,7 +1,8 @@
 """Choose the settings of a run on its first rows, and on no others: the search behind `filtax tune`.
 
 Each setting is a run over these rows in memory, and its loss the mean of what its forecasts cost: minus the log score,
-or the absolute error. The search is that of `filtax.tune`, with a journal, so that it goes on where it was interrupted.
+or the absolute error. The search is that of `filtax.search`, with a journal, so that it goes on where it was
+interrupted.
 """
 
 import json
@@ -18,9 +19,9 @@ from filtax.runs.config import Config
 from filtax.runs.knobs import RANGES, knobs_of, turned
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
+from filtax.search import tune
 from filtax.sources import InputError, open_table
 from filtax.store.writing import write_whole
-from filtax.tune import tune
 
 __all__ = ["LOSSES", "TUNED", "Found", "search"]
 

@@ -17,7 +17,17 @@ import numpy as np
 
 from filtax.streams.checksums import FILES
 
-__all__ = ["DATASETS", "Dataset", "Images", "find_dataset", "read_arrays", "read_images", "read_table", "whereabouts"]
+__all__ = [
+    "DATASETS",
+    "DamagedDatasetError",
+    "Dataset",
+    "Images",
+    "find_dataset",
+    "read_arrays",
+    "read_images",
+    "read_table",
+    "whereabouts",
+]
 
 IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 FASHION = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
@@ -83,6 +93,14 @@ DATASETS = {
 }
 
 
+class DamagedDatasetError(ValueError):
+    """A file is not the one that was published; the message has its name, its sha256, and the one it should have.
+
+    >>> isinstance(DamagedDatasetError("five.bin is damaged"), ValueError)
+    True
+    """
+
+
 class Images(NamedTuple):
     """Images (N, 28, 28) and labels (N,) as bytes, to learn from and to test on.
 
@@ -103,7 +121,8 @@ def find_dataset(name: str) -> tuple[Path, ...]:
         name: As in `DATASETS`.
 
     Raises:
-        ValueError: There is no such set, or a file is damaged.
+        ValueError: There is no such set.
+        DamagedDatasetError: A file is not whole.
         FileNotFoundError: It is not on this machine; the message says how to get it.
 
     >>> find_dataset("unheard-of")
@@ -202,13 +221,14 @@ def _fetch(address: str, path: Path) -> Path:
 
 def _checked(path: Path, file: str) -> Path:
     size, wanted = FILES[file]
-    found = path.stat().st_size
-    if found != size:
-        raise ValueError(f"{path} is damaged: it has {found} bytes, not {size}; remove it and get it again.")
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest != wanted:
-        raise ValueError(f"{path} is damaged: its sha256 is {digest}, not {wanted}; remove it and get it again.")
+        found = path.stat().st_size
+        half = "" if found == size else f"it has {found} bytes, not {size}; "
+        raise DamagedDatasetError(
+            f"{path} is damaged: {half}its sha256 is {digest}, not {wanted}; remove it and get it again."
+        )
     return path
 
 

@@ -113,7 +113,7 @@ def tune(
         space: By name, `Uniform`, `Log` or `Whole`.
         budget: Settings to try in all, those in the journal included.
         batch: Settings in a call of the objective. The last call may have fewer.
-        seed: Of the search.
+        seed: Of the search; one that goes on has that of its journal.
         journal: File that keeps the search; if it is there already, the search goes on from it.
         told: Called after each batch with the number of settings tried and the least loss.
 
@@ -164,7 +164,13 @@ def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) 
     wanted = {name: repr(part) for name, part in space.items()}
     if known is not None and known != wanted:
         raise ValueError(f"tune(journal={str(journal)!r}) holds another search, over {known}; choose another file.")
+    begun = study.user_attrs.get("seed", seed)
+    if begun != seed:
+        raise ValueError(
+            f"tune(journal={str(journal)!r}) was begun with seed={begun}, not {seed}; give that or another file."
+        )
     study.set_user_attr("space", wanted)
+    study.set_user_attr("seed", seed)
     start = seed + len(study.get_trials(deepcopy=False))
     study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True, n_startup_trials=2 * BATCH)
     return study
