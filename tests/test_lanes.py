@@ -128,6 +128,15 @@ def test_streams_of_a_bank_are_those_of_each_alone(name):
         np.testing.assert_allclose(getattr(found, field)[7], getattr(alone, field), rtol=1e-12, atol=1e-14)
 
 
+def test_streams_that_draw_are_those_of_each_alone():
+    """Keys become bytes, and bytes keys: an axis at the end is in the way there."""
+    method = fx.method("EnKF(size=8)+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
+    X, Y = jnp.ones((4, 2), "float32"), jnp.arange(4.0, dtype="float32")
+    run = lambda key: method.scan(method.init(mean=jnp.zeros(2, "float32"), key=key), X, Y, keep=("log_evidence",))[1]
+    keys = jax.random.split(jax.random.key(0), 20)
+    np.testing.assert_allclose(jax.vmap(run)(keys).log_evidence[7], run(keys[7]).log_evidence, rtol=1e-5)
+
+
 def test_an_operation_that_is_not_known_is_left_to_vmap():
     program = jax.make_jaxpr(lambda a, b: (jnp.linalg.cholesky(a), b[::2], jnp.sort(b)))(jnp.eye(3), jnp.ones(4))
     run, found = sideways(program, [True, False], 5)

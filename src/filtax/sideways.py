@@ -124,10 +124,11 @@ def _shaped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool], size: int) ->
 
 
 def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequence[Any], Sequence[bool]]:
-    """As `jax.vmap` has it, which may put the axis elsewhere for the while."""
-    axes = tuple(-1 if differs else None for differs in there)
-    made = jax.vmap(lambda *values: _alike(eqn, values), in_axes=axes, out_axes=-1)(*given)
-    return made, [True] * len(made)
+    """As `jax.vmap` has it, with the axis in front for the while: not every rule of JAX bears it at the end."""
+    axes = tuple(0 if differs else None for differs in there)
+    front = [jnp.moveaxis(value, -1, 0) if differs else value for value, differs in zip(given, there, strict=True)]
+    made = jax.vmap(lambda *values: _alike(eqn, values), in_axes=axes)(*front)
+    return [jnp.moveaxis(value, 0, -1) for value in made], [True] * len(made)
 
 
 def _of_one(eqn: JaxprEqn, A: Any, size: int) -> tuple[Sequence[Any], Sequence[bool]]:
