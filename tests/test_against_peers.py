@@ -228,6 +228,7 @@ def test_pandas_exponential_average_is_the_steady_filter():
     np.testing.assert_allclose(infos.belief_var[:, 0], beta * r, **TIGHT)
 
 
+@pytest.mark.nightly
 def test_blackjax_weighs_particles_the_same():
     """A walk in one dimension: evidence and mean of 200 particles, ours and theirs, and of the exact filter.
 

@@ -98,6 +98,7 @@ def test_bank_of_run_lengths_equals_enumeration():
     assert int(infos.runlength[-1]) == int(np.argmax(want.runlength))
 
 
+@pytest.mark.nightly
 def test_law_of_evidence_holds_for_a_mixture():
     """The forecast of the bank is a mixture, with the hazard in it; a gap adds exactly nothing."""
     rl = bank_of(5, additive_inflation(0.1))

@@ -53,6 +53,7 @@ def all_products(T, hazard):
     ("build", "T"),
     [(change_times, 4), pytest.param(run_length, 4), pytest.param(change_times, 7, marks=pytest.mark.nightly)],
 )
+@pytest.mark.nightly
 def test_experts_inside_regimes(build, T):
     """CPT/ME and RL/ME: evidence, posterior of run length and expert, mean."""
     both = fx.method(

@@ -114,6 +114,7 @@ def test_known_change_starts_anew():
     np.testing.assert_allclose(rl.belief(anew).mean, rl.belief(first).mean, rtol=1e-12)
 
 
+@pytest.mark.nightly
 def test_experts_inside_a_run():
     """RL/ME with two noise-free choices of drift: against both enumerations, weighted within each segment."""
     pair = [fx.priors.additive_inflation(0.0), fx.priors.additive_inflation(0.7)]

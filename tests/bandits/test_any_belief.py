@@ -52,6 +52,7 @@ each_unusual = pytest.mark.parametrize(
 
 
 @each_unusual
+@pytest.mark.nightly
 def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
     """The pulled arm is `step` with its reward, the other `step` with NaN, and so is a tick without a decision."""
     method = UNUSUAL[name]()
@@ -71,6 +72,7 @@ def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
 
 
 @each_unusual
+@pytest.mark.nightly
 def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     method, policy = UNUSUAL[name](), epsilon_greedy(0.3)
     bandit = Bandit(["a", "b"], method, policy, **start_of(name))
@@ -97,6 +99,7 @@ def test_a_memory_is_furnished_by_the_first_context():
 @pytest.mark.parametrize(
     ("posterior", "noise"), [("NIG", 1.0), pytest.param("LG", np.array([0.5, 0.6]), marks=pytest.mark.nightly)]
 )
+@pytest.mark.nightly
 def test_a_shared_model_whose_reward_is_a_row_learns_in_play(posterior, noise):
     """The other arms of the row are missing, so it is not complete: each context has one arm that pays."""
     method = fx.method(f"{posterior}+C-Static", model=models.linear(noise=noise))

@@ -59,6 +59,7 @@ def test_estimates_of_a_fixed_policy_are_unbiased_and_their_intervals_hold(chanc
 
 
 @pytest.mark.parametrize("chances", [(1 / 3, 1 / 3, 1 / 3), pytest.param((0.5, 0.3, 0.2), marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
     """Thompson sampling on a uniform and on an uneven log, against the same policy at play in the true world."""
     method, start = usual(rate=1.0)
@@ -224,6 +225,7 @@ def test_the_wheel_has_its_rewards_where_it_should():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_regrets_are_those_of_numpy_and_a_linear_bandit_learns_the_wheel_better_than_chance():
     world = wheel(key=jax.random.key(1), steps=150, simulations=4, delta=0.5)
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=100.0))

@@ -139,6 +139,7 @@ def test_time_passes_for_a_shared_model_too():
     np.testing.assert_allclose(jax.vmap(lambda belief: belief.var)(later.bank.belief)[0], 1.5, rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_simulations_may_begin_from_states_of_their_own():
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=0.1))
     world = table(jnp.eye(3), jnp.eye(3), key=jax.random.key(0), steps=12, simulations=2)
@@ -152,6 +153,7 @@ def test_simulations_may_begin_from_states_of_their_own():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_one_simulation_alone_is_a_loop_by_hand():
     method = fx.method("LoFi(rank=2, spare=2)+C-Static", model=fx.models.linear(noise=0.1))
     world = table(jnp.eye(3), jnp.eye(3), key=jax.random.key(0), steps=9)
@@ -165,6 +167,7 @@ def test_one_simulation_alone_is_a_loop_by_hand():
         state = turn(state, x, arm, world.rewards[row, arm])
 
 
+@pytest.mark.nightly
 def test_a_bank_without_bound_has_room_for_all_rounds():
     """RL[inf] that begins with two slots decides as RL[K] with K above the number of rounds."""
     world = drifting_bernoulli(key=jax.random.key(3), steps=7, simulations=2, arms=2, sd=0.3)

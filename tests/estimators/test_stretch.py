@@ -106,6 +106,7 @@ def test_a_level_that_is_none_is_refused(level):
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_an_estimator_keeps_its_promise_where_its_noise_is_not_gaussian():
     """Its stretch, by the rule and from what it told; and 90 % of 2000 intervals hold, to the telescoped error."""
     rng = np.random.default_rng(3)

@@ -45,6 +45,7 @@ def test_a_shared_covariance_changes_no_number(small):
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_many_particles_without_a_loss_are_the_kalman_filter():
     """The row of the RBPF with so small a beta that its loss is the log density."""
     y = tracking_2d(25, key=0, kind="gaussian").y[None]  # outliers would take more particles

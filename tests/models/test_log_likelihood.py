@@ -58,6 +58,7 @@ def test_class_labels():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_known_rates_at_large_counts():
     """A count of 1e12 at its own rate: the difference of large logarithms would lose half the digits."""
     y = jnp.array([1e12])

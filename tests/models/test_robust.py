@@ -151,6 +151,7 @@ def test_one_threshold_has_a_unit_and_the_other_has_none():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_a_datum_is_judged_once_by_its_forecast():
     """Iterating changes nothing on a linear model, and on a curved one the trust is that of the forecast."""
     a, b = (fx.method(f"WoLF-MD(c=1)+{part}+C-Static", model=linear(noise=R)) for part in ("LG", "IEKF(iterations=4)"))

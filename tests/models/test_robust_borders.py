@@ -51,6 +51,7 @@ def test_a_trust_that_is_no_trust_is_refused_and_counted():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_the_threshold_can_be_swept_and_sloped():
     def total(c):
         wolf = fx.method("LG+C-Static", model=robust(linear(noise=0.5), imq(c)))

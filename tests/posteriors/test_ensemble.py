@@ -114,6 +114,7 @@ def test_members_stay_in_the_span_of_the_first_ones():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_collapse_is_told_and_enough_members_are_accurate():
     """The detector fires for S <= D; at S = 20 D the error is at most twice that of the exact posterior mean."""
     D = 50

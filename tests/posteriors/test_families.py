@@ -141,6 +141,7 @@ def sampled_site(draws, m, x, y):
     return np.concatenate(rows) / np.sqrt(len(draws)), score / len(draws)
 
 
+@pytest.mark.nightly
 def test_samples_in_the_low_rank_family_take_curvature_of_gauss_and_newton():
     """Two steps of BLR in numpy with the same draws: rows of each are weighed, stacked, and cut after the prior."""
     S, m, v = 4, np.array([0.5, 1.0, -1.0]), np.array([0.3, 0.2, 1.0])

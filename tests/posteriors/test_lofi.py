@@ -72,6 +72,7 @@ def test_it_learns_labels_of_a_network_as_the_dense_filter_does():
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-9)
 
 
+@pytest.mark.nightly
 def test_adaptive_robust_and_scalable_at_once():
     """A line that jumps, with outliers, by an 81-parameter network of rank 5: it stays finite and beats the static."""
     local = np.random.default_rng(0)

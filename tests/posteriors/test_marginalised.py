@@ -97,6 +97,7 @@ def on_a_grid(weigh, y):
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_a_generalised_likelihood_on_a_grid():
     """Boustati's filter, one datum 13 standard deviations off, against sums over a grid of states."""
     beta, y = 0.3, Y[:4]

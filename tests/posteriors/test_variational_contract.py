@@ -30,6 +30,7 @@ def test_forecast_is_that_of_the_extended_filter():
     )
 
 
+@pytest.mark.nightly
 def test_samples_cost_memory_for_vectors_not_matrices():
     """S = 1000, D = 81, four iterations: no S x D x D in the program, nor in the bytes set aside."""
     net = models.mlp((2, 5, 5, 5, 1))

@@ -16,6 +16,7 @@ rl = fx.method("NIG+RL[50]-PR(hazard=0.01)", model=fx.models.since_change(1.0))
 START = dict(mean=jnp.zeros(2), cov=30.0)
 
 
+@pytest.mark.nightly
 def test_a_watch_in_pieces_is_the_watch_of_the_whole():
     _, whole = watch(rl, rl.init(**START), None, JUMPS)
     assert np.flatnonzero(whole.alarm).size == 2
@@ -49,6 +50,7 @@ def test_no_run_length_is_refused():
         watch(kf, kf.init(mean=jnp.zeros(1), cov=1.0), np.ones((3, 1)), np.ones(3))
 
 
+@pytest.mark.nightly
 def test_alarms_of_a_part_are_the_first_of_the_whole():
     t = np.arange(260)
     cyclic = 3.0 * np.sin(2 * np.pi * t / 24) + 0.5 * rng.normal(size=260) + np.where(t < 200, 0.0, 12.0)

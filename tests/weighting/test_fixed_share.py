@@ -20,6 +20,7 @@ def test_nothing_spread_is_exact():
     np.testing.assert_allclose(fixed_share(0.0)(jnp.asarray(RAW)), Exact()(jnp.asarray(RAW)), rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_an_expert_comes_back():
     """After a thousand bad data, ten good ones are enough; exact weights would need a thousand."""
     weight, exact = jnp.zeros(2), jnp.zeros(2)
