@@ -22,7 +22,7 @@ def reached(body, carry, rows):
 
 def everything(carry, row):
     """Operations of many kinds, on what is shared, what differs, and what begins alike and then differs."""
-    shared, state, count = carry
+    shared, state, count, wide = carry
     x, y = row
     shared = 0.9 * shared + jnp.outer(x, x)
     seen = jnp.concatenate([x[:2], jnp.zeros(1), state[1:]])
@@ -31,13 +31,15 @@ def everything(carry, row):
     picked = jax.lax.dynamic_index_in_dim(shared, count % 3, keepdims=False)
     late = jnp.sort(state)[place] + jnp.linalg.norm(picked) + state.reshape(3, 1).T[0, 0]
     kept = {"late": late, "shared": shared, "whole": jnp.stack([state, jnp.cumsum(seen)[:3]]), "count": count}
-    return (shared, state / (1.0 + jnp.abs(late)), count + (y > 1.0).astype(jnp.int32)), kept
+    wide = 0.5 * wide + y * jnp.outer(jnp.arange(4.0), state)
+    return (shared, state / (1.0 + jnp.abs(late)), count + (y > 1.0).astype(jnp.int32), wide), kept
 
 
 def problem(streams, steps=7):
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(steps, 3)), rng.normal(size=(streams, steps))
-    return (jnp.eye(3), jnp.ones(3), jnp.zeros((), jnp.int32)), jnp.asarray(X), jnp.asarray(Y)
+    start = jnp.eye(3), jnp.ones(3), jnp.zeros((), jnp.int32), jnp.zeros((4, 3))
+    return start, jnp.asarray(X), jnp.asarray(Y)
 
 
 @pytest.mark.x64
@@ -67,8 +69,8 @@ def test_slopes_are_those_of_the_plain_loop():
     start, X, Y = problem(20)
 
     def score(loop, scale, Y):
-        (_, state, _), kept = loop(everything, (start[0], scale * start[1], start[2]), (X, Y))
-        return jnp.sum(state**2) + jnp.sum(kept["late"])
+        (_, state, _, wide), kept = loop(everything, (start[0], scale * start[1], *start[2:]), (X, Y))
+        return jnp.sum(state**2) + jnp.sum(kept["late"]) + jnp.sum(wide)
 
     for mode in (jax.grad, jax.jacfwd):
         found = jax.vmap(mode(lambda s, y: score(lanes.scan, s, y)), in_axes=(None, 0))(1.3, Y)
@@ -92,7 +94,10 @@ def test_what_streams_share_is_carried_once_and_what_is_not_read_is_dropped():
     program = jax.make_jaxpr(jax.vmap(lambda Y: lanes.scan(everything, start, (X, Y))))(Y)
     (loop,) = [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]
     carried = [var.aval.shape for var in loop.outvars[: loop.params["carried"]]]
-    assert carried == [(3, 3), (3, 20), (20,)]
+    assert carried == [(3, 3), (3, 20), (20,), (4, 3, 20)]
+    alike = lambda carry, row: ((carry[0] + 1.0, carry[1] * row), carry[0])
+    program = jax.make_jaxpr(jax.vmap(lambda Y: lanes.scan(alike, (jnp.ones(3), jnp.ones(2)), Y)))(Y)
+    assert not [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]  # most of it is shared
     compiled = jax.jit(lambda Y: lanes.scan(lambda a, y: ((a[0] + y, a[1] * y), a[1]), (0.0, 1.0), Y)[0][1])
     text = compiled.lower(jnp.ones(5)).as_text()
     assert "add" in text  # the counter of the loop

@@ -5,7 +5,8 @@ four numbers, which a CPU works through one by one. Here it is put last: every o
 streams, whose numbers are neighbours in memory. Which axis it is changes no result, and what the streams share (the
 covariance of a linear model, say) is still computed once.
 
-A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`.
+A loop that is not vmapped, that is differentiated, whose streams share most of what it carries, or that carries large
+arrays, is that of `jax.lax.scan`.
 """
 
 import math
@@ -82,8 +83,10 @@ def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Seq
     """The loop for all streams."""
     jaxpr, shared, carried = how["jaxpr"], how["shared"], how["carried"]
     size = next(value.shape[axis] for value, axis in zip(given, axes, strict=True) if axis is not None)
-    if size < WIDE or max((math.prod(one.shape) for one in jaxpr.out_avals), default=0) > SMALL:
-        return jax.vmap(partial(_loop, **how), in_axes=list(axes), out_axes=0)(*given), [0] * len(jaxpr.out_avals)
+    usual = lambda: (jax.vmap(partial(_loop, **how), in_axes=list(axes))(*given), [0] * len(jaxpr.out_avals))  # noqa: E731
+    numbers = [math.prod(one.shape) for one in jaxpr.out_avals]
+    if size < WIDE or max(numbers, default=0) > SMALL:
+        return usual()
     # rows stay in the order of the streams outside, and are turned one by one: all at once they would leave the cache
     fixed = shared + carried
     place = [-1] * fixed + [1] * (len(given) - fixed)
@@ -99,6 +102,9 @@ def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Seq
         for i in grown:  # what begins alike and then differs
             at = shared + i
             differs[at], values[at] = True, jnp.broadcast_to(values[at][..., None], (*values[at].shape, size))
+    most = max(numbers[:carried], default=0)
+    if not any(there for there, n in zip(found, numbers[:carried], strict=False) if n == most):
+        return usual()  # most is shared: there is little to lay side by side, and to turn the rows costs more
     made = _rows.bind(*values, **{**how, "jaxpr": wider})
     at = lambda i: made[i].ndim - 1 if i < carried else 1  # noqa: E731
     return made, [at(i) if there else None for i, there in enumerate(found)]
