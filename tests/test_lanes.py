@@ -105,6 +105,14 @@ def test_what_streams_share_is_carried_once_and_what_is_not_read_is_dropped():
     assert "tensor<5xf32>" not in text.split("stablehlo.while")[1].split("do {")[0].split(":")[0]
 
 
+def test_what_differed_may_become_alike():
+    body = lambda carry, row: ((jnp.ones(2), carry[1] + row), carry[0])
+    A, Y = jnp.arange(40.0).reshape(20, 2), jnp.ones((20, 3))
+    run = lambda loop: jax.vmap(lambda a, y: loop(body, (a, jnp.zeros(2)), y))(A, Y)
+    for found, expected in zip(jax.tree.leaves(run(lanes.scan)), jax.tree.leaves(run(jax.lax.scan)), strict=True):
+        assert np.array_equal(found, expected)
+
+
 def test_ways_that_depend_on_the_number_of_streams_are_taken_as_for_many():
     double = by_streams(lambda a: a + a, lambda a: 2.0 * a)
     once = apart(lambda a, b: (a * b, a + b))

@@ -121,6 +121,9 @@ def _turning(
         rows = [turned(value, there, 0, -1) for value, there in zip(values[fixed:], differs[fixed:], strict=True)]
         made = step(*values[:fixed], *rows)
         kept = [turned(value, there, -1, 0) for value, there in zip(made[carried:], found[carried:], strict=True)]
+        for i, differed in enumerate(differs[fixed - carried : fixed]):
+            if differed and not found[i]:  # what differed and now is alike still has a place for each
+                found[i], made[i] = True, jnp.broadcast_to(made[i][..., None], (*made[i].shape, size))
         return [*made[:carried], *kept]
 
     return run, found
