@@ -60,6 +60,16 @@ def test_the_page_escapes_what_it_is_told(found, tmp_path):
     assert "http" not in page
 
 
+def test_the_page_shows_intervals_and_what_was_not_published(found, tmp_path):
+    table = Table(
+        "t", ("", "published", "ours", "95 %"), [("a", None, None, (0.25, 12345.0))], published=("published",)
+    )
+    content = {**found.content, "tables": [vars(table)], "notes": []}
+    page = write_report([runner.Finding(content, found.folder)], tmp_path / "report.html").read_text()
+    assert page.count("not published as a number") == 1
+    assert "[0.25, 12,340]" in page
+
+
 def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
     for name in names():
         experiment = find(name)

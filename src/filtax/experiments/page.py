@@ -15,6 +15,7 @@ from filtax.report.page import page
 
 __all__ = ["write_report"]
 
+ABSENT = "not published as a number"
 CSS = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
@@ -29,6 +30,8 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 .verdict { font-weight: 600; min-width: 8rem; }
 .holds { color: #0a7a4b; } .fails { color: #c0392b; } .other { color: #9a6b00; }
 small { color: #777; }
+.interval { white-space: nowrap; }
+td.published small { display: inline-block; max-width: 7rem; line-height: 1.2; }
 @media (max-width: 40rem) {
   figure { margin: 1rem 0; }
   table.claims tr { display: block; border-bottom: 1px solid #8884; padding: .4rem 0; }
@@ -99,17 +102,31 @@ def _table(table: dict[str, Any]) -> str:
     marks = ['class="published"' if name in table["published"] else "" for name in table["columns"]]
     head = "".join(f"<th {mark}>{html.escape(name)}</th>" for mark, name in zip(marks, table["columns"], strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td {mark}>{_cell(value)}</td>" for mark, value in zip(marks, row, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td {mark}>{_cell(value, mark)}</td>" for mark, value in zip(marks, row, strict=True))
+        + "</tr>"
         for row in table["rows"]
     )
     caption = f"<caption>{html.escape(table['title'])}</caption>"
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, published: str = "") -> str:
+    """Words and numbers as they are; two numbers are an interval; what is not there is said of what is not ours."""
     if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+        return f"<small>{ABSENT}</small>" if published else ""
+    if isinstance(value, list | tuple):
+        return f'<small class="interval">[{", ".join(_number(end) for end in value)}]</small>'
+    return _number(value) if isinstance(value, float) else html.escape(str(value))
+
+
+def _number(value: float) -> str:
+    """Four digits; thousands in full.
+
+    >>> _number(0.123456), _number(295123.0)
+    ('0.1235', '295,100')
+    """
+    return f"{float(f'{value:.4g}'):,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def _kind(verdict: str) -> str:
