@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from filtax.experiments.printed import PRINTED
 from filtax.experiments.runner import Finding
 from filtax.report.page import page
 
 __all__ = ["write_report"]
 
+FORMS = "Where what was tested is not what the thesis prints, both are given: its words, and then the form tested."
 ABSENT = "not published as a number"
 CSS = """
 :root { color-scheme: light dark; }
@@ -30,6 +32,7 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 .verdict { font-weight: 600; min-width: 8rem; }
 .holds { color: #0a7a4b; } .fails { color: #c0392b; } .other { color: #9a6b00; }
 small { color: #777; }
+.claims p { margin: .3rem 0; font-size: .95em; } q { font-style: italic; }
 .interval { white-space: nowrap; }
 td.published small { display: inline-block; max-width: 7rem; line-height: 1.2; }
 @media (max-width: 40rem) {
@@ -64,7 +67,9 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     summary = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
     body = "\n".join(_section(finding) for finding in findings)
     links = " · ".join(f'<a href="#{f["name"]}">{f["name"]}</a>' for f in findings)
-    head = f"<h1>The experiments, run again</h1><p>Of {len(claims)} claims, {summary or 'none were decided'}.</p>"
+    head = (
+        f"<h1>The experiments, run again</h1><p>Of {len(claims)} claims, {summary or 'none were decided'}. {FORMS}</p>"
+    )
     path.write_text(page("filtax reproduce", CSS, f"{head}<p>{links}</p>{body}"), encoding="utf-8")
     return path
 
@@ -86,9 +91,11 @@ def _section(finding: Finding) -> str:
 
 def _claim(claim: dict[str, Any]) -> str:
     text, source, evidence, verdict = (html.escape(claim[name]) for name in ("text", "source", "evidence", "verdict"))
+    form = PRINTED.get(claim["number"])
+    both = "<br>" if form is None else f"<p><q>{html.escape(form.words)}</q> Tested: {html.escape(form.tested)}</p>"
     why = f"<small>{source}; {evidence}</small>"
     kind = _kind(claim["verdict"])
-    return f'<tr><td>{claim["number"]}</td><td>{text}<br>{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
+    return f'<tr><td>{claim["number"]}</td><td>{text}{both}{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
 
 
 def _figure(path: Path, label: str) -> str:
