@@ -65,8 +65,8 @@ PRINTED = {
     ),
     10: Printed(
         "it can be shown that CPT is equivalent to RL",
-        "The equations, with a reset that learns from its first datum, against all histories of up to 12 data. The printed "
-        "algorithm sums joints that have already seen the datum (E12).",
+        "The equations, with a reset that learns from its first datum, against all histories of up to 12 data. The "
+        "printed algorithm sums joints that have already seen the datum (E12).",
     ),
     12: Printed(
         "the 12-hour rolling mean absolute error (MAE) (text); the twelve-hour rolling relative absolute error "
