@@ -24,15 +24,16 @@ def ratios(numbers: Mapping[str, Any], kind: str, name: str, over: str = "KF") -
 
 
 def squares_tables(numbers: Mapping[str, Any]) -> list[Table]:
-    """Median sums of squares over the trials, of each component, and the RMSE of the first; intervals after each."""
+    """Median sums of squares over the trials, of each component, and the RMSE of the first; each with its interval."""
     tables = []
-    heads = [f"J_{i}" for i in range(COMPONENTS)] + ["RMSE of component 0"]
+    heads = ["J_0", "RMSE of component 0", *(f"J_{i}" for i in range(1, COMPONENTS))]
     columns = ("method", "published J_0", *(column for head in heads for column in (head, f"{head}, 95 %")))
     for kind in KINDS:
         rows = []
         for name in (*ROWS, RAW):
             J = np.array(numbers["squares"][kind][name])
-            parts = [*J.T, *[None] * (COMPONENTS - J.shape[1]), np.sqrt(J[:, 0] / numbers["steps"])]
+            first = J[:, 0], np.sqrt(J[:, 0] / numbers["steps"])
+            parts = [*first, *J.T[1:], *[None] * (COMPONENTS - J.shape[1])]  # of an observation two components
             cells = [cell for part in parts for cell in _median(part)]
             rows.append((name, PUBLISHED[kind].get(name, (None,))[0], *cells))
         tables.append(Table(f"{kind.capitalize()}: median sums of squares", columns, rows, ("published J_0",)))
