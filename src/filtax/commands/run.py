@@ -190,9 +190,9 @@ class _Show:
         names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")
         labels = getattr(stream, "labels", None)
         for name in names:
-            values = told[name].tolist()
+            values = ["" if value != value else value for value in told[name].tolist()]
             if labels is not None and name != "probability":
-                values = ["" if value != value else labels[int(value)] for value in values]
+                values = ["" if value == "" else labels[int(value)] for value in values]
             columns[name] = values
         import csv
 

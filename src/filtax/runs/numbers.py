@@ -132,7 +132,7 @@ class NumberStream:
         parts = parts_of(made, n)
         ends = interval(parts, self.bands.levels(self.bands.stretch[slot]))
         told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
-        return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
+        return {name: np.where(slot >= 0, _told(name, base, scale, values), np.nan) for name, values in told}
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -218,7 +218,8 @@ class NumberStream:
 
     def _target_units(self) -> tuple[np.ndarray, np.ndarray]:
         unit = self.units[1]
-        return unit.mean, np.where(unit.scale > 0.0, unit.scale, np.where(unit.count > 0.0, 1.0, np.nan))
+        known = np.where(unit.count > 0.0, 1.0, np.nan)
+        return known * unit.mean, np.where(unit.scale > 0.0, unit.scale, known)
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of now."""
@@ -261,7 +262,7 @@ class NumberStream:
         stretch = self.bands.follow(slot, said["pit"][part])
         lower, upper = interval(parts, self.bands.levels(stretch))
         for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
-            said[name][part] = base + scale * values
+            said[name][part] = _told(name, base, scale, values)
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:
             for name in ("trust", "change_probability", "runlength"):
@@ -283,3 +284,9 @@ class NumberStream:
             now[1] = self.units[1]
         self.carry = moved(self.carry, self.units, now, self.made, target=self.maker is None)
         self.units = now
+
+
+def _told(name: str, base: np.ndarray, scale: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What a model says, in the unit of the target. Before there is a scale, only where a forecast starts is known."""
+    said = base + scale * values
+    return np.where(np.isfinite(scale), said, base) if name == "forecast" else said
