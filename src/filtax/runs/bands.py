@@ -7,7 +7,7 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["Bands", "tails"]
+__all__ = ["Bands", "restored", "tails"]
 
 
 class Bands:
@@ -69,6 +69,16 @@ class Bands:
                 now[series] = min(max(stretch + move, -FARTHEST), FARTHEST)
         self.stretch, self.waiting = np.array(now), np.array(queues).reshape(self.waiting.shape)
         return np.array(used)
+
+
+def restored(name: str, base: np.ndarray, scale: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What a model says, in the unit of the target. Before there is a scale, only where a forecast starts is known.
+
+    >>> restored("forecast", np.array([5.0, 5.0]), np.array([np.nan, 2.0]), np.array([1.0, 1.0])).tolist()
+    [5.0, 7.0]
+    """
+    said = base + scale * values
+    return np.where(np.isfinite(scale), said, base) if name == "forecast" else said
 
 
 def tails(pit: np.ndarray, stretch: np.ndarray) -> np.ndarray:

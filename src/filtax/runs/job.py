@@ -171,7 +171,8 @@ class _Job:
         if block.rows:
             assert self.stream is not None
             assert self.ledger is not None
-            said, found = self.stream.learn(block)
+            with np.errstate(over="ignore"):  # what leaves the range is infinite, and not believed
+                said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
             for row, kind, value in found:
                 self._tell_event(block, row, kind, value)

@@ -14,12 +14,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import Bands, tails
+from filtax.runs.bands import Bands, restored, tails
 from filtax.runs.blocks import Block
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
+from filtax.runs.large import held, released
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
@@ -76,6 +77,7 @@ class NumberStream:
 
     def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
+        given, block = block, block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self._slots(block)
         X, base, scale, u = self._features(block, slot, y)
@@ -100,8 +102,8 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = self._events(slot, y, said, stretch)
-        told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
-        return told, found
+        told = {**said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
+        return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 
     def _events(
         self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray
@@ -120,6 +122,7 @@ class NumberStream:
         Rows of a series that was never met have no forecast: NaN.
         """
         n, size, target = block.rows, self.plan.config.block, self.plan.config.target
+        block = block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
         key = [""] * n if block.key is None else block.key.astype(str).tolist()
         slot = np.array([self.keys.get(each, -1) for each in key], np.int64)
@@ -132,7 +135,8 @@ class NumberStream:
         parts = parts_of(made, n)
         ends = interval(parts, self.bands.levels(self.bands.stretch[slot]))
         told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
-        return {name: np.where(slot >= 0, _told(name, base, scale, values), np.nan) for name, values in told}
+        own = {name: np.where(slot >= 0, restored(name, base, scale, values), np.nan) for name, values in told}
+        return released(own, self.plan.power)
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -262,7 +266,7 @@ class NumberStream:
         stretch = self.bands.follow(slot, said["pit"][part])
         lower, upper = interval(parts, self.bands.levels(stretch))
         for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
-            said[name][part] = _told(name, base, scale, values)
+            said[name][part] = restored(name, base, scale, values)
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:
             for name in ("trust", "change_probability", "runlength"):
@@ -284,9 +288,3 @@ class NumberStream:
             now[1] = self.units[1]
         self.carry = moved(self.carry, self.units, now, self.made, target=self.maker is None)
         self.units = now
-
-
-def _told(name: str, base: np.ndarray, scale: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What a model says, in the unit of the target. Before there is a scale, only where a forecast starts is known."""
-    said = base + scale * values
-    return np.where(np.isfinite(scale), said, base) if name == "forecast" else said

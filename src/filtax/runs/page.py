@@ -138,7 +138,7 @@ def _errors(run: Run, told: Digest) -> str:
 
 def _average(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else 0.0
+    return float((known / known.size).sum()) if known.size else 0.0
 
 
 def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
