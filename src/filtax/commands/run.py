@@ -50,9 +50,9 @@ def run(
     read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
     if task == "segment":
-        from filtax.commands.segment import segment
-
-        return segment(source or "", target or "", time=time, out=out)
+        more = {"--features": features, "--method": method, "--horizon": horizon, "--delay": delay, "--key": key}
+        more |= {"--config": config, "--resume": resume, "--on-bad": on_bad, "--no-features": no_features}
+        return _segment(source, target, time, out, [name for name, value in more.items() if value not in (None, False)])
     with guarded():
         given = asked_for(
             config,
@@ -85,6 +85,17 @@ def resume(
         from filtax.runs.config import Config
 
         go(Config.read(folder), folder, each)
+
+
+def _segment(source: str | None, target: str | None, time: str | None, out: Path | None, more: list[str]) -> None:
+    """Do what `filtax segment` does; options that mean nothing to it are refused."""
+    from filtax.commands.segment import segment
+
+    with guarded():
+        if more:
+            raise ValueError(f"--task segment takes SOURCE, --target, --time and --out; leave out {', '.join(more)}.")
+        asked = asked_for(None, source=source, target=target)
+        segment(asked["source"], asked["target"], time=time, out=out)
 
 
 def _usual(source: str, resume: bool) -> Path:
@@ -176,8 +187,10 @@ class _Show:
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        blank = f"{progress.blank} without a target, " if progress.blank else ""
         talk(
-            f"{progress.rows} rows learned, {progress.rejected} left out, {progress.distrusted} not trusted, "
+            f"{progress.rows - progress.blank} rows learned, {blank}{progress.rejected} left out, "
+            f"{progress.distrusted} not trusted, "
             f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
         )
 

@@ -78,6 +78,7 @@ def _summary(run: Run, found: dict[str, Any]) -> str:
     ahead += f", targets {run.config.delay} late" if run.config.delay else ""
     cards = [
         (f"{run.rows:,}", f"rows{ahead}"),
+        *([(f"{progress['blank']:,}", "without a target")] if progress.get("blank") else []),
         (f"{progress['rejected']:,}", "left out"),
         (f"{progress['distrusted']:,}", "not trusted"),
         (f"{progress['changes']:,}", "change" if progress["changes"] == 1 else "changes"),
