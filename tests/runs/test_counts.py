@@ -53,3 +53,16 @@ def test_segment_as_a_task_refuses_what_it_does_not_use(tmp_path):
     assert "--target is missing" in sentence(filtax(*asked, home=tmp_path), 2)
     with pytest.raises(ValueError, match="makes no run"):
         Config("t.csv", "y", task="segment")
+
+
+def test_a_run_that_stops_at_a_bad_row_says_how_it_goes_on(tmp_path):
+    rows = [f"{t},{(t * 7) % 5}.5\n" for t in range(40)]
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(rows[:30]) + "30,x\n")
+    asked = ("run", "t.csv", "--target", "y", "--time", "t", "--on-bad", "stop", *QUICK)
+    ended = filtax(*asked, home=tmp_path)
+    said = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 2
+    assert said.startswith("filtax: t.csv:32:4: y: 'x' is not a number.")
+    assert said.endswith("to go on: filtax resume run.")
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(rows))
+    assert "40 rows learned, 0 left out" in filtax("resume", "run", home=tmp_path).stderr

@@ -231,6 +231,12 @@ def test_stop_keeps_the_rows_before_the_bad_one(tmp_path):
     config = Config(str(tmp_path / "t.csv"), "y", method="LG+C-Static", on_bad="stop", block=128)
     with pytest.raises(InputError, match=r"t\.csv:82:3"):
         carry_on(config, tmp_path / "run")
+    assert open_run(tmp_path / "run").rows == 80
+    text = (tmp_path / "t.csv").read_text()
+    (tmp_path / "t.csv").write_text(text.replace("1,x\n", "1,2.5\n"))
+    assert carry_on(Config.read(tmp_path / "run"), tmp_path / "run").rows == 82
+    carry_on(config, tmp_path / "whole")
+    assert everything(tmp_path / "run")[1].tobytes() == everything(tmp_path / "whole")[1].tobytes()
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.outputs import write_outputs
+    from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
     with _asked_to_stop(patient=not waits) as asked:
@@ -142,6 +143,10 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise
             talk(f"Stopped. To write its report: filtax report {root}")
             raise typer.Exit(_code(asked)) from None
+        except InputError as problem:
+            if waits or not any((root / "checkpoint").glob("*.json")):
+                raise
+            raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
         show.end(done)
         if done.stopped:
             talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
