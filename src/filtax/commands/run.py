@@ -192,9 +192,10 @@ class _Show:
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        learned = progress.rows - progress.blank
         blank = f"{progress.blank} without a target, " if progress.blank else ""
         talk(
-            f"{progress.rows - progress.blank} rows learned, {blank}{progress.rejected} left out, "
+            f"{learned} row{'' if learned == 1 else 's'} learned, {blank}{progress.rejected} left out, "
             f"{progress.distrusted} not trusted, "
             f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
         )

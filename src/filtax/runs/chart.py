@@ -65,10 +65,10 @@ def chart(
     high = float(values.max()) if ceiling is None else ceiling
     low, high = _apart(low, high)
     start, end = float(np.nanmin(x)), float(np.nanmax(x))
-    end = end if end > start else start + 1.0
-    across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * (at - start) / (end - start)  # noqa: E731
-    half, span = 0.5 * low, 0.5 * high - 0.5 * low  # halves: the whole may be beyond the largest number
-    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((0.5 * np.clip(y, low, high) - half) / span)  # noqa: E731
+    start, end = _apart(start, end)
+    wide, tall = 0.5 * end - 0.5 * start, 0.5 * high - 0.5 * low  # halves: the whole may be beyond the largest number
+    across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * ((0.5 * at - 0.5 * start) / wide)  # noqa: E731
+    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((0.5 * np.clip(y, low, high) - 0.5 * low) / tall)  # noqa: E731
     drawn = [_grid(low, high, start, end, across, up, timed)]
     if band is not None:
         drawn.append(_band(across(x), up(band[0]), up(band[1])))
@@ -175,7 +175,7 @@ def _grid(low: float, high: float, start: float, end: float, across: Any, up: An
         drawn.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(y):.1f}" y2="{up(y):.1f}"/>')
         drawn.append(f'<text x="{LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{short(y)}</text>')
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        at = start + share * (end - start)
+        at = (1.0 - share) * start + share * end
         anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
         near = ' class="near"' if share in (0.25, 0.75) else ""  # left out where there is little room
         words = _when(at, timed, end - start)
