@@ -27,16 +27,17 @@ def test_rows_without_a_target_are_counted_apart(tmp_path):
 
 
 def test_labels_that_are_missing_are_no_labels_and_a_nameless_column_is_no_row(tmp_path):
-    kinds = ["oak", "elm"] * 30
+    kinds = ["oak", "elm"] * 50
     kinds[7] = ""
-    kinds[50] = "ash"  # there was room for two: an event of its own
+    kinds[80] = "ash"  # behind the first block, which made room for two: an event of its own
     rows = "".join(f"{i % 3},,{kind}\n" for i, kind in enumerate(kinds))
     (tmp_path / "t.csv").write_text("a,,y\n" + rows)
     done = filtax("run", "t.csv", "--target", "y", *QUICK, home=tmp_path)
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     assert [event["reason"] for event in events if event["event"] == "rejected"] == ["the column has no name"]
-    assert "59 rows learned, 1 without a target, 0 left out" in done.stderr
+    assert [event["label"] for event in events if event["event"] == "unexpected label"] == ["ash"]
+    assert "99 rows learned, 1 without a target, 0 left out" in done.stderr
 
 
 def test_a_task_that_is_not_known_is_refused_with_all_that_are(tmp_path):
