@@ -10,6 +10,7 @@ import pytest
 from command import filtax
 from filtax.runs.chart import chart
 from filtax.runs.large import Errors, power_of, released
+from filtax.runs.rivals import Rivals
 
 pytestmark = pytest.mark.x64
 POWER = 1019  # 2**1019 is 5.6e306; of such a unit y up to 30 can be written
@@ -101,6 +102,13 @@ def test_a_huge_series_is_cut_where_the_same_series_is(tmp_path):
         found.append([(each["row"], np.ldexp(each["mean"], -power)) for each in json.loads(ended.stdout)["segments"]])
     assert [row for row, _ in found[0]] == [1, 71]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+def test_the_running_mean_outlasts_huge_readings():
+    rivals = Rivals(cycles=(), late=0)
+    said = rivals.forecast(np.zeros(5, int), np.array([1.7e308, 1.7e308, -1.7e308, -1.7e308, 1.0]))[:, -1]
+    assert np.isfinite(said[1:]).all()
+    assert said[4] == 0.0
 
 
 def test_scores_of_small_errors_stay_beside_huge_ones():
