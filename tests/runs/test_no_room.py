@@ -105,3 +105,13 @@ def test_the_words_for_each_reason(tmp_path):
     assert "ulimit" in advice(OSError(errno.EFBIG, ""), tmp_path)
     assert "few bytes are free" in advice(OSError(errno.ENOSPC, ""), "no/such/folder/a")
     assert "another folder" in advice(OSError(errno.EBADF, ""), tmp_path)
+
+
+def test_a_full_standard_output_is_told_as_such(home):
+    """It has no name of its own, and `No space left on device` alone would send people to the folder of the run."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "filtax", "methods"], cwd=home, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 4
+    assert done.stderr.startswith("filtax: standard output could not be written (no space left on device); make room")

@@ -1,9 +1,11 @@
 """Times: how they may be written, what is refused, and the order they must have."""
 
+import subprocess
+
 import numpy as np
 import pytest
 
-from filtax.sources import open_table, read_times
+from filtax.sources import InputError, open_table, read_times
 from filtax.sources.clock import clock_of
 
 
@@ -67,6 +69,42 @@ def test_times_that_are_missing_repeat_or_go_backwards(tmp_path):
     assert [(each.line, each.column) for each in chunk.rejected] == [(4, 3), (5, 3), (6, 3), (7, 3)]
     reasons = ["repeats the time", "goes backwards", "the time is missing", "'x' is not a time"]
     assert all(reason in each.reason for reason, each in zip(reasons, chunk.rejected, strict=True))
+
+
+def newest_first(folder, rows, keys=("a",), swapped=(), name="my load.csv"):
+    """Lines of days, the last day first, some of them swapped with the next."""
+    days = [f"2024-01-{day:02d}" for day in range(rows, 0, -1)]
+    for i in swapped:
+        days[i], days[i + 1] = days[i + 1], days[i]
+    path = folder / name
+    path.write_text("when,k,y\n" + "".join(f"{day},{key},1\n" for day in days for key in keys))
+    return path
+
+
+@pytest.mark.parametrize("on_bad", ["reject", "stop"])
+@pytest.mark.parametrize("keys", ["a", "abc"])
+def test_a_file_whose_newest_row_comes_first_is_refused_with_a_way_to_turn_it(tmp_path, keys, on_bad):
+    path = newest_first(tmp_path, 31, keys, swapped=(20,))
+    key = "k" if len(keys) > 1 else None
+    with pytest.raises(InputError, match="the newest row comes first") as told:
+        list(open_table(path, target="y", time="when", key=key, on_bad=on_bad))
+    command = str(told.value).split("such as by ")[1].rstrip(".")
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    [turned] = open_table(tmp_path / "turned.csv", target="y", time="when", key=key)
+    assert (len(turned), len(turned.rejected)) == (31 * len(keys) - len(keys), len(keys))
+
+
+def test_a_few_times_that_go_backwards_are_left_out_as_before(tmp_path):
+    times = [*range(30, 27, -1), *range(31, 70)]
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(f"{t},1\n" for t in times))
+    [chunk] = open_table(tmp_path / "t.csv", target="y", time="t")
+    assert (len(chunk), [row.line for row in chunk.rejected]) == (40, [3, 4])
+    place = open_table(tmp_path / "t.csv", target="y", time="t")
+    place = place.position(next(iter(place)), -1)
+    with open(tmp_path / "t.csv", "a") as file:
+        file.write("".join(f"{t},1\n" for t in range(20, 10, -1)))  # behind a start that was in order
+    [rest] = open_table(tmp_path / "t.csv", target="y", time="t", start=place)
+    assert (len(rest), len(rest.rejected)) == (0, 10)
 
 
 def test_each_key_has_its_own_order(tmp_path):

@@ -159,7 +159,9 @@ def test_files_that_are_not_there(tmp_path):
 def test_a_column_without_a_name_is_left_out_and_told_of(tmp_path):
     numbers, rejected, _ = read(written(tmp_path, b"a,,b\n1,2,3\n"))
     assert numbers.tolist() == [[1.0, 3.0]]
-    assert [str(each) for each in rejected] == [f"{tmp_path}/t.csv:1:3: the column has no name; it is left out"]
+    assert [str(each) for each in rejected] == [f"{tmp_path}/t.csv:1:3: the column has no name"]
+    with pytest.raises(InputError, match=r"t\.csv:1:3: the column has no name\. Repair it"):
+        list(open_table(tmp_path / "t.csv", target="b", on_bad="stop"))
 
 
 def test_separators_and_texts(tmp_path):

@@ -1,5 +1,6 @@
 """How a command ends when something is wrong with a run: one sentence, and an exit code that says what kind."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,8 @@ def failing(problem: OSError) -> str:
     from filtax.store.room import advice
 
     reason = problem.strerror or str(problem)
+    if problem.errno == errno.ENOSPC and reason == os.strerror(errno.ENOSPC):  # of a file, filtax says which
+        return f"standard output could not be written ({reason.lower()}); make room where it goes, or send it elsewhere"
     if not problem.filename:  # what filtax says itself is a sentence already
         return reason
     told = "" if isinstance(problem, FileNotFoundError) else f"; {advice(problem, problem.filename)}"

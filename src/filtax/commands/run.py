@@ -50,9 +50,9 @@ def run(
     read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
     if task == "segment":
-        from filtax.commands.segment import segment
-
-        return segment(source or "", target or "", time=time, out=out)
+        more = {"--features": features, "--method": method, "--horizon": horizon, "--delay": delay, "--key": key}
+        more |= {"--config": config, "--resume": resume, "--on-bad": on_bad, "--no-features": no_features}
+        return _segment(source, target, time, out, [name for name, value in more.items() if value not in (None, False)])
     with guarded():
         given = asked_for(
             config,
@@ -85,6 +85,17 @@ def resume(
         from filtax.runs.config import Config
 
         go(Config.read(folder), folder, each)
+
+
+def _segment(source: str | None, target: str | None, time: str | None, out: Path | None, more: list[str]) -> None:
+    """Do what `filtax segment` does; options that mean nothing to it are refused."""
+    from filtax.commands.segment import segment
+
+    with guarded():
+        if more:
+            raise ValueError(f"--task segment takes SOURCE, --target, --time and --out; leave out {', '.join(more)}.")
+        asked = asked_for(None, source=source, target=target)
+        segment(asked["source"], asked["target"], time=time, out=out)
 
 
 def _usual(source: str, resume: bool) -> Path:
@@ -121,6 +132,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.outputs import write_outputs
+    from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
     with _asked_to_stop(patient=not waits) as asked:
@@ -131,6 +143,10 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise
             talk(f"Stopped. To write its report: filtax report {root}")
             raise typer.Exit(_code(asked)) from None
+        except InputError as problem:
+            if waits or not any((root / "checkpoint").glob("*.json")):
+                raise
+            raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
         show.end(done)
         if done.stopped:
             talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
@@ -176,8 +192,11 @@ class _Show:
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        learned = progress.rows - progress.blank
+        blank = f"{progress.blank} without a target, " if progress.blank else ""
         talk(
-            f"{progress.rows} rows learned, {progress.rejected} left out, {progress.distrusted} not trusted, "
+            f"{learned} row{'' if learned == 1 else 's'} learned, {blank}{progress.rejected} left out, "
+            f"{progress.distrusted} not trusted, "
             f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
         )
 
@@ -190,9 +209,9 @@ class _Show:
         names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")
         labels = getattr(stream, "labels", None)
         for name in names:
-            values = told[name].tolist()
+            values = ["" if value != value else value for value in told[name].tolist()]
             if labels is not None and name != "probability":
-                values = ["" if value != value else labels[int(value)] for value in values]
+                values = ["" if value == "" else labels[int(value)] for value in values]
             columns[name] = values
         import csv
 

@@ -31,4 +31,6 @@ def segment(
         series = segmented(source, target, time)
         figure = draw(series, (out or Path("out")) / "segments.png")
         print(json.dumps(series.told, indent=1))
-        talk(f"{len(series.told['segments'])} segments, {len(series.told['alarms'])} alarms. Figure: {figure}")
+        counts = [(len(series.told[f"{word}s"]), word) for word in ("segment", "alarm")]
+        found = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+        talk(f"{found}. Figure: {figure}")

@@ -17,6 +17,7 @@ from filtax.distributions import Mixture, Normal, StudentT
 __all__ = ["Parts", "interval", "parts_of", "place"]
 
 CLOSE = 1e-9  # probability by which a quantile may be off
+FAR = 1e150  # scales from which on 1 + t² is t²
 MOST = 1e7  # degrees of freedom from which a Student-t is a Gaussian to all digits that matter
 
 
@@ -132,4 +133,7 @@ def _log_peak(freedom: np.ndarray) -> np.ndarray:
 
 def _log_density(t: np.ndarray, freedom: np.ndarray, peak: np.ndarray) -> np.ndarray:
     n = np.where(freedom < MOST, freedom, 1.0)
-    return peak - np.where(freedom < MOST, 0.5 * (n + 1.0) * np.log1p(t * t / n), 0.5 * t * t)
+    far = np.abs(t) > FAR
+    with np.errstate(over="ignore", divide="ignore"):  # without the square where that would overflow
+        rise = np.where(far, 2.0 * np.log(np.abs(t)) - np.log(n), np.log1p(t * t / n))
+        return peak - np.where(freedom < MOST, 0.5 * (n + 1.0) * rise, 0.5 * t * t)

@@ -7,7 +7,7 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["Bands", "beyond", "tails"]
+__all__ = ["Bands", "beyond", "restored", "tails"]
 
 TAILS = 10.0  # degrees of freedom
 
@@ -89,6 +89,16 @@ def beyond(said: dict[str, np.ndarray], y: np.ndarray, level: float) -> np.ndarr
     half = np.where(off > 0.0, said["upper"] - said["forecast"], said["forecast"] - said["lower"])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return 2.0 * stdtr(TAILS, -stdtrit(TAILS, 0.5 + 0.5 * level) * np.abs(off) / half)
+
+
+def restored(name: str, base: np.ndarray, scale: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What a model says, in the unit of the target. Before there is a scale, only where a forecast starts is known.
+
+    >>> restored("forecast", np.array([5.0, 5.0]), np.array([np.nan, 2.0]), np.array([1.0, 1.0])).tolist()
+    [5.0, 7.0]
+    """
+    said = base + scale * values
+    return np.where(np.isfinite(scale), said, base) if name == "forecast" else said
 
 
 def tails(pit: np.ndarray, stretch: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from filtax.sources import Chunk, Position, Rejected, Table
+from filtax.sources import Chunk, InputError, Position, Rejected, Table
 
 __all__ = ["Block", "blocks", "padded"]
 
@@ -46,6 +46,8 @@ class Block(NamedTuple):
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
     r"""Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
 
+    Where the table ends in a fault, the rows before it are handed on first.
+
     Args:
         table: An open table.
         size: Rows of a block.
@@ -64,7 +66,16 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
     """
     held: list[tuple[Chunk, int, int]] = []
     left: list[Rejected] = []
-    for chunk in table:
+    chunks = iter(table)
+    while True:
+        try:
+            chunk = next(chunks, None)
+        except InputError:
+            if held:
+                yield _joined(table, held, left, files, eager)
+            raise
+        if chunk is None:
+            break
         if chunk.file not in files:
             files.append(chunk.file)
         left += chunk.rejected

@@ -63,11 +63,12 @@ def chart(
         return "<p><em>Nothing to draw.</em></p>"
     low = float(values.min()) if floor is None else floor
     high = float(values.max()) if ceiling is None else ceiling
-    high = high if high > low else low + 1.0
+    low, high = _apart(low, high)
     start, end = float(np.nanmin(x)), float(np.nanmax(x))
-    end = end if end > start else start + 1.0
-    across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * (at - start) / (end - start)  # noqa: E731
-    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((np.clip(y, low, high) - low) / (high - low))  # noqa: E731
+    start, end = _apart(start, end)
+    wide, tall = 0.5 * end - 0.5 * start, 0.5 * high - 0.5 * low  # halves: the whole may be beyond the largest number
+    across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * ((0.5 * at - 0.5 * start) / wide)  # noqa: E731
+    up = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((0.5 * np.clip(y, low, high) - 0.5 * low) / tall)  # noqa: E731
     drawn = [_grid(low, high, start, end, across, up, timed)]
     if band is not None:
         drawn.append(_band(across(x), up(band[0]), up(band[1])))
@@ -118,8 +119,7 @@ def _framed(inside: str, x: np.ndarray, lines: Mapping[str, np.ndarray], timed: 
         "span": span,
         "plot": [LEFT, WIDTH - RIGHT, WIDTH, HEIGHT],
         "lines": {
-            name: [float(f"{v:.5g}") if math.isfinite(v) else None for v in values.tolist()]
-            for name, values in lines.items()
+            name: [_rounded(v) if math.isfinite(v) else None for v in values.tolist()] for name, values in lines.items()
         },
     }
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
@@ -129,6 +129,25 @@ def _framed(inside: str, x: np.ndarray, lines: Mapping[str, np.ndarray], timed: 
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{inside}</svg>'
         f'<script type="application/json">{text}</script></figure>'
     )
+
+
+def _rounded(value: float) -> float:
+    """Five digits are enough; the largest numbers would be rounded to infinity."""
+    near = float(f"{value:.5g}")
+    return near if math.isfinite(near) else value
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Ends of an axis, which must differ.
+
+    >>> _apart(3.0, 3.0), _apart(1e300, 1e300)
+    ((3.0, 4.0), (9.99e+299, 1e+300))
+    """
+    if high > low:
+        return low, high
+    if low + 1.0 > low:
+        return low, low + 1.0
+    return (0.999 * low, low) if low > 0.0 else (low, 0.999 * low)
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
@@ -156,7 +175,7 @@ def _grid(low: float, high: float, start: float, end: float, across: Any, up: An
         drawn.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(y):.1f}" y2="{up(y):.1f}"/>')
         drawn.append(f'<text x="{LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{short(y)}</text>')
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        at = start + share * (end - start)
+        at = (1.0 - share) * start + share * end
         anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
         near = ' class="near"' if share in (0.25, 0.75) else ""  # left out where there is little room
         words = _when(at, timed, end - start)
@@ -165,8 +184,8 @@ def _grid(low: float, high: float, start: float, end: float, across: Any, up: An
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:
-    step = 10.0 ** math.floor(math.log10((high - low) / wanted))
-    step *= next(k for k in (1, 2, 5, 10) if (high - low) / (step * k) <= wanted)
+    step = 10.0 ** math.floor(math.log10(high / wanted - low / wanted))
+    step *= next(k for k in (1, 2, 5, 10) if (high / step - low / step) / k <= wanted)
     first = math.ceil(low / step)
     return [0.0 if i == 0 else i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 

@@ -71,8 +71,10 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse, in the words of the command line, what cannot be done."""
+        if self.task == "segment":
+            raise ValueError("--task segment makes no run: `filtax segment` cuts a series.")
         if self.task not in TASKS:
-            raise ValueError(f"--task {self.task:.40}: it must be one of {', '.join(TASKS)}.")
+            raise ValueError(f"--task {self.task:.40}: it must be one of {', '.join(TASKS)}, segment.")
         if self.on_bad not in ("reject", "stop"):
             raise ValueError(f"--on-bad {self.on_bad:.40}: it must be reject or stop.")
         if self.horizon < 1:

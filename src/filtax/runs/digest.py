@@ -28,6 +28,7 @@ class Digest:
         self.counts = {name: np.zeros(stretches) for name in names}
         self.low, self.high = np.full(stretches, np.inf), np.full(stretches, -np.inf)
         self.changes = np.zeros(stretches)
+        self.share = 1.0  # of each number that is summed up
         self.last: np.ndarray = np.empty(0)
         self.timed = False
 
@@ -35,7 +36,7 @@ class Digest:
     def means(self) -> dict[str, np.ndarray]:
         """Average of each name over each stretch; NaN where nothing was seen."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return {name: self.sums[name] / self.counts[name] for name in self.sums}
+            return {name: self.sums[name] / self.counts[name] / self.share for name in self.sums}
 
 
 def digest(run: Run) -> Digest:
@@ -45,6 +46,7 @@ def digest(run: Run) -> Digest:
     more = () if label else ("y", "forecast", "lower", "upper", "inside")
     stretches = max(1, min(STRETCHES, run.rows))
     made = Digest(stretches, (*errors, *more))
+    made.share = 2.0 ** -(run.rows // stretches + 1).bit_length()  # sums of the largest numbers stay finite
     made.timed = run.config.time is not None and run.kind["time"].kind == "i"
     row, tail = 0, np.zeros(0, run.kind)
     for part in run.records():
@@ -53,7 +55,7 @@ def digest(run: Run) -> Digest:
         made.x[at] = part["time"] if run.config.time else np.arange(row - len(part), row) + 1
         for name, values in _columns(run, part, label).items():
             seen = np.isfinite(values)
-            np.add.at(made.sums[name], at[seen], values[seen])
+            np.add.at(made.sums[name], at[seen], made.share * values[seen])
             np.add.at(made.counts[name], at[seen], 1.0)
         change = np.nan_to_num(part["change_probability"])
         np.maximum.at(made.changes, at, change)
@@ -69,7 +71,8 @@ def _columns(run: Run, part: np.ndarray, label: bool) -> dict[str, Any]:
     y = part["y"]
     found: dict[str, Any] = {}
     for name in ("forecast", *run.rivals):
-        off = np.abs(part[name] - y)
+        with np.errstate(over="ignore"):
+            off = np.abs(part[name] - y)
         found[f"error of {name}"] = np.where(np.isfinite(off), off != 0, np.nan) if label else off
     if not label:
         found |= {name: part[name] for name in ("y", "forecast", "lower", "upper")}

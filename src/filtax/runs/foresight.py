@@ -177,7 +177,8 @@ def write_table(told: Iterable[dict[str, Any]], path: Path) -> None:
                 from pyarrow import parquet
 
                 for columns in told:
-                    table = pyarrow.table(columns)
+                    told_of = {name: pyarrow.array(each, from_pandas=True) for name, each in columns.items()}
+                    table = pyarrow.table(told_of)
                     writer = writer or parquet.ParquetWriter(raw, table.schema, compression="zstd")
                     writer.write_table(table)
                     first = False

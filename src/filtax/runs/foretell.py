@@ -6,7 +6,9 @@ Axes: B rows, N streams, one for each step that is forecast, S series.
 import numpy as np
 
 from filtax.estimators.intervals import interval, parts_of
+from filtax.runs.bands import restored
 from filtax.runs.blocks import Block, padded
+from filtax.runs.large import held, released
 from filtax.runs.numbers import NumberStream
 
 __all__ = ["foresee", "reach", "settle"]
@@ -50,6 +52,7 @@ def foresee(stream: NumberStream, block: Block, which: np.ndarray | None = None)
 
 def _foresee(stream: NumberStream, block: Block) -> dict[str, np.ndarray]:
     n, size, target = block.rows, stream.plan.config.block, stream.plan.config.target
+    block = block._replace(numbers=held(block.numbers, stream.plan.powers))
     y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
     key = [""] * n if block.key is None else block.key.astype(str).tolist()
     slot = np.array([stream.keys.get(each, -1) for each in key], np.int64)
@@ -62,4 +65,5 @@ def _foresee(stream: NumberStream, block: Block) -> dict[str, np.ndarray]:
     parts = parts_of(made, n)
     ends = interval(parts, stream.bands.levels(stream.bands.stretch[slot]))
     told = zip(ENDS, (parts.mean, *ends), strict=True)
-    return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
+    own = {name: np.where(slot >= 0, restored(name, base, scale, values), np.nan) for name, values in told}
+    return released(own, stream.plan.power)

@@ -19,6 +19,7 @@ WIDTH = 12  # slots of a column of text
 FIRST, STRETCH = 8, 4096  # rows before the first units, and between two units later on
 MEMORY = 32768.0  # rows that old data count for at most
 FAR = 20.0  # scales beyond which a number counts as being there
+FARTHEST = 2.0**450  # and whatever the scale: squares stay finite
 
 
 def next_stop(rows: int) -> int:
@@ -77,9 +78,9 @@ class Pool:
         fresh = (self.count + self.sums[0] == 0.0) & seen.any(axis=0)
         if fresh.any():  # near the first number, squares lose nothing
             first = rows[np.argmax(seen, axis=0), np.arange(rows.shape[1])]
-            self.mean = np.where(fresh, first, self.mean)
+            self.mean = np.where(fresh, np.clip(first, -FARTHEST, FARTHEST), self.mean)
         known = (self.count >= FIRST) & (self.var > 0.0)
-        reach = np.where(known, FAR * self.scale, np.inf)
+        reach = np.minimum(np.where(known, FAR * self.scale, np.inf), FARTHEST)
         off = np.where(seen, np.clip(np.where(seen, rows, 0.0) - self.mean, -reach, reach), 0.0)
         for total, each in zip(self.sums, (seen.astype(np.float64), off, off * off), strict=True):
             total[:] = np.cumsum(np.concatenate([total[None], each]), axis=0)[-1]  # one after the other

@@ -17,6 +17,7 @@ from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import kind_of, make_stream, tell_skipped
 from filtax.sources import InputError, Position, Rejected, Table, open_table
+from filtax.sources.rejected import NAMELESS
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
@@ -30,7 +31,8 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        rows: Rows learned.
+        rows: Rows taken in.
+        blank: Those without a target: they are forecast, and there is nothing to learn.
         rejected: Rows left out.
         changes: Alarms of a change.
         distrusted: Rows that were not trusted.
@@ -49,6 +51,7 @@ class Progress:
     seconds: float = 0.0
     untimed: int = 0
     stopped: bool = False
+    blank: int = 0
 
 
 def carry_on(
@@ -171,8 +174,11 @@ class _Job:
         if block.rows:
             assert self.stream is not None
             assert self.ledger is not None
-            said, found = self.stream.learn(block)
+            with np.errstate(over="ignore"):  # what leaves the range is infinite, and not believed
+                said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
+            strange = sum(kind == "unexpected label" for _, kind, _ in found)
+            self.progress.blank += int(np.isnan(said["y"]).sum()) - strange
             for row, kind, value in found:
                 self._tell_event(block, row, kind, value)
             self.progress.rows += block.rows
@@ -269,7 +275,7 @@ class _Job:
             if at <= self.told:
                 continue
             self.told = at
-            self.progress.rejected += 1
+            self.progress.rejected += row.reason != NAMELESS  # a column is no row
             self.ledger.tell({"event": "rejected", **row.to_json()})
 
     def _tell_event(self, block: Block, row: int, kind: str, value: Any) -> None:

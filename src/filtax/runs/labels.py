@@ -16,6 +16,7 @@ from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
+from filtax.runs.large import held
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan, label_of
 from filtax.runs.rivals import LabelRivals
@@ -81,9 +82,7 @@ class LabelStream:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
         found: list[tuple[int, str, Any]] = []
         y, known = self._codes(block, found)
-        numbers = [block.numbers[name] for name in self.inputs.numbers]
-        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
-        rows = np.concatenate([self.inputs.raw(table, block.texts), known[:, None]], axis=1)
+        rows = np.concatenate([self._raw(block), known[:, None]], axis=1)
         slot = np.zeros(len(y), np.int64)
         come = np.cumsum(self.late.come(slot))
         chances, told = np.zeros((len(y), self.room)), np.full((len(y), 2), np.nan)
@@ -113,9 +112,7 @@ class LabelStream:
     def foresee(self, block: Block) -> dict[str, np.ndarray]:
         """Forecast the labels of rows from what is known; nothing is learned from them."""
         n, size = block.rows, self.plan.config.block
-        numbers = [block.numbers[name] for name in self.inputs.numbers]
-        table = np.stack(numbers, axis=1) if numbers else np.empty((n, 0))
-        rows = self.design(self.inputs.raw(table, block.texts))
+        rows = self.design(self._raw(block))
         made = self.learner.foresee(self.carry, np.zeros(size, int), padded(rows, size), self.late.delay + 1)
         chances = self.shares(made, np.full(n, len(self.labels)))
         said = [np.argmax(chances, axis=1).astype(np.float64), chances.max(axis=1), *chances.T]
@@ -169,6 +166,12 @@ class LabelStream:
                 found += [(row, "unexpected label", names[i]) for row in np.flatnonzero(code == i).tolist()]
         found.sort(key=lambda event: event[0])
         return numbers[code], known.astype(np.float64)
+
+    def _raw(self, block: Block) -> np.ndarray:
+        given = held(block.numbers, self.plan.powers)
+        numbers = [given[name] for name in self.inputs.numbers]
+        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
+        return self.inputs.raw(table, block.texts)
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of now."""

@@ -15,12 +15,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import Bands, beyond, tails
+from filtax.runs.bands import Bands, beyond, restored, tails
 from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
+from filtax.runs.large import held, released
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
@@ -101,6 +102,7 @@ class NumberStream:
 
     def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
+        given, block = block, block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self._slots(block)
         X, base, scale, u = self.features(block, slot, y)
@@ -125,7 +127,8 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = self._events(slot, y, said, stretch)
-        return {"y": y, **said, **dict(zip(self.rivals.names, rivals.T, strict=True))}, found
+        told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
+        return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 
     def _events(
         self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray
@@ -219,7 +222,8 @@ class NumberStream:
     def target_units(self) -> tuple[np.ndarray, np.ndarray]:
         """Base and scale of a target of which no features are made."""
         unit = self.units[1]
-        return unit.mean, np.where(unit.scale > 0.0, unit.scale, np.where(unit.count > 0.0, 1.0, np.nan))
+        known = np.where(unit.count > 0.0, 1.0, np.nan)
+        return known * unit.mean, np.where(unit.scale > 0.0, unit.scale, known)
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of now."""
@@ -261,7 +265,7 @@ class NumberStream:
         stretch = self.bands.follow(slot, said["pit"][part])
         lower, upper = interval(parts, self.bands.levels(stretch))
         for name, values in zip(("forecast", "lower", "upper"), (parts.mean, lower, upper), strict=True):
-            said[name][part] = base + scale * values
+            said[name][part] = restored(name, base, scale, values)
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:
             for name in ("trust", "change_probability", "runlength"):

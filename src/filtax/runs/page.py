@@ -82,6 +82,7 @@ def _summary(run: Run, found: dict[str, Any]) -> str:
     ahead += f", targets {run.config.delay} late" if run.config.delay else ""
     cards = [
         (f"{run.rows:,}", f"rows{ahead}"),
+        *([(f"{progress['blank']:,}", "without a target")] if progress.get("blank") else []),
         (f"{progress['rejected']:,}", "left out"),
         (f"{progress['distrusted']:,}", "not trusted"),
         (f"{progress['changes']:,}", "change" if progress["changes"] == 1 else "changes"),
@@ -142,7 +143,7 @@ def _errors(run: Run, told: Digest) -> str:
 
 def _average(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else 0.0
+    return float((known / known.size).sum()) if known.size else 0.0
 
 
 def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:

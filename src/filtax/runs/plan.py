@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from filtax.runs.blocks import Block
 from filtax.runs.config import Config
 from filtax.runs.inputs import WIDTH
+from filtax.runs.large import power_of
 from filtax.streams import Season
 
 __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
@@ -39,6 +40,7 @@ class Plan:
         season: The step and the cycles of the target; None where no features are made of it.
         heads: Labels that there is room for, 1 for two labels; 0 for numbers.
         steps: Steps before the horizon that are forecast beside it.
+        powers: Columns of very large numbers, and the power of two that is their unit.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -50,21 +52,28 @@ class Plan:
     season: Season | None
     heads: int
     steps: tuple[int, ...] = ()
+    powers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def power(self) -> int:
+        """That of the target; 0 for one of usual size."""
+        return self.powers.get(self.config.target, 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain values."""
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
-        steps = {"steps": list(self.steps)} if self.steps else {}
-        return {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads, **steps}
+        found = {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
+        more = {"steps": list(self.steps), "powers": dict(self.powers)}
+        return {**found, **{name: value for name, value in more.items() if value}}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
         """Read it back."""
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
-        steps = tuple(plain.get("steps", ()))
-        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], steps)
+        more = (tuple(plain.get("steps", ())), plain.get("powers", {}))
+        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
 
 
 def nearer_steps(horizon: int) -> tuple[int, ...]:
@@ -139,7 +148,13 @@ def decide(config: Config, block: Block) -> Plan:
         prior=prior if config.prior is None else config.prior,
         version=version("filtax"),
     )
-    return Plan(config, numbers, texts, season, heads, steps)
+    measured = numbers if heads else (*numbers, target)
+    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured))
+
+
+def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:
+    powers = {name: power_of(block.numbers[name]) for name in names}
+    return {name: power for name, power in powers.items() if power}
 
 
 def _usual(config: Config, timed: bool, wide: bool, heads: int) -> str:

@@ -19,6 +19,8 @@ GROUP = 65536  # rows of a group in the file
 def write_predictions(run: Run, form: str = "parquet") -> Path:
     """Write all records of a run, in groups of one size, so that the file depends on nothing but the rows.
 
+    What is not known, NaN in a record, is null in Parquet and an empty field of CSV.
+
     Args:
         run: The run.
         form: "parquet", or "csv".
@@ -85,7 +87,8 @@ def _write_parquet(run: Run, path: Path, pyarrow: Any) -> None:
     writer = None
     try:
         for records in run.records(GROUP):
-            table = pyarrow.table(columns_of(run, records))
+            columns = columns_of(run, records)
+            table = pyarrow.table({name: pyarrow.array(each, from_pandas=True) for name, each in columns.items()})
             writer = writer or parquet.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False)
             writer.write_table(table, row_group_size=GROUP)
     finally:
@@ -104,4 +107,5 @@ def _write_csv(run: Run, path: Path) -> None:
                 values.astype(str) if values.dtype.kind == "M" else values
                 for values in columns_of(run, records).values()
             ]
-            writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+            plain = [["" if value != value else value for value in column.tolist()] for column in columns]
+            writer.writerows(zip(*plain, strict=True))

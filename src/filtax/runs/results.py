@@ -14,6 +14,7 @@ from filtax.evaluate.verdict import judge, layout
 from filtax.runs.config import Config
 from filtax.runs.job import CHECKPOINT
 from filtax.runs.labels import LabelStream
+from filtax.runs.large import Errors
 from filtax.runs.ledger import read_events, read_records
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
@@ -119,16 +120,16 @@ def scores(run: Run) -> dict[str, Any]:
     label = run.config.task == "classify"
     errors: dict[str, list[np.ndarray]] = {name: [] for name in names}
     step = max(1, -(-run.rows // MOST))
-    total, count = np.zeros((len(names), 2)), 0
+    total = Errors(len(names))
     inside, held, log, seen = 0, 0, 0.0, 0
     pit = np.zeros(20, np.int64)
     for part in run.records():
         both = np.stack([part[name] for name in names])
         ready = np.isfinite(part["y"]) & np.all(np.isfinite(both), axis=0)
-        off = np.abs(both - part["y"])[:, ready]
-        off = (off != 0).astype(np.float64) if label else off
-        total += np.stack([off.sum(axis=1), (off * off).sum(axis=1)], axis=1)
-        count += int(ready.sum())
+        wrong = (both != part["y"]).astype(np.float64)
+        off = (
+            total.add(wrong[:, ready], 0.0 * part["y"][ready]) if label else total.add(both[:, ready], part["y"][ready])
+        )
         for name, values in zip(names, off, strict=True):
             errors[name].append(values[::step])
         if label:
@@ -144,14 +145,13 @@ def scores(run: Run) -> dict[str, Any]:
     table = {}
     for i, name in enumerate(names):
         own = run.config.method or "" if name == "forecast" else name
-        average = total[i] / count if count else np.full(2, np.nan)
         flat = np.concatenate(errors[name]) if errors[name] else np.empty(0)
         if label:
-            table[own] = {"accuracy": 1.0 - float(average[0])}
+            table[own] = {"accuracy": 1.0 - float(total.mean[i])}
         else:
-            middle = float(np.median(flat)) if flat.size else float("nan")
-            table[own] = {"mae": float(average[0]), "median": middle, "rmse": float(np.sqrt(average[1]))}
-    found: dict[str, Any] = {"table": table, "rows": count, "log_score": log / seen if seen else None}
+            middle = 2.0 * float(np.median(0.5 * flat)) if flat.size else float("nan")
+            table[own] = {"mae": float(total.mean[i]), "median": middle, "rmse": float(total.root[i])}
+    found: dict[str, Any] = {"table": table, "rows": total.count, "log_score": log / seen if seen else None}
     return found if label else {**found, "coverage": inside / held if held else None, "pit": pit.tolist()}
 
 

@@ -13,6 +13,7 @@ from filtax.evaluate import last_value, naive_plus_change, running_mean, seasona
 __all__ = ["LabelRivals", "Rivals"]
 
 SEASONS = 3  # longest cycles that are remembered
+FARTHEST = 2.0**960  # 1e289: a larger number counts as this one in a mean, so that no sum overflows
 
 
 class Rivals:
@@ -57,7 +58,9 @@ class Rivals:
             if self.plain:
                 came = whole[self.memory - self.late :][: len(rows)]
                 seen = np.isfinite(came)
-                both = np.stack([np.where(seen, came, 0.0), seen.astype(np.float64)], axis=1)
+                both = np.stack(
+                    [np.where(seen, np.clip(came, -FARTHEST, FARTHEST), 0.0), seen.astype(np.float64)], axis=1
+                )
                 before = np.cumsum(np.concatenate([self.total[series][None], both]), axis=0)  # one after the other
                 said[rows, -1] = np.where(before[:-1, 1] > 0, before[:-1, 0] / np.maximum(before[:-1, 1], 1), np.nan)
                 self.total[series] = before[-1]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax.runs.large import power_of
 from filtax.segmentation import Alarms, Segmentation, detect
 from filtax.segmentation import segment as cut
 from filtax.sources import open_table
@@ -20,7 +21,7 @@ class Segmented:
     """A series, its segments and its alarms.
 
     Attributes:
-        y: Readings.
+        y: Readings; very large ones by a power of two, which the title tells.
         found: The segments, looking back.
         alarms: What could have been told at the time.
         told: All of it as plain values.
@@ -54,6 +55,8 @@ def segmented(source: str, target: str, time: str | None = None) -> Segmented:
             f"segment: {len(y)} readings; it takes 2 to {LONGEST}. Average them over longer steps, or use "
             "`filtax run`, which tells of changes as they come."
         )
+    power = power_of(y, 1.0)
+    y = np.ldexp(y, -power)
     line = np.concatenate([chunk.line for chunk in chunks])
     times = [chunk.time for chunk in chunks if chunk.time is not None]
     moment = np.concatenate(times) if times else None
@@ -69,7 +72,7 @@ def segmented(source: str, target: str, time: str | None = None) -> Segmented:
         {
             **place(start),
             "rows": end - start,
-            "mean": _mean(y[start:end]),
+            "mean": _mean(y[start:end], power),
             "probability": float(found.probability[start]),
         }
         for start, end in zip(starts, ends, strict=True)
@@ -82,7 +85,7 @@ def segmented(source: str, target: str, time: str | None = None) -> Segmented:
         "segments": segments,
         "alarms": [{**place(at), "began": place(first)} for at, first in zip(alarms.times, alarms.starts, strict=True)],
     }
-    return Segmented(y, found, alarms, told, target)
+    return Segmented(y, found, alarms, told, f"{target}, in units of {2.0**power:.4g}" if power else target)
 
 
 def draw(series: Segmented, path: Path) -> Path:
@@ -92,6 +95,6 @@ def draw(series: Segmented, path: Path) -> Path:
     return draw_segments(series.y, series.found, path, alarms=series.alarms, title=series.title)
 
 
-def _mean(values: np.ndarray) -> float | None:
+def _mean(values: np.ndarray, power: int) -> float | None:
     seen = values[np.isfinite(values)]
-    return float(seen.mean()) if seen.size else None
+    return float(np.ldexp(seen.mean(), power)) if seen.size else None

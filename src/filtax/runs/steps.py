@@ -1,11 +1,11 @@
 """How good the forecasts of each step were: errors, baselines and coverage by how far ahead they looked."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from filtax.runs.fan import ENDS, Fan
+from filtax.runs.large import Errors
 from filtax.runs.results import Run
 from filtax.runs.rivals import Rivals
 
@@ -38,27 +38,28 @@ class _Tally:
         self.step, self.names = step, tuple(name + mark for name in ENDS)
         self.rivals = Rivals(stream.maker.season.cycles, step - 1 + run.config.delay)
         self.rivals.make_room(stream.slots)
-        self.total = np.zeros(1 + len(self.rivals.names))
-        self.squares, self.count, self.inside, self.held = 0.0, 0, 0, 0
+        self.power, self.errors = stream.plan.power, Errors(1 + len(self.rivals.names))
+        self.inside, self.held = 0, 0
 
     def add(self, part: np.ndarray) -> None:
         y, forecast, lower, upper = (part[name] for name in ("y", *self.names))
-        off = np.abs(np.concatenate([forecast[:, None], self.rivals.forecast(part["series"], y)], axis=1) - y[:, None])
-        off = off[np.isfinite(off).all(axis=1)]
-        self.total, self.count = self.total + off.sum(axis=0), self.count + len(off)
-        self.squares += float(np.square(off[:, 0]).sum())
+        rivals = self.rivals.forecast(part["series"], np.ldexp(y, -self.power))
+        every = np.concatenate([forecast[None], np.ldexp(rivals.T, self.power)])
+        ready = np.isfinite(y) & np.isfinite(every).all(axis=0)
+        self.errors.add(every[:, ready], y[ready])
         band = np.isfinite(y) & np.isfinite(lower) & np.isfinite(upper)
         self.held += int(band.sum())
         self.inside += int((band & (lower <= y) & (y <= upper)).sum())
 
     def scores(self) -> dict[str, Any]:
-        mean = (self.total / self.count).tolist() if self.count else [None] * len(self.total)
+        known = self.errors.count > 0
+        mean, root = ([each if known else None for each in of.tolist()] for of in (self.errors.mean, self.errors.root))
         return {
             "step": self.step,
             "mae": mean[0],
-            "rmse": math.sqrt(self.squares / self.count) if self.count else None,
+            "rmse": root[0],
             "coverage": self.inside / self.held if self.held else None,
-            "rows": self.count,
+            "rows": self.errors.count,
             "baselines": dict(zip(self.rivals.names, mean[1:], strict=True)),
         }
 

@@ -1,5 +1,10 @@
-"""Times must grow: read them, and leave out the rows of a series whose time is missing, repeats or goes backwards."""
+"""Times must grow: read them, and leave out the rows of a series whose time is missing, repeats or goes backwards.
 
+A source whose newest row comes first would lose all rows but one. It is told by rows that lie before the row above
+them, nearly all of them, and refused with a word on how to turn it.
+"""
+
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,9 +15,13 @@ from filtax.sources.clock import clock_of, read_times
 from filtax.sources.layout import Layout
 from filtax.sources.numerals import show
 from filtax.sources.raw import Raw
-from filtax.sources.rejected import Rejected
+from filtax.sources.rejected import InputError, Rejected
 
 __all__ = ["Order"]
+
+LEAST = {"-": 50}  # steps back before standard input counts as newest first: it may begin with a few late rows
+FEW = 2  # and for a file, of which many rows are seen at once
+RARE = 20  # steps back for each step forth
 
 
 class Order:
@@ -25,6 +34,9 @@ class Order:
 
     def __init__(self, latest: Mapping[str, Any]) -> None:
         self.latest = dict(latest)
+        self._above: dict[str, Any] = {}  # time of the row before, by key
+        self._steps = [0, 0]  # forth, back
+        self._begun = bool(latest)  # what was read before was in order
 
     def after(self, time: np.ndarray | None, key: np.ndarray | None, rows: int) -> dict[str, Any]:
         """Return the latest times once that many rows, all in order, have been read."""
@@ -48,6 +60,7 @@ class Order:
             time, faults = read_times(values, layout.clock or "local")
         key = raw.texts[layout.key] if layout.key else None
         faults = self._in_order(time, key, faults)
+        self._refuse_newest_first(file, column)
         if faults:
             keep = np.ones(len(time), bool)
             keep[list(faults)] = False
@@ -58,19 +71,32 @@ class Order:
     def _in_order(self, time: np.ndarray, key: np.ndarray | None, faults: dict[int, str]) -> dict[int, str]:
         ticks = _ticks(time)
         if key is None and not faults and np.all(np.diff(ticks) > 0) and ticks[0] > self.latest.get("", -np.inf):
-            self.latest[""] = ticks[-1].item()
+            self.latest[""] = self._above[""] = ticks[-1].item()
+            self._steps[0] += len(ticks)
             return faults
         for i, tick in enumerate(ticks.tolist()):
             if i in faults:
                 continue
             series = "" if key is None else key[i]
-            latest = self.latest.get(series)
+            latest, above = self.latest.get(series), self._above.get(series, tick)
+            self._steps[tick < above] += tick != above
+            self._above[series] = tick
             if latest is None or tick > latest:
                 self.latest[series] = tick
             else:
                 told = "repeats" if tick == latest else "goes backwards: it is before"
                 faults[i] = f"{str(time[i]).removesuffix('.000000')} {told} the time of an earlier row"
         return dict(sorted(faults.items()))
+
+    def _refuse_newest_first(self, file: str, column: str) -> None:
+        forth, back = self._steps
+        if self._begun or back < LEAST.get(file, FEW) or back < RARE * forth:
+            return
+        told = f"{file}: the newest row comes first: {back} times lie before the one above them, {forth} behind it"
+        name = shlex.quote(file)
+        turn = f", such as by (head -n 1 {name}; tail -n +2 {name} | tac) > turned.csv"
+        way = turn if file.lower().endswith((".csv", ".tsv", ".txt")) else ""
+        raise InputError(f"{told}. Sort it by {show(column)[1:-1]}, the oldest first{way}.")
 
 
 def _record(file: str, raw: Raw, row: int, column: str, reason: str) -> Rejected:

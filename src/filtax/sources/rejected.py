@@ -2,7 +2,9 @@
 
 from dataclasses import asdict, dataclass
 
-__all__ = ["InputError", "Rejected", "RowError"]
+__all__ = ["NAMELESS", "InputError", "Rejected", "RowError"]
+
+NAMELESS = "the column has no name"
 
 
 class InputError(ValueError):

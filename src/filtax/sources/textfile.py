@@ -13,7 +13,7 @@ from filtax.sources.layout import Layout, choose, find
 from filtax.sources.lines import Block, Lines, too_long
 from filtax.sources.position import Position
 from filtax.sources.raw import Raw
-from filtax.sources.rejected import InputError, Rejected, RowError
+from filtax.sources.rejected import NAMELESS, InputError, Rejected, RowError
 from filtax.sources.separated import Header, careful, decode, header_of, split, start_of
 
 __all__ = ["Request", "read_text"]
@@ -119,7 +119,7 @@ def _take_header(file: str, block: Block, form: str, request: Request) -> tuple[
     header = header_of(file, line, request.separator or ("\t" if form == "tsv" else None))
     text = decode(line)
     notices = [
-        Rejected(file, 1, start_of(text, header.separator, i), "the column has no name; it is left out")
+        Rejected(file, 1, start_of(text, header.separator, i), NAMELESS)
         for i, name in enumerate(header.names)
         if not name
     ]

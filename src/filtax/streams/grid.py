@@ -81,15 +81,19 @@ class Grid:
         return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(new, place)
 
     def outlook(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The simplest forecast of each row, its scale, and how many readings the scale is made of."""
-        last = np.nan_to_num(cells.value(self.horizon), nan=0.0)
+        """The simplest forecast of each row, its scale, and how many readings the scale is made of.
+
+        The forecast is NaN before the first reading is known, the scale before the first error is.
+        """
+        last = cells.value(self.horizon)
         change = np.full(len(last), np.nan)
         for season in self._seasons(self.horizon):
             told = cells.value(season) - cells.value(season + self.horizon)
             change = np.where(np.isnan(change), told, change)
         base = last + np.nan_to_num(change, nan=0.0)
         scale, count = cells.track[1:, cells.place - self.horizon]
-        return base, np.where(scale > 0.0, np.maximum(scale, 1e-9 * np.abs(base)), 1.0), count
+        unit = np.where(count > 0.0, 1.0, np.nan)
+        return base, np.where(scale > 0.0, np.maximum(scale, 1e-9 * np.abs(base)), unit), count
 
     def _seasons(self, horizon: int) -> list[int]:
         """Steps back to the repetitions whose change is known in time, the longest cycle first."""

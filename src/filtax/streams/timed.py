@@ -43,7 +43,7 @@ class Made(NamedTuple):
     target: np.ndarray
 
     def restore(self, u: np.ndarray | float) -> np.ndarray:
-        """Turn what a model says into the unit of the target."""
+        """Turn what a model says into the unit of the target; NaN while that is not known."""
         return self.base + self.scale * u
 
 
@@ -111,7 +111,8 @@ class TimedFeatures:
             y: Readings, shape (T,).
 
         Returns:
-            The state behind these rows, and the rows. `target` is NaN where y is, and until the scale is known.
+            The state behind these rows, and the rows. `target` is NaN where y is, and until the scale is known well;
+            `base` is NaN before a first reading, and `scale` before a first error of it.
         """
         time, y = np.asarray(time), np.asarray(y, np.float64)
         if time.shape != y.shape or y.ndim != 1:

@@ -1,0 +1,69 @@
+"""The last line of a run: rows that were learned, rows without a target, rows left out; and tasks that are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command import filtax, sentence
+from filtax.runs import Config
+
+pytestmark = pytest.mark.x64
+QUICK = ("--method", "LG+C-Static", "--block", 64, "--out", "run")
+
+
+def test_rows_without_a_target_are_counted_apart(tmp_path):
+    y = np.round(np.random.default_rng(0).normal(size=60), 3).astype(str)
+    y[[4, 30, 31]] = ["", "NA", "nan"]
+    y[50] = "oops"
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(f"{t},{value}\n" for t, value in enumerate(y)))
+    done = filtax("run", "t.csv", "--target", "y", "--time", "t", *QUICK, home=tmp_path)
+    assert "\n56 rows learned, 3 without a target, 1 left out, " in done.stderr
+    found = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (found["rows"], found["blank"], found["rejected"]) == (59, 3, 1)
+    assert "<b>3</b>without a target" in (tmp_path / "run" / "report.html").read_text()
+    again = filtax("resume", "run", home=tmp_path)
+    assert "56 rows learned, 3 without a target, 1 left out" in again.stderr
+
+
+def test_labels_that_are_missing_are_no_labels_and_a_nameless_column_is_no_row(tmp_path):
+    kinds = ["oak", "elm"] * 50
+    kinds[7] = ""
+    kinds[80] = "ash"  # behind the first block, which made room for two: an event of its own
+    rows = "".join(f"{i % 3},,{kind}\n" for i, kind in enumerate(kinds))
+    (tmp_path / "t.csv").write_text("a,,y\n" + rows)
+    done = filtax("run", "t.csv", "--target", "y", *QUICK, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert [event["reason"] for event in events if event["event"] == "rejected"] == ["the column has no name"]
+    assert [event["label"] for event in events if event["event"] == "unexpected label"] == ["ash"]
+    assert "99 rows learned, 1 without a target, 0 left out" in done.stderr
+
+
+def test_a_task_that_is_not_known_is_refused_with_all_that_are(tmp_path):
+    (tmp_path / "t.csv").write_text("y\n1\n2\n")
+    said = sentence(filtax("run", "t.csv", "--target", "y", "--task", "segmnt", home=tmp_path), 2)
+    assert said.endswith("it must be one of auto, regress, classify, segment.")
+
+
+def test_segment_as_a_task_refuses_what_it_does_not_use(tmp_path):
+    (tmp_path / "t.csv").write_text("y\n" + "1\n2\n" * 20)
+    asked = ("run", "t.csv", "--task", "segment")
+    said = sentence(filtax(*asked, "--target", "y", "--horizon", 3, "--on-bad", "stop", home=tmp_path), 2)
+    assert said.endswith("leave out --horizon, --on-bad.")
+    assert "--target is missing" in sentence(filtax(*asked, home=tmp_path), 2)
+    with pytest.raises(ValueError, match="makes no run"):
+        Config("t.csv", "y", task="segment")
+
+
+def test_a_run_that_stops_at_a_bad_row_says_how_it_goes_on(tmp_path):
+    rows = [f"{t},{(t * 7) % 5}.5\n" for t in range(40)]
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(rows[:30]) + "30,x\n")
+    asked = ("run", "t.csv", "--target", "y", "--time", "t", "--on-bad", "stop", *QUICK)
+    ended = filtax(*asked, home=tmp_path)
+    said = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 2
+    assert said.startswith("filtax: t.csv:32:4: y: 'x' is not a number.")
+    assert said.endswith("to go on: filtax resume run.")
+    (tmp_path / "t.csv").write_text("t,y\n" + "".join(rows))
+    assert "40 rows learned, 0 left out" in filtax("resume", "run", home=tmp_path).stderr
