@@ -20,8 +20,9 @@ def reproduce(
 ) -> None:
     """Run experiments of the thesis: figures, tables, and a verdict on each claim.
 
-    What was found before with the same setting is used again, so an interrupted run goes on where it stopped.
-    Writes report.html, and for each experiment a folder with result.json and its figures.
+    What was found before with the same setting is used again, and of an experiment that was interrupted the parts
+    that were done. Writes quick/NAME or full/NAME for each experiment, with result.json and its figures, so that a
+    quick run leaves a full one alone (with another seed: full-seed-3/NAME); and report.html, of all that lie there.
     """
     from filtax import experiments
 
@@ -59,6 +60,7 @@ def reproduce(
             raise typer.Exit(BAD_INPUT) from None
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
     print_table([("experiment", "claim", "verdict", ""), *claims])
+    talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
     talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
 
 
