@@ -136,7 +136,7 @@ def _write(path: Path, content: dict[str, Any], arrays: list[np.ndarray]) -> Non
 def _read(path: Path) -> tuple[Any, float] | None:
     """A part and its seconds; what is not there or damaged is computed again."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             first, *arrays = (file[f"arr_{i}"] for i in range(len(file.files)))
         content = json.loads(first.item())
         return _whole(content["tree"], arrays), float(content["seconds"])
