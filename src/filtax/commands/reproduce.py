@@ -55,9 +55,12 @@ def reproduce(
         size = "full" if full else "quick"
         try:
             findings = experiments.reproduce(chosen, size, seed, out, told, jobs)
-        except DamagedDatasetError as damage:  # the user's to mend, not ours
-            talk(f"filtax: {damage}")
+        except (DamagedDatasetError, FileNotFoundError) as problem:  # the user's to mend, not ours
+            talk(f"filtax: {problem}")
             raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            talk("Interrupted; the same command goes on after what is done.")
+            raise
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
     print_table([("experiment", "claim", "verdict", ""), *claims])
     talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
