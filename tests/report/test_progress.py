@@ -80,7 +80,9 @@ def test_the_time_left_is_told_from_the_first_step_on_and_runs_down(clock):
     assert told.left("a") == pytest.approx(12)  # 8 s for 4 steps, 6 to go
     clock[0] += 5
     assert told.left("a") == pytest.approx(7)
-    clock[0] += 50
+    clock[0] += 50  # overdue: it takes longer than was thought
+    assert told.left("a") == pytest.approx(11)
+    told.advance("a", 6)
     assert told.left("a") == 0
     assert told.left("b") is None
 

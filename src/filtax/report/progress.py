@@ -78,13 +78,20 @@ class _Clock:
             finished = sum(self.expected.values()) - remaining
             told = max((at for _, at in self.seen.values()), default=self.began)
             pace = (told - self.began + FIRST) / (finished + FIRST)
-            return max(0.0, remaining * pace - (now - told)) if remaining else 0.0
+            return _since(remaining * pace, now - told) if remaining else 0.0
         first, told = self.seen.get(part, (0.0, 0.0))
         share = self.done[part] / self.total
-        return max(0.0, (told - first) * (1.0 - share) / share - (time.monotonic() - told)) if share else None
+        if share in (0.0, 1.0):
+            return 0.0 if share else None
+        return _since((told - first) * (1.0 - share) / share, time.monotonic() - told)
 
     def _remaining(self) -> float:
         return sum(one * (1.0 - self.done[part] / self.total) for part, one in self.expected.items())
+
+
+def _since(left: float, passed: float) -> float:
+    """Of the seconds that were left; what is overdue takes longer, the longer it is."""
+    return max(left - passed, 0.2 * passed)
 
 
 def _words(seconds: float | None) -> str:
