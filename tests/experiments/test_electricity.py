@@ -4,8 +4,17 @@ import jax
 import numpy as np
 import pytest
 
-from filtax.experiments import Result, electricity, electricity_claims, electricity_figures, find, reproduce
+from filtax.experiments import (
+    Result,
+    electricity,
+    electricity_claims,
+    electricity_figures,
+    electricity_table,
+    find,
+    reproduce,
+)
 from filtax.experiments.electricity_load import BURN, Hours, averages, prepare
+from filtax.experiments.intervals import block_draws
 
 rng = np.random.default_rng(0)
 TIME = np.datetime64("2020-03-01T00") + np.arange(160)
@@ -141,6 +150,29 @@ def test_the_figure_of_runs_counts_resets_and_never_has_a_run_length_below_zero(
     assert [axis.get_ylim() for axis in figure.axes[2:]] == [(0, 24), (0, 24)]
 
 
+def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
+    """By brute force: the errors of each drawn day put side by side, and their median taken."""
+    T = 24 * 75
+    shape = 1.0 + 0.5 * (np.arange(T) // 24 % 7 == 0)
+    one, two = (shape * rng.gamma(2.0, size=(2, T)) + level for level in (0.0, 0.3))
+    by_day, days = one.reshape(2, 75, 24), []
+    for places in block_draws(75, 35):
+        assert (np.diff(places[:35]) % 75 == 1).all()
+        days.append(np.median(by_day[:, places]))
+    np.testing.assert_allclose(electricity_table.of_hours(one), np.quantile(days, (0.025, 0.975)), rtol=1e-12)
+    means = {name: e.reshape(2, 15, 120).mean(axis=(0, 2)) for name, e in (("RL[1]-OUPR", one), ("C-ACI", two))}
+    drawn = lambda of: np.quantile([np.median(of[places]) for places in block_draws(15, 7)], (0.025, 0.975))
+    published = {"RL[1]-OUPR": ({}, 0.1, 0.2), "C-ACI": ({}, 0.3, 0.4)}
+    ours, theirs = electricity_table.error_tables({"RL[1]-OUPR": one, "C-ACI": two}, {"C-ACI": one}, published, {})
+    row = dict(zip(ours.columns, ours.rows[1], strict=True))
+    np.testing.assert_allclose(row["5-day, 95 %"], drawn(means["C-ACI"]))
+    np.testing.assert_allclose(row["less OUPR"], np.median(means["C-ACI"] - means["RL[1]-OUPR"]))
+    np.testing.assert_allclose(row["less OUPR, 95 %"], drawn(means["C-ACI"] - means["RL[1]-OUPR"]))
+    assert (row["median, published"], row["5-day, published"]) == (0.3, 0.4)
+    assert ours.rows[0][7:9] == (None, None)
+    assert theirs.rows[0][5:] == ours.rows[0][5:7]
+
+
 @pytest.mark.nightly
 def test_verdicts_and_bars_of_the_quick_size(tmp_path):
     try:
@@ -149,7 +181,7 @@ def test_verdicts_and_bars_of_the_quick_size(tmp_path):
         pytest.skip(str(absent))
     verdicts = [claim["verdict"] for claim in found["claims"]]
     assert verdicts == ["holds", "holds", "does not hold", "does not hold"]
-    scores = {row[0]: row[3] for row in found["tables"][0]["rows"]}
+    scores = {row[0]: row[2] for row in found["tables"][0]["rows"]}
     assert scores["last value"] == pytest.approx(0.16, abs=0.005)
     assert scores["plus yesterday's change"] == pytest.approx(0.044, abs=0.001)
     assert "below that of every method" in found["notes"][0]

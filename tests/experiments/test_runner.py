@@ -1,3 +1,4 @@
+import html
 import json
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from filtax.experiments import Experiment, Finding, Result, Table, find, gather, names, reproduce, runner
 from filtax.experiments.findings import digest_of, folder_of
 from filtax.experiments.page import write_report
+from filtax.experiments.printed import PRINTED
 
 WITHOUT_FIGURES = ("catalogue",)  # a table of the thesis, not a figure
 WITHOUT_CLAIMS = ("continual",)  # a task that the thesis names and has no experiment for
@@ -59,6 +61,31 @@ def test_the_page_escapes_what_it_is_told(found, tmp_path):
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
     assert "http" not in page
+
+
+def test_the_page_shows_intervals_and_what_was_not_published(found, tmp_path):
+    table = Table(
+        "t", ("", "published", "ours", "95 %"), [("a", None, None, (0.25, 12345.0))], published=("published",)
+    )
+    content = {**found.content, "tables": [vars(table)], "notes": []}
+    page = write_report([runner.Finding(content, found.folder)], tmp_path / "report.html").read_text()
+    assert page.count("not published as a number") == 1
+    assert "[0.25, 12,340]" in page
+
+
+def test_the_page_gives_the_printed_form_beside_the_one_that_was_tested(found, tmp_path):
+    page = write_report([found], tmp_path / "report.html").read_text()
+    assert "tend to, and eventually match, the Ridge estimate</q> Tested: They are equal after every datum" in page
+    assert found["claims"][0]["evidence"] in html.unescape(page)
+
+
+def test_every_printed_form_belongs_to_a_claim_and_differs_from_it():
+    claims = {claim.number: claim.text for name in names() for claim in find(name).claims}
+    assert set(PRINTED) <= set(claims)
+    for number, form in PRINTED.items():
+        assert form.words
+        assert form.tested.endswith(".")
+        assert form.tested not in (form.words, claims[number])
 
 
 def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():

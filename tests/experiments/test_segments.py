@@ -97,7 +97,17 @@ def test_rules_and_figures(result, texts):
     assert len(segments_shown.draw_counts(result).axes) == 1
 
 
+def test_a_tie_is_not_the_lowest_and_noise_is_not_a_tie():
+    result = made(0.3, 1, 0.3, 1.1, 0.5, 0.5, (20, 5, 2))
+    verdict = find("segments").claims[0].decide(result)
+    assert verdict.text == "does not hold"
+    assert "RL[1]-PR 0.3" in verdict.evidence.split("alike within 10 %")[0]
+    wide = {**result.arrays, "RL[1]-PR": 0.3 + np.random.default_rng(1).normal(size=40)}
+    assert find("segments").claims[0].decide(Result(result.numbers, wide)).text == "not decided at this size"
+
+
 @pytest.mark.nightly
 def test_verdicts_of_the_quick_size(tmp_path):
     (found,) = reproduce(["segments"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == ["not decided at this size", "does not hold"]
+    assert [claim["verdict"] for claim in found["claims"]] == ["does not hold", "does not hold"]
+    assert "alike within 10 %" in found["claims"][0]["evidence"]  # with RL[1]-PR: not below it, nor above

@@ -4,9 +4,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from filtax.experiments import Result, find, tracking
-from filtax.experiments.tracking import KINDS, METHODS, RAW, RBPF, SHARED, Setting, _data, _filter
+from filtax.experiments.tracking import KINDS, METHODS, RBPF, Setting, _data, _filter
+from filtax.experiments.tracking_settings import RAW, SHARED
 from filtax.streams import tracking_2d
 
 TRACKING = find("tracking")
@@ -60,6 +62,32 @@ def test_all_is_drawn_and_told(small):
     assert small.arrays["mixture WoLF-TMD"].shape == (25, 4)
     for draw in TRACKING.figures.values():
         assert draw(small).axes
+
+
+def test_tables_hold_medians_and_their_intervals():
+    """The intervals of another library; rounded to three digits."""
+    rng = np.random.default_rng(0)
+    squares = {of: {name: rng.gamma(2.0, size=(40, 4)) for name in (*tracking.ROWS, RAW)} for of in KINDS}
+    times = {of: {name: rng.gamma(9.0, size=9) for name in (*tracking.ROWS, SHARED)} for of in KINDS}
+    times["student"][RBPF] = times["student"][RBPF][:3]
+    numbers = {"squares": squares, "times": times, "steps": 10}
+    student, mixture = tracking.squares_tables(numbers)
+    interval = lambda values: stats.quantile_test(values).confidence_interval()
+    rows = {row[0]: dict(zip(mixture.columns, row, strict=True)) for row in mixture.rows}
+    J = squares["mixture"]["KF-IW"]
+    for i in range(4):
+        np.testing.assert_allclose(rows["KF-IW"][f"J_{i}"], np.median(J[:, i]), rtol=5e-3)
+        np.testing.assert_allclose(rows["KF-IW"][f"J_{i}, 95 %"], interval(J[:, i]), rtol=5e-3)
+    root = np.sqrt(J[:, 0] / 10)
+    np.testing.assert_allclose(rows["KF-IW"]["RMSE of component 0, 95 %"], interval(root), rtol=5e-3)
+    assert (rows["KF-IW"]["published J_0"], rows[RBPF]["published J_0"]) == (1.15e5, None)
+    assert {len(row) for row in student.rows} == {len(student.columns)}
+    slow = tracking.time_table(numbers)
+    rows = {row[0]: row for row in slow.rows}
+    ratio = times["mixture"]["KF-B"] / times["mixture"]["KF"]
+    np.testing.assert_allclose(rows["KF-B"][-1], interval(ratio), rtol=5e-3)
+    np.testing.assert_allclose(rows["KF-B"][4:6], (3.7, np.median(ratio)), rtol=5e-3)
+    assert rows[RBPF][3] is None
 
 
 def made_up(kind="", name="", factor=1.0, time=1.0):

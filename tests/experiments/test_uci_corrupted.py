@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from filtax.experiments import Result, find, uci_readings
+from filtax.experiments import Result, find, uci_readings, uci_tables
 from filtax.experiments import uci_corrupted as uci
 from filtax.experiments.uci_settings import ENOUGH, LAST, LAWS, METHODS, ORDERS, PUBLISHED, SETS, STORED, WOLF
 
@@ -139,6 +140,45 @@ def test_what_was_timed_on_some_sets_is_not_decided():
     texts = [claim.decide(made_up(timed=SETS[:2])).text for claim in UCI.claims]
     assert texts == ["holds", "not decided at this size", "not decided at this size"]
     assert "no better than the median" in UCI.claims[0].decide(made_up("wine", "WoLF-IMQ", 4.0)).evidence
+
+
+def test_tables_show_what_was_published_and_intervals_over_trials():
+    """Student's interval and that of a median, both of scipy."""
+    numbers = {**made_up().numbers, "size": dict.fromkeys(SETS, 9)}
+    errors = {
+        law: {s: {m: [*of] for m, of in sets.items()} for s, sets in numbers["rmedse"][law].items()} for law in LAWS
+    }
+    errors["text"]["wine"]["OGD"][3] = 1e150
+    errors["text"]["wine"]["EKF"] = [0.001, 0.002, 0.9]
+    table = uci_tables.error_table({**numbers, "rmedse": errors})
+    rows = {row[:2]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert len(rows) == 9 * 7
+    trials = errors["published"]["naval"]["WoLF-IMQ"]
+    interval = stats.ttest_1samp(trials, 0.0).confidence_interval()
+    np.testing.assert_allclose(rows["naval", "WoLF-IMQ"]["95 %, -50 or 50"], interval, atol=5e-5)
+    np.testing.assert_allclose(rows["naval", "WoLF-IMQ"]["ours, -50 or 50"], np.mean(trials), atol=5e-5)
+    assert rows["wine", "OGD"]["ours, U[-50, 50]"] == "1 of 20 trials diverge"
+    assert rows["wine", "EKF"]["95 %, U[-50, 50]"][0] == 0.0
+    assert [rows["power", m]["published"] for m in ("OGD", "EKF-IW", LAST)] == [0.389, "7 of 99 runs diverge", None]
+    times = {"yacht": {m: np.random.default_rng(1).gamma(9.0, size=7).tolist() for m in METHODS}}
+    slow = {row[1]: row for row in uci_tables.time_table(times).rows}
+    ratio = np.divide(times["yacht"]["EKF-B"], times["yacht"]["OGD"])
+    np.testing.assert_allclose(slow["EKF-B"][2:4], (6.1, np.median(ratio)), atol=5e-3)
+    np.testing.assert_allclose(slow["EKF-B"][4], stats.quantile_test(ratio).confidence_interval(), atol=5e-3)
+    assert slow["EKF"][2] is None
+
+
+def test_what_was_published_relative_to_ogd_is_the_quotient_of_what_was_published():
+    """The errors of the notebook and its relative errors were copied apart from each other."""
+    relative = {
+        "WoLF-IMQ": (-0.917, -0.866, -0.935, -0.764, -0.718, -0.875, -0.403, -0.802, -0.881),
+        "WoLF-TMD": (-0.919, -0.866, -0.943, -0.784, -0.730, -0.875, -0.418, -0.806, -0.880),
+        "EKF-B": (-0.916, -0.863, -0.937, -0.781, -0.718, -0.875, -0.420, -0.802, -0.871),
+        "EKF": (0.90, 1.59, 1.15, 0.81, 0.52, 0.46, 0.51, 0.79, 0.45),
+    }
+    for method, want in relative.items():
+        np.testing.assert_allclose(np.divide(PUBLISHED[method], PUBLISHED["OGD"]) - 1, want, atol=0.008)
+    assert set(uci_readings.READ) == set(SETS)
 
 
 def test_the_figure_is_drawn():

@@ -22,6 +22,25 @@ def test_below_with_a_ratio():
     assert below(a, b, ratio=0.55).text == "does not hold"
 
 
+@pytest.mark.parametrize(
+    ("shift", "tie", "text"),
+    [
+        (0.0, None, "not decided at this size"),
+        (0.0, 0.1, "does not hold"),
+        (0.0, 0.001, "not decided at this size"),
+        (-0.05, 0.1, "holds"),  # below by less than the margin, but below
+        (0.5, 0.1, "does not hold"),
+        (-0.5, 0.1, "holds"),
+    ],
+)
+def test_a_tie_is_not_below(shift, tie, text):
+    b = 3 + BASE
+    a = b + shift + 0.05 * np.random.default_rng(5).standard_normal(200)
+    verdict = below(a, b, tie=tie)
+    assert verdict.text == text
+    assert ("alike within 10 %" in verdict.evidence) == (text == "does not hold" and shift == 0)
+
+
 def test_a_diverged_trial_never_helps():
     a, b = np.ones(20), np.full(20, 2.0)
     a[:15] = np.nan

@@ -79,3 +79,17 @@ def test_the_demo_is_told_of_its_shift_and_its_intervals_hold(tmp_path):
     assert [event["began"] - 1 for event in changes] == list(stream.changes)
     assert changes[0]["row"] - changes[0]["began"] == AFTER
     assert abs(scores(open_run(tmp_path / "run"))["coverage"] - 0.9) < 0.02
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("size", [15.0, -40.0])
+def test_a_large_jump_is_told_though_the_forecast_reckons_with_changes(size, tmp_path):
+    rng = np.random.default_rng(0)
+    y = 50.0 + 5.0 * np.sin(2 * np.pi * np.arange(500) / 24) + rng.normal(size=500)
+    y[350:] += size
+    hours = np.datetime64("2024-01-01T00:00") + 60 * np.arange(500)
+    rows = "".join(f"{when},{value!r}\n" for when, value in zip(hours, y.tolist(), strict=True))
+    (tmp_path / "t.csv").write_text("when,load\n" + rows)
+    carry_on(Config(str(tmp_path / "t.csv"), "load", time="when", block=128), tmp_path / "run")
+    told = [event for event in open_run(tmp_path / "run").events() if event["event"] == "change"]
+    assert [event["began"] for event in told] == [351]

@@ -82,7 +82,7 @@ def test_nothing_is_wrong_on_a_screen(width, least, page):
     told = json.loads(found[1].replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert told["page"] <= told["room"] == width
     assert told["wide"] == []
-    assert re.match(r"2024-01-\d\d \d\d:\d\d  forecast [\d.]+  truth [\d.]+$", told["said"])
+    assert re.match(r"2024-01-\d\d \d\d:\d\d  (forecast|truth) [\d.]+$", told["said"])
     assert told["near"] != told["whole"] == "0 0 900 250"
     assert told["figures"] >= 5  # all rows, the last ones, errors, coverage, changes, drift
     assert told["text"] >= least  # pixels

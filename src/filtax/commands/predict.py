@@ -15,8 +15,11 @@ __all__ = ["predict"]
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     source: Annotated[
-        str, typer.Argument(help="Rows to forecast, as for `filtax run`: a table, a pattern, or - for stdin.")
-    ],
+        str | None,
+        typer.Argument(
+            help="Rows to forecast, as for `filtax run`: a table, a pattern, or - for stdin.", show_default=False
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File for the forecasts, .csv or .parquet; standard output by default.")
     ] = None,
@@ -29,16 +32,26 @@ def predict(
 
     A run with --time forecasts rows that lie behind its end; earlier rows are left out. It looks as far ahead as its
     --horizon: a row further than that behind the last known target has an empty forecast. A target in the table serves
-    the forecasts of later rows.
+    the forecasts of later rows. Without a table it forecasts the next steps, as many as its --horizon.
 
     Exit codes: 0 done; 2 the table cannot be read; 3 there is no run, or its checkpoint is damaged; 4 not written.
     """
     with guarded():
         start_jax()
         from filtax.runs.foresight import Foresight, write_csv, write_table
+        from filtax.runs.outlook import next_steps
         from filtax.runs.results import open_run
 
-        told = Foresight(open_run(folder, warn=talk), source, on_bad)
+        run = open_run(folder, warn=talk)
+        if source is None:
+            columns = next_steps(run)
+            if out is None:
+                write_csv(columns, sys.stdout, True)
+            else:
+                write_table([columns], out)
+                talk(f"Forecasts: {out}")
+            return
+        told = Foresight(run, source, on_bad)
         if out is not None:
             write_table(told, out)
         else:

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from filtax.experiments.findings import Finding
+from filtax.experiments.printed import PRINTED
 from filtax.report.page import page
 
 __all__ = ["write_report"]
 
+FORMS = "Where what was tested is not what the thesis prints, both are given: its words, and then the form tested."
+ABSENT = "not published as a number"
 CSS = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
@@ -31,6 +34,9 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 .verdict { font-weight: 600; min-width: 8rem; }
 .holds { color: #0a7a4b; } .fails { color: #c0392b; } .other { color: #9a6b00; }
 small { color: #777; }
+.claims p { margin: .3rem 0; font-size: .95em; } q { font-style: italic; }
+.interval { white-space: nowrap; }
+td.published small { display: inline-block; max-width: 7rem; line-height: 1.2; }
 @media (max-width: 40rem) {
   figure { margin: 1rem 0; }
   table.claims tr { display: block; border-bottom: 1px solid #8884; padding: .4rem 0; }
@@ -60,7 +66,7 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     groups = [(said, list(some)) for said, some in groupby(findings, _size)]
     body = "".join(f"<p>{_links(some)}</p>" + "\n".join(map(_section, some)) for _, some in groups)
     counts = "".join(f"<p>{said.capitalize()}: of {_counts(some)}.</p>" for said, some in groups)
-    head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}"
+    head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}<p>{FORMS}</p>"
     path.write_text(page("filtax reproduce", CSS, f"{head}{body}"), encoding="utf-8")
     return path
 
@@ -104,9 +110,11 @@ def _section(finding: Finding) -> str:
 
 def _claim(claim: dict[str, Any]) -> str:
     text, source, evidence, verdict = (html.escape(claim[name]) for name in ("text", "source", "evidence", "verdict"))
+    form = PRINTED.get(claim["number"])
+    both = "<br>" if form is None else f"<p><q>{html.escape(form.words)}</q> Tested: {html.escape(form.tested)}</p>"
     why = f"<small>{source}; {evidence}</small>"
     kind = _kind(claim["verdict"])
-    return f'<tr><td>{claim["number"]}</td><td>{text}<br>{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
+    return f'<tr><td>{claim["number"]}</td><td>{text}{both}{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
 
 
 def _figure(path: Path, label: str) -> str:
@@ -120,17 +128,31 @@ def _table(table: dict[str, Any]) -> str:
     marks = ['class="published"' if name in table["published"] else "" for name in table["columns"]]
     head = "".join(f"<th {mark}>{html.escape(name)}</th>" for mark, name in zip(marks, table["columns"], strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td {mark}>{_cell(value)}</td>" for mark, value in zip(marks, row, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td {mark}>{_cell(value, mark)}</td>" for mark, value in zip(marks, row, strict=True))
+        + "</tr>"
         for row in table["rows"]
     )
     caption = f"<caption>{html.escape(table['title'])}</caption>"
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, published: str = "") -> str:
+    """Words and numbers as they are; two numbers are an interval; what is not there is said of what is not ours."""
     if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+        return f"<small>{ABSENT}</small>" if published else ""
+    if isinstance(value, list | tuple):
+        return f'<small class="interval">[{", ".join(_number(end) for end in value)}]</small>'
+    return _number(value) if isinstance(value, float) else html.escape(str(value))
+
+
+def _number(value: float) -> str:
+    """Four digits; thousands in full.
+
+    >>> _number(0.123456), _number(295123.0)
+    ('0.1235', '295,100')
+    """
+    return f"{float(f'{value:.4g}'):,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def _kind(verdict: str) -> str:

@@ -13,13 +13,25 @@ if TYPE_CHECKING:
 __all__ = ["counts", "draw_counts", "draw_forecasts", "lowest"]
 
 OURS, BOUNDARIES = "RL[1]-OUPR", 4
+TIE = 0.1
 ONE = ("RL[1]-PR", "RL[1]-MMPR", OURS)  # the methods of the thesis's figures
 
 
 def lowest(result: Result) -> Verdict:
-    """Paired over streams: OUPR is below the rivals with one hypothesis, then below those with more, and the last y."""
+    """Paired over streams: OUPR is below the rivals with one hypothesis, then below those with more, and the last y.
+
+    "The lowest" is one method that is below each of the others. Where the interval of the median difference holds 0,
+    two things can be: there are too few streams, which is not decided; or the two are alike, which more streams only
+    confirm. The latter is when the whole interval is within 10 % of the rival's median, the margin by which errors are
+    called alike in the other claims about them (25 and 32); it was set there before this one. A tie then refutes the
+    claim, as it would for the rival: the published medians, 0.78 and 3.31, claim a difference and not a tie.
+
+    Runs were known when the rule was written. In the full one every margin from 4 % on gives the same verdict, in the
+    quick one from 8 % on; and the rivals with more hypotheses, whom the claim was to hold for too, are below OUPR.
+    """
     of = result.arrays
-    single = all_of([below(of[OURS], of[name], ("OUPR", name)) for name in ("C-Static", "RL[1]-PR", "RL[1]-MMPR")])
+    rivals = ("C-Static", "RL[1]-PR", "RL[1]-MMPR")
+    single = all_of([below(of[OURS], of[name], ("OUPR", name), tie=TIE) for name in rivals])
     rivals = [name for name in result.numbers["methods"] if name not in (OURS, "C-Static") and "[1]" not in name]
     best = min(rivals, key=lambda name: np.median(of[name]))
     more = [below(of[OURS], of[best], ("OUPR", f"the best of more hypotheses, {best},"))]

@@ -4,6 +4,7 @@ from filtax.experiments.online_methods import SPACES as NARROW
 from filtax.search import Log
 
 __all__ = [
+    "DIVERGED",
     "ENOUGH",
     "HIDDEN",
     "ITERATIONS",
@@ -12,6 +13,8 @@ __all__ = [
     "METHODS",
     "ORDERS",
     "PUBLISHED",
+    "PUBLISHED_TIMES",
+    "READ_EKF",
     "SETS",
     "SPACES",
     "STORED",
@@ -45,3 +48,12 @@ PUBLISHED = {  # mean RMedSE over 99 runs, in the order of SETS
     "WoLF-IMQ": (0.0720, 0.0895, 0.0484, 0.0970, 0.1070, 0.0487, 0.1962, 0.1080, 0.1192),
     "WoLF-TMD": (0.0699, 0.0894, 0.0429, 0.0885, 0.1028, 0.0485, 0.1913, 0.1060, 0.1198),
 }
+DIVERGED = {("power", "EKF-IW"): "7 of 99 runs diverge", ("protein", "EKF-IW"): "3 of 99 runs diverge"}
+PUBLISHED_TIMES = {  # of a step, over OGD's, in the order of SETS; of the EKF only that it is about WoLF-IMQ's
+    "EKF-B": (15.8, 21.4, 11.1, 14.0, 21.6, 20.9, 12.1, 23.5, 6.1),
+    "EKF-IW": (2.5, 2.7, 9.6, 16.2, 8.9, 8.9, 10.7, 3.5, 3.4),
+    "OGD": (1.0,) * 9,
+    "WoLF-IMQ": (1.43, 1.64, 1.66, 1.70, 2.28, 1.48, 1.71, 1.93, 0.74),
+    "WoLF-TMD": (1.49, 1.66, 1.71, 1.70, 2.29, 1.49, 1.71, 1.95, 0.75),
+}
+READ_EKF = {"kin8nm": STORED["EKF"], "protein": {"p": 0.02448}}  # the two sets whose stored numbers are known

@@ -48,27 +48,36 @@ def holds_only_if(condition: Any, proviso: str, evidence: str) -> Verdict:
     return Verdict(f"holds only if {proviso}" if bool(condition) else FAILS, evidence)
 
 
-def below(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), *, ratio: float = 1.0) -> Verdict:
+def below(
+    a: Any, b: Any, names: tuple[str, str] = ("a", "b"), *, ratio: float = 1.0, tie: float | None = None
+) -> Verdict:
     """Whether a is below `ratio` times b, paired over trials.
+
+    Without `tie` two that are alike are never decided, however many trials there are: the interval shrinks around 0.
 
     Args:
         a: One number for each trial, (N,).
         b: Of the same trials, (N,).
         names: What to call them.
         ratio: Factor on b.
+        tie: Share of the median of b; if the whole interval is nearer to 0, a is as good as b, which is not below it.
 
     Returns:
         The verdict; its evidence gives both medians and the interval of the median difference.
 
     >>> below([1.0, 2.0, 1.5] * 5, [2.0, 2.5, 2.0] * 5).text
     'holds'
+    >>> below([1.0, 2.01, 1.5] * 5, [1.01, 2.0, 1.5] * 5, tie=0.1).text
+    'does not hold'
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
     low, high = _interval(a - ratio * b)
-    text = HOLDS if high < 0 else FAILS if low > 0 else UNDECIDED
+    alike = tie is not None and max(-low, high) <= tie * abs(ratio * float(np.median(b)))
+    text = HOLDS if high < 0 else FAILS if low > 0 or alike else UNDECIDED
     times = "" if ratio == 1.0 else f"{ratio:g} x "
     medians = f"{names[0]} {np.median(a):.4g}, {times}{names[1]} {ratio * np.median(b):.4g}"
-    return Verdict(text, f"{medians}; median difference in [{low:.3g}, {high:.3g}]")
+    same = f", alike within {100 * tie:.0f} %" if tie is not None and alike and text == FAILS and low <= 0 else ""
+    return Verdict(text, f"{medians}; median difference in [{low:.3g}, {high:.3g}]{same}")
 
 
 def about(a: Any, b: Any, margin: float, names: tuple[str, str] = ("a", "b"), *, relative: bool = True) -> Verdict:

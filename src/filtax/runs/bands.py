@@ -7,7 +7,9 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["Bands", "tails"]
+__all__ = ["Bands", "beyond", "tails"]
+
+TAILS = 10.0  # degrees of freedom
 
 
 class Bands:
@@ -69,6 +71,24 @@ class Bands:
                 now[series] = min(max(stretch + move, -FARTHEST), FARTHEST)
         self.stretch, self.waiting = np.array(now), np.array(queues).reshape(self.waiting.shape)
         return np.array(used)
+
+
+def beyond(said: dict[str, np.ndarray], y: np.ndarray, level: float) -> np.ndarray:
+    """Probability of y, and of anything as extreme, by a Student-t with the interval that was given, (B,).
+
+    A forecast that reckons with a change has far tails which give no reading a small probability. Where the mass lies
+    says its interval; beyond it the tails are those of `TAILS` degrees of freedom, heavier than of calm errors.
+
+    >>> said = {"forecast": np.zeros(2), "lower": -np.ones(2), "upper": np.ones(2)}
+    >>> beyond(said, np.array([1.0, 6.0]), 0.9).round(8).tolist()
+    [0.1, 7.3e-07]
+    """
+    from scipy.special import stdtr, stdtrit
+
+    off = y - said["forecast"]
+    half = np.where(off > 0.0, said["upper"] - said["forecast"], said["forecast"] - said["lower"])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return 2.0 * stdtr(TAILS, -stdtrit(TAILS, 0.5 + 0.5 * level) * np.abs(off) / half)
 
 
 def tails(pit: np.ndarray, stretch: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from filtax.sources import Chunk, Position, Rejected, Table
 
-__all__ = ["Block", "blocks"]
+__all__ = ["Block", "blocks", "padded"]
 
 
 class Block(NamedTuple):
@@ -117,3 +117,12 @@ def _joined(
         before,
         None if eager else partial(table.position, last[0], last[2] - 1),
     )
+
+
+def padded(rows: np.ndarray, size: int) -> np.ndarray:
+    """Rows, and zeros behind them up to the size of a block, so that blocks of any length have one shape.
+
+    >>> padded(np.ones(2), 3).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    return np.concatenate([rows, np.zeros((size - len(rows), *rows.shape[1:]), rows.dtype)])

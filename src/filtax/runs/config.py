@@ -22,6 +22,7 @@ WORDS = {
     "features": "columns to learn from; all others if this line is missing",
     "task": "regress a number or classify a label",
     "method": "name of the filter; `filtax methods` explains it",
+    "near": "name of the filter of the first step, which looks for changes, if it is another one",
     "prior": "variance of the weights before any row",
     "horizon": "steps ahead",
     "delay": "rows by which the target of a row comes late; with features made of time, steps",
@@ -66,6 +67,7 @@ class Config:
     block: int = 2048
     every: int = 65536
     version: str | None = None
+    near: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse, in the words of the command line, what cannot be done."""
@@ -93,8 +95,9 @@ class Config:
         return self.horizon - 1 + self.delay
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entries as plain values."""
-        return {**asdict(self), "features": None if self.features is None else list(self.features)}
+        """Return the entries as plain values; `near` only where there is one, as older runs know of none."""
+        plain = {**asdict(self), "features": None if self.features is None else list(self.features)}
+        return plain if self.near else {name: value for name, value in plain.items() if name != "near"}
 
     def to_toml(self, title: str) -> str:
         """The entries as TOML, each with what it means; one that is None is left out."""

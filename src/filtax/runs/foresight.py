@@ -2,13 +2,15 @@
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from filtax.runs.blocks import Block, blocks
+from filtax.runs.foretell import foresee, reach, settle
+from filtax.runs.numbers import NumberStream
 from filtax.runs.results import Run
 from filtax.sources import Rejected, open_table
 from filtax.store.room import unwritten
@@ -49,6 +51,8 @@ class Foresight:
         self.rejected: list[Rejected] = []
         self.files: list[str] = []
         self._known: dict[int, int] = {}
+        if isinstance(run.stream, NumberStream):
+            settle(run.stream)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Columns by name, block by block: line, key, time, the target where it is there, and the forecast."""
@@ -57,8 +61,10 @@ class Foresight:
             block = self._behind(block)
             if not block.rows:
                 continue
-            said = self.run.stream.foresee(block)
-            valid = self._in_reach(block)
+            stream, step = self.run.stream, self._step(block)
+            numbers = isinstance(stream, NumberStream)
+            said = foresee(stream, block, np.maximum(step, 0)) if numbers else stream.foresee(block)
+            valid = step >= 0
             self.rows += block.rows
             self.blank += int(np.sum(~(valid & np.isfinite(said["forecast"]))))
             yield self._columns(block, {name: np.where(valid, values, np.nan) for name, values in said.items()})
@@ -99,20 +105,22 @@ class Foresight:
             numbers=numbers, texts=texts, time=pick(block.time), key=pick(block.key), line=line, file=file
         )
 
-    def _in_reach(self, block: Block) -> np.ndarray:
-        """Whether the newest reading that a row may use has come."""
+    def _step(self, block: Block) -> np.ndarray:
+        """Which stream forecasts each row, (B,): the nearest whose newest reading has come; -1 if there is none."""
         if self._maker() is None:
-            return np.ones(block.rows, bool)
+            return np.zeros(block.rows, np.int64)
+        stream: Any = self.run.stream
         slot, cells, _ = self._cells(block)
-        target = self.run.config.target
+        target, reaches = self.run.config.target, reach(stream)
         there = np.isfinite(block.numbers[target]) if target in block.numbers else np.zeros(block.rows, bool)
-        valid = np.zeros(block.rows, bool)
+        step = np.full(block.rows, -1)
         for i, series in enumerate(slot.tolist()):
             end = self._known[series]
-            valid[i] = series >= 0 and cells[i] - self.run.stream.late.delay - 1 <= end
+            if series >= 0 and cells[i] - end <= reaches[-1]:
+                step[i] = np.searchsorted(reaches, cells[i] - end)
             if there[i]:
                 self._known[series] = max(end, int(cells[i]))
-        return valid
+        return step
 
     def _columns(self, block: Block, said: dict[str, np.ndarray]) -> dict[str, Any]:
         config, labels = self.run.config, self.run.note.get("labels")
@@ -157,7 +165,7 @@ def write_csv(columns: dict[str, Any], to: Any, head: bool) -> None:
     to.flush()
 
 
-def write_table(told: Foresight, path: Path) -> None:
+def write_table(told: Iterable[dict[str, Any]], path: Path) -> None:
     """Write forecasts to a file, .parquet or else CSV, in one step: whole, or not at all, as where there are none."""
     aside = path.with_name(path.name + PARTIAL)
     writer, first = None, True
@@ -172,6 +180,7 @@ def write_table(told: Foresight, path: Path) -> None:
                     table = pyarrow.table(columns)
                     writer = writer or parquet.ParquetWriter(raw, table.schema, compression="zstd")
                     writer.write_table(table)
+                    first = False
                 if writer is not None:
                     writer.close()
             else:
@@ -181,7 +190,7 @@ def write_table(told: Foresight, path: Path) -> None:
                         first = False
             raw.flush()
             os.fsync(raw.fileno())
-        if told.rows:
+        if not first:
             os.replace(aside, path)
     except OSError as problem:
         if problem.filename is not None and Path(problem.filename) not in (aside, aside.parent):  # it was the source

@@ -1,10 +1,11 @@
 r"""A level that jumps and stays: a change that one row shows, where a forecast starts from the row before.
 
 Such a forecast is surprised once; one row later it has followed, and nothing keeps surprising. A gross error begins in
-the same way, but what it leaves returns. So a row is suspected whose stretched forecast gave it, and anything as
-extreme, a probability below $\alpha^2$; and then what the series gained on its last season, $y_t - y_{t-S}$, is looked
-at. If of the next $\log_2(1/\alpha)$ readings all but one lie nearer to the new level than to the old one, the level
-has moved. If forecasts are calibrated, the mean time to a false alarm is at least $\alpha^{-2}$ rows.
+the same way, but what it leaves returns. So a row is suspected if its stretched forecast gave it, and anything as
+extreme, a probability below $\alpha^2$, or its interval did (`filtax.runs.bands.beyond`); and then what the series
+gained on its last season, $y_t - y_{t-S}$, is looked at. If of the next $\log_2(1/\alpha)$ readings all but one lie
+nearer to the new level than to the old one, the level has moved. If forecasts are calibrated, the mean time to a false
+alarm is at least $\alpha^{-2}$ rows.
 """
 
 import math

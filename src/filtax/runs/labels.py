@@ -6,12 +6,13 @@ probabilities are $p_c / \sum_k p_k$ over the labels met so far, as in `filtax.e
 Axes: B rows, H heads, C labels.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import PyTree
 
-from filtax.runs.blocks import Block
+from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
@@ -66,6 +67,16 @@ class LabelStream:
         chances = [f"p{i}" for i in range(self.room)]
         return ("y", "forecast", "probability", "p_true", "trust", "change_probability", *chances, *self.rivals.names)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name of each weight."""
+        return ("constant", *self.inputs.names)
+
+    @property
+    def watches(self) -> bool:
+        """Whether changes are looked for: where labels come late, errors come in groups, and it makes no sense."""
+        return not self.late.delay
+
     def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
         found: list[tuple[int, str, Any]] = []
@@ -105,8 +116,7 @@ class LabelStream:
         numbers = [block.numbers[name] for name in self.inputs.numbers]
         table = np.stack(numbers, axis=1) if numbers else np.empty((n, 0))
         rows = self.design(self.inputs.raw(table, block.texts))
-        given = np.concatenate([rows, np.zeros((size - n, rows.shape[1]))])
-        made = self.learner.foresee(self.carry, np.zeros(size, int), given, self.late.delay + 1)
+        made = self.learner.foresee(self.carry, np.zeros(size, int), padded(rows, size), self.late.delay + 1)
         chances = self.shares(made, np.full(n, len(self.labels)))
         said = [np.argmax(chances, axis=1).astype(np.float64), chances.max(axis=1), *chances.T]
         return dict(zip(("forecast", "probability", *(f"p{i}" for i in range(self.room))), said, strict=True))
@@ -174,7 +184,7 @@ class LabelStream:
 
     def _advance(self, rows: np.ndarray, arrived: Arrived, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, size, y = len(rows), self.plan.config.block, arrived.labels
-        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        pad = partial(padded, size=size)
         late = None
         if self.late.delay:
             late = (pad(self.design(arrived.rows[:, :-1])), pad(arrived.come), pad(arrived.ahead))

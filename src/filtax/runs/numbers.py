@@ -6,6 +6,7 @@ columns are all there is, and the target is put into units as they are.
 Axes: B rows, S series, D columns of the design.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,8 +15,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import Bands, tails
-from filtax.runs.blocks import Block
+from filtax.runs.bands import Bands, beyond, tails
+from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
@@ -30,6 +31,7 @@ from filtax.streams import TimedFeatures
 __all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
+KEPT = ("late", "bands", "jumps", "trace")
 
 
 class NumberStream:
@@ -46,20 +48,27 @@ class NumberStream:
     True
     """
 
-    def __init__(self, plan: Plan, keys: list[str] | None = None, met: dict | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        keys: list[str] | None = None,
+        met: dict | None = None,
+        width: int = 0,
+        learner: Learner | None = None,
+    ) -> None:
         config = plan.config
         self.plan, self.rows = plan, 0
         self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
         self.inputs = Inputs(plan.numbers, plan.texts, met)
         self.maker = TimedFeatures(plan.season, config.late + 1) if plan.season else None
         cycles = plan.season.cycles if plan.season else ()
-        self.made = len(self.maker.names) if self.maker else 1
+        self.made = max(width, len(self.maker.names) if self.maker else 1)  # columns up to the width are zero
         extra = len(self.inputs.names)
         self.pools = [Pool.start(extra), Pool.start(1)]  # of the columns, of the target
         self.units = [Pool.start(extra), Pool.start(1)]  # those in use
         assert config.method is not None
         assert config.prior is not None
-        self.learner = Learner(config.method, self.made + extra, config.prior)
+        self.learner = learner or Learner(config.method, self.made + extra, config.prior)
         self.rivals, self.surprise = Rivals(cycles, config.late), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
         self.seen, self.trace = 0, Trace(self.made + extra)
@@ -74,12 +83,28 @@ class NumberStream:
         """What `learn` returns for each row."""
         return ("y", *SAID, *self.rivals.names)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name of each weight."""
+        made = self.maker.names if self.maker else ("constant",)
+        return (*made, *("(none)",) * (self.made - len(made)), *self.inputs.names)
+
+    @property
+    def watches(self) -> bool:
+        """Whether changes are looked for; not where labels come late, as errors then come in groups."""
+        return not self.late.delay
+
+    @property
+    def streams(self) -> tuple["NumberStream", ...]:
+        """A stream for each step that is forecast, the nearest first."""
+        return (self,)
+
     def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self._slots(block)
-        X, base, scale, u = self._features(block, slot, y)
-        rows = np.concatenate([X, self._raw(block)], axis=1)
+        X, base, scale, u = self.features(block, slot, y)
+        rows = np.concatenate([X, self.raw(block)], axis=1)
         come = np.cumsum(self.late.come(slot))
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
         start = 0
@@ -88,9 +113,9 @@ class NumberStream:
             stop = min(stop, start + self.trace.left(self.seen))
             part = slice(start, stop)
             if self.maker is None:
-                base[part], scale[part] = self._target_units()
+                base[part], scale[part] = self.target_units()
             arrived = self.late.exchange(slot[part], rows[part], (y if self.maker is None else u)[part])
-            told = self._advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
+            told = self.advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
             stretch[part] = self._say(
                 said, part, told, base[part], scale[part], (y if self.maker is None else u)[part], slot[part]
             )
@@ -100,8 +125,7 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = self._events(slot, y, said, stretch)
-        told = {"y": y, **said, **{name: rivals[:, i] for i, name in enumerate(self.rivals.names)}}
-        return told, found
+        return {"y": y, **said, **dict(zip(self.rivals.names, rivals.T, strict=True))}, found
 
     def _events(
         self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray
@@ -111,28 +135,9 @@ class NumberStream:
         if self.maker is None or self.late.delay:
             return found
         told = [(row, value) for row, kind, value in found if kind == "change"]
-        stayed = self.jumps.look(slot, y, said["forecast"], tails(said["pit"], stretch), told)
+        tail = np.fmin(tails(said["pit"], stretch), beyond(said, y, self.bands.level) + 0.0 * said["pit"])
+        stayed = self.jumps.look(slot, y, said["forecast"], tail, told)
         return sorted([*found, *stayed], key=lambda event: event[0])
-
-    def foresee(self, block: Block) -> dict[str, np.ndarray]:
-        """Forecast rows from what is known: nothing is learned, but a target that is there is a lag of later rows.
-
-        Rows of a series that was never met have no forecast: NaN.
-        """
-        n, size, target = block.rows, self.plan.config.block, self.plan.config.target
-        y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
-        key = [""] * n if block.key is None else block.key.astype(str).tolist()
-        slot = np.array([self.keys.get(each, -1) for each in key], np.int64)
-        X, base, scale, _ = self._features(block, slot, y)
-        rows = self.design(np.concatenate([X, self._raw(block)], axis=1))
-        if self.maker is None:
-            base, scale = (np.broadcast_to(unit, (n,)) for unit in self._target_units())
-        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
-        made = self.learner.foresee(self.carry, pad(np.maximum(slot, 0)), pad(rows), self.late.delay + 1)
-        parts = parts_of(made, n)
-        ends = interval(parts, self.bands.levels(self.bands.stretch[slot]))
-        told = zip(("forecast", "lower", "upper"), (parts.mean, *ends), strict=True)
-        return {name: np.where(slot >= 0, base + scale * values, np.nan) for name, values in told}
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -142,11 +147,8 @@ class NumberStream:
             "past": self.rivals.past,
             "total": self.rivals.total,
             "scores": self.surprise.scores,
-            "late": self.late.arrays,
-            "bands": self.bands.arrays,
-            "jumps": self.jumps.arrays,
             "rows": np.array([self.rows, self.seen]),
-            "trace": self.trace.arrays,
+            **{name: getattr(self, name).arrays for name in KEPT},
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -157,11 +159,9 @@ class NumberStream:
         self.pools, self.units, self.grids = pools[:2], pools[2:], arrays["grids"]
         self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
         self.surprise.scores = arrays["scores"]
-        self.late.restore(arrays["late"])
-        self.bands.restore(arrays["bands"])
-        self.jumps.restore(arrays["jumps"])
         self.rows, self.seen = arrays["rows"].tolist()
-        self.trace.restore(arrays["trace"])
+        for name in KEPT:
+            getattr(self, name).restore(arrays[name])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""
@@ -186,27 +186,27 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
             self.slots = slots
-        self.late.make_room(slots)
-        self.bands.make_room(slots)
-        self.jumps.make_room(slots)
+        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise):
+            each.make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
-        self.rivals.make_room(slots)
-        self.surprise.make_room(slots)
 
-    def _raw(self, block: Block) -> np.ndarray:
+    def raw(self, block: Block) -> np.ndarray:
+        """The other columns, as they are."""
         numbers = [block.numbers[name] for name in self.inputs.numbers]
         table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
         return self.inputs.raw(table, block.texts)
 
-    def _features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        X, (base, scale, u) = np.ones((len(y), self.made)), np.full((3, len(y)), np.nan)
+    def features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Rows of what is made of the target; base, scale and what is to be learned; NaN where nothing is made."""
+        X, (base, scale, u) = np.eye(1, self.made).repeat(len(y), 0), np.full((3, len(y)), np.nan)
         if self.maker is None or block.time is None:
             return X, base, scale, u
         for series in np.unique(slot[slot >= 0]):
             rows = np.flatnonzero(slot == series)
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
-            X[rows], base[rows], scale[rows], u[rows] = made.X, made.base, made.scale, made.target
+            X[rows, : made.X.shape[1]], base[rows] = made.X, made.base
+            scale[rows], u[rows] = made.scale, made.target
         return X, base, scale, u
 
     def _stretch(self, come: np.ndarray, start: int) -> int:
@@ -216,7 +216,8 @@ class NumberStream:
         before = come[start - 1] if start else 0
         return int(np.searchsorted(come, before + next_stop(self.rows) - self.rows)) + 1
 
-    def _target_units(self) -> tuple[np.ndarray, np.ndarray]:
+    def target_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Base and scale of a target of which no features are made."""
         unit = self.units[1]
         return unit.mean, np.where(unit.scale > 0.0, unit.scale, np.where(unit.count > 0.0, 1.0, np.nan))
 
@@ -224,15 +225,14 @@ class NumberStream:
         """Rows in the units of now."""
         return np.concatenate([rows[:, : self.made], self.units[0].standard(rows[:, self.made :])], axis=1)
 
-    def _advance(
+    def advance(
         self, slot: np.ndarray, rows: np.ndarray, arrived: Arrived, y: np.ndarray
     ) -> tuple[Parts, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Forecast rows and learn those whose labels came: forecasts, where y fell in them, its density, and infos."""
-        n, size = len(rows), self.plan.config.block
-        pad = lambda rows: np.concatenate([rows, np.zeros((size - n, *rows.shape[1:]), rows.dtype)])  # noqa: E731
+        n, pad = len(rows), partial(padded, size=self.plan.config.block)
         v = arrived.labels
         if self.maker is None:
-            base, scale = self._target_units()
+            base, scale = self.target_units()
             v = (v - base) / scale
         late = None
         if self.late.delay:
@@ -260,7 +260,7 @@ class NumberStream:
         said["pit"][part] = np.where(warm, pit, np.nan)
         stretch = self.bands.follow(slot, said["pit"][part])
         lower, upper = interval(parts, self.bands.levels(stretch))
-        for name, values in (("forecast", parts.mean), ("lower", lower), ("upper", upper)):
+        for name, values in zip(("forecast", "lower", "upper"), (parts.mean, lower, upper), strict=True):
             said[name][part] = base + scale * values
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from filtax.runs.page import write_page
 from filtax.runs.predictions import write_predictions
 from filtax.runs.results import open_run, scores, verdict, write_metrics
+from filtax.runs.steps import by_step, in_words
 
 __all__ = ["Written", "write_outputs"]
 
@@ -27,7 +28,8 @@ class Written(NamedTuple):
 def write_outputs(root: Path, warn: Callable[[str], object] | None = None) -> Written:
     """Write predictions.parquet, metrics.json and report.html of a run, each in one step; `warn` as for `open_run`."""
     run = open_run(root, warn)
-    found = scores(run)
+    steps = by_step(run)
+    found = scores(run) | ({"steps": steps} if steps else {})
     write_predictions(run)
     write_metrics(run, found)
     table, words = verdict(run, found)
@@ -36,4 +38,5 @@ def write_outputs(root: Path, warn: Callable[[str], object] | None = None) -> Wr
         about = f"mae, median, rmse: of the errors, in the unit of {run.config.target}."
         if found.get("coverage") is not None:
             about += f" {found['coverage']:.1%} of the readings lie inside of the {run.config.level:.0%} interval."
+        about += f" {in_words(steps)}" if steps else ""
     return Written(table, words, about, write_page(run, found))

@@ -10,6 +10,7 @@ import numpy as np
 
 from filtax.beliefs import collapse
 from filtax.report.page import page
+from filtax.runs.ahead import coming, step_by_step
 from filtax.runs.chart import bars, chart, short
 from filtax.runs.config import CONFIG
 from filtax.runs.digest import Digest, digest
@@ -39,9 +40,11 @@ def write_page(run: Run, found: dict[str, Any]) -> Path:
     label = run.config.task == "classify"
     sections = [
         ("In short", _summary(run, found)),
+        ("What comes next", coming(run, told)),
         ("Against the baselines", _table(run, found)),
         *([] if label else [("Forecast and truth", _forecasts(run, told))]),
         ("Error as it went", _errors(run, told)),
+        ("Step by step", step_by_step(run, found.get("steps", []))),
         *([] if label else [("How honest the intervals are", _calibration(run, found, told))]),
         ("When the world changed", _changes(run, told)),
         ("Rows that were not trusted", _events(run, "distrusted", ("line", "time", "key", "probability"))),
@@ -64,7 +67,8 @@ def command_of(run: Run) -> str:
     """
     c = run.config
     words = ["filtax", "run", c.source, "--target", c.target]
-    for name, value in (("--time", c.time), ("--key", c.key), ("--method", c.method)):
+    method = None if c.near else c.method  # by itself, a run takes two methods where it looks far ahead
+    for name, value in (("--time", c.time), ("--key", c.key), ("--method", method)):
         words += [name, value] if value else []
     words += ["--features", ",".join(c.features)] if c.features is not None else []
     words += ["--task", c.task, "--horizon", str(c.horizon), "--delay", str(c.delay), "--on-bad", c.on_bad]
@@ -157,7 +161,7 @@ def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
 
 
 def _changes(run: Run, told: Digest) -> str:
-    if run.config.late:
+    if not run.stream.watches:
         return "<p>Changes are looked for one step ahead only, and where the target is known at once.</p>"
     found = list(itertools.islice((e for e in run.events() if e["event"] == "change"), MARKED))
     marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
@@ -199,7 +203,7 @@ def _learned(run: Run) -> str:
     bank = stream.carry[0]
     one = collapse(_first(bank.belief), bank.log_weight[0])
     mean, sd = np.asarray(one.mean), np.sqrt(np.asarray(one.var))
-    maker, names = getattr(stream, "maker", None), _names(run)
+    maker, names = getattr(stream, "maker", None), stream.columns
     order = np.argsort(-np.abs(mean) / np.maximum(sd, 1e-300))[:12]
     rows = "".join(
         f"<tr><td>{html.escape(names[i])}</td><td>{short(float(mean[i]))}</td><td>{short(float(sd[i]))}</td></tr>"
@@ -211,11 +215,6 @@ def _learned(run: Run) -> str:
         f"<p>{len(mean)} weights, of which these are clearest at the end. They say how much {what} moves with each "
         f"column, in units of its scale.</p><table><tr><th>column</th><th>weight</th><th>±</th></tr>{rows}</table>"
     )
-
-
-def _names(run: Run) -> tuple[str, ...]:
-    maker = getattr(run.stream, "maker", None)
-    return (*(maker.names if maker else ("constant",)), *run.stream.inputs.names)
 
 
 def _drift(run: Run, told: Digest) -> str:
@@ -231,7 +230,7 @@ def _drift(run: Run, told: Digest) -> str:
     ends = (np.arange(len(told.x)) + 1) * run.rows / len(told.x)
     known = np.isfinite(told.x)
     x = np.interp(trace.rows, ends[known], told.x[known])
-    lines = {_names(run)[i]: trace.weights[:, i] for i in order}
+    lines = {run.stream.columns[i]: trace.weights[:, i] for i in order}
     low, high = float(late[:, order].min()), float(late[:, order].max())
     slack = 0.1 * (high - low)
     drawn = chart(x, lines, timed=told.timed, floor=low - slack, ceiling=high + slack)

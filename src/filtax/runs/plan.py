@@ -13,11 +13,12 @@ from filtax.runs.config import Config
 from filtax.runs.inputs import WIDTH
 from filtax.streams import Season
 
-__all__ = ["Plan", "decide", "label_of"]
+__all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
+STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
 # takes a fifth of the time.
@@ -37,6 +38,7 @@ class Plan:
         texts: Columns of text to learn from.
         season: The step and the cycles of the target; None where no features are made of it.
         heads: Labels that there is room for, 1 for two labels; 0 for numbers.
+        steps: Steps before the horizon that are forecast beside it.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -47,19 +49,37 @@ class Plan:
     texts: tuple[str, ...]
     season: Season | None
     heads: int
+    steps: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain values."""
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
-        return {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
+        steps = {"steps": list(self.steps)} if self.steps else {}
+        return {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads, **steps}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
         """Read it back."""
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
-        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"])
+        steps = tuple(plain.get("steps", ()))
+        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], steps)
+
+
+def nearer_steps(horizon: int) -> tuple[int, ...]:
+    """Steps below a horizon that are forecast beside it: all, or `STEPS` of a long one, closer where they are near.
+
+    >>> nearer_steps(4), nearer_steps(1)
+    ((1, 2, 3), ())
+    >>> steps = nearer_steps(1440)
+    >>> len(steps) < STEPS, steps[:3], steps[-1]
+    (True, (1, 2, 3), 1234)
+    """
+    if horizon <= STEPS:
+        return tuple(range(1, horizon))
+    spread = np.rint(np.geomspace(1.0, horizon, STEPS)).astype(int)
+    return tuple(sorted(set(spread.tolist()) - {horizon}))
 
 
 def label_of(value: float | str) -> str:
@@ -108,19 +128,25 @@ def decide(config: Config, block: Block) -> Plan:
         )
     season = Season.of(_one_series(block)) if timed else None
     heads = 0 if task == "regress" else _heads(block, target, labels)
-    if task == "regress":
-        usual = (TIMED if not config.late else AHEAD) if timed else (PLAIN if len(numbers) < WIDE else AHEAD)
-        prior = 0.1 if timed else 1.0
-    else:
-        usual, prior = LABELS if len(numbers) < WIDE and heads == 1 else LABELS_WIDE, 1.0
+    usual = _usual(config, timed, len(numbers) >= WIDE, heads)
+    prior = 0.1 if timed else 1.0
+    steps = nearer_steps(config.horizon)
     config = replace(
         config,
         task=task,
+        near=TIMED if steps and not config.delay and config.method is None else config.near,
         method=config.method or usual,
         prior=prior if config.prior is None else config.prior,
         version=version("filtax"),
     )
-    return Plan(config, numbers, texts, season, heads)
+    return Plan(config, numbers, texts, season, heads, steps)
+
+
+def _usual(config: Config, timed: bool, wide: bool, heads: int) -> str:
+    """The method of those who name none."""
+    if heads:
+        return LABELS if heads == 1 and not wide else LABELS_WIDE
+    return (AHEAD if config.late else TIMED) if timed else (AHEAD if wide else PLAIN)
 
 
 def _refuse_too_many(texts: np.ndarray, target: str) -> None:

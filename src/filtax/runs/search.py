@@ -79,7 +79,7 @@ def search(
         raise InputError(
             f"{config.source}: it has {count} rows that can be read, and {FEWEST} are needed to choose by."
         )
-    plan = decide(config, first[0])
+    plan = replace(decide(config, first[0]), steps=())  # the horizon itself decides
     if plan.heads and by == "mae":
         raise ValueError("--by mae: labels have no such error; leave it out.")
     _agree(folder, plan, first, by)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax.runs.fan import Fan
 from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import record_type
 from filtax.runs.numbers import NumberStream
@@ -24,7 +25,8 @@ def make_stream(plan: Plan, note: dict[str, Any] | None = None) -> NumberStream 
     note = note or {}
     if plan.heads:
         return LabelStream(plan, note.get("labels"), note.get("met"))
-    return NumberStream(plan, note.get("keys"), note.get("met"))
+    make = Fan if plan.steps else NumberStream
+    return make(plan, note.get("keys"), note.get("met"))
 
 
 def kind_of(stream: NumberStream | LabelStream, clock: str | None) -> np.dtype:

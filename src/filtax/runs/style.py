@@ -56,7 +56,8 @@ document.querySelectorAll('figure.chart').forEach(function (figure) {
     if (best < 0) return;
     var value = data.x[best];
     var when = data.timed ? new Date(value / 1000).toISOString().slice(0, 16).replace('T', ' ') : String(value);
-    var values = names.map(function (name) { return name + ' ' + data.lines[name][best]; });
+    var known = names.filter(function (name) { return data.lines[name][best] !== null; });
+    var values = known.map(function (name) { return name + ' ' + data.lines[name][best]; });
     said.textContent = when + '  ' + values.join('  ');
     var drawn = left + (value - data.span[0]) / (data.span[1] - data.span[0]) * (right - left);
     pointer.setAttribute('x1', drawn); pointer.setAttribute('x2', drawn);

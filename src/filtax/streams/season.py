@@ -94,6 +94,17 @@ class Season:
             return time.astype("datetime64[M]").astype(np.int64) // self.months
         return np.rint((_ticks(time) - phase) / self.step).astype(np.int64)
 
+    def moments(self, cells: np.ndarray, phase: float = 0.0, *, calendar: bool = True) -> np.ndarray:
+        """Times of the steps of a grid: what `cells` numbers so. A step of months is told by its first day.
+
+        >>> Season.named("hourly").moments(np.array([0, 2]), 600.0).astype("M8[m]").tolist()[1].isoformat()
+        '1970-01-01T02:10:00'
+        """
+        if self.months and calendar:
+            return (np.asarray(cells) * self.months).astype("datetime64[M]").astype("datetime64[us]")
+        ticks = phase + np.asarray(cells) * self.step
+        return np.rint(ticks * 1e6).astype(np.int64).astype("datetime64[us]") if calendar else ticks
+
     def elapsed(self, time: np.ndarray, before: np.datetime64 | float | None = None) -> np.ndarray:
         """Time since the row before, in steps: the dt of a filter. The first row counts 1 if nothing came before.
 
