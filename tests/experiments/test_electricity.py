@@ -138,6 +138,18 @@ def test_figures_show_methods_and_rules():
     np.testing.assert_allclose(mean[50], np.abs(result.arrays["C-ACI"][0, 39:51]).mean())
 
 
+def test_the_figure_of_runs_counts_resets_and_never_has_a_run_length_below_zero():
+    result = made((0.2,) * 7, np.zeros((1, 24 * 24)))
+    arrays = {**result.arrays, "RL[1]-PR, published setting": result.arrays["RL[1]-PR"]}
+    figure = electricity_figures.draw_runs(Result({}, arrays))
+    titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
+    assert titles == [
+        "Number chosen on the warm-up: 24.0 resets a day before the change, 24.0 after",
+        "Published scaling and number: 2.0 resets a day before the change, 2.0 after",
+    ]
+    assert [axis.get_ylim() for axis in figure.axes[2:]] == [(0, 24), (0, 24)]
+
+
 def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
     """By brute force: the errors of each drawn day put side by side, and their median taken."""
     T = 24 * 75

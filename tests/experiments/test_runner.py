@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from filtax.experiments import Experiment, Result, Table, find, gather, names, reproduce, runner
+from filtax.experiments import Experiment, Finding, Result, Table, find, gather, names, reproduce, runner
+from filtax.experiments.findings import digest_of, folder_of
 from filtax.experiments.page import write_report
 from filtax.experiments.printed import PRINTED
 
@@ -21,18 +22,18 @@ def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeyp
     shares = []
     fail = Experiment("ridge", "", find("ridge").sizes, lambda *_: pytest.fail("ran again"), {})
     monkeypatch.setattr(runner, "find", lambda name: fail)
-    again = reproduce(["ridge"], out=found.folder.parent, told=lambda name, share: shares.append(share))[0]
+    again = reproduce(["ridge"], out=found.folder.parents[1], told=lambda name, share: shares.append(share))[0]
     assert again.content == found.content
     assert shares == [1.0]
     monkeypatch.undo()
     path = found.folder / "result.json"
     whole = path.read_text()
     path.write_text(whole[: len(whole) // 2])
-    assert reproduce(["ridge"], out=found.folder.parent)[0]["numbers"] == found["numbers"]
+    assert reproduce(["ridge"], out=found.folder.parents[1])[0]["numbers"] == found["numbers"]
 
 
 def test_another_seed_or_size_is_another_run(found):
-    other = reproduce(["ridge"], seed=1, out=found.folder.parent.parent / "other")[0]
+    other = reproduce(["ridge"], seed=1, out=found.folder.parents[1])[0]
     assert other["digest"] != found["digest"]
     assert other["numbers"]["rmse"] != found["numbers"]["rmse"]
 
@@ -56,7 +57,7 @@ def test_the_page_escapes_what_it_is_told(found, tmp_path):
     words = "<script>alert(1)</script>"
     result = Result({}, tables=(Table(words, ("a",), [(words,)]),), notes=(words,))
     content = {**found.content, "tables": [vars(table) for table in result.tables], "notes": list(result.notes)}
-    page = write_report([runner.Finding(content, found.folder)], tmp_path / "report.html").read_text()
+    page = write_report([Finding(content, found.folder)], tmp_path / "report.html").read_text()
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
     assert "http" not in page
@@ -99,17 +100,53 @@ def test_all_41_claims_are_there_once():
     assert sorted(claim.number for name in names() for claim in find(name).claims) == [*range(1, 42)]
 
 
+def lay(out, found, name, size, seed, /, **change):
+    folder = folder_of(out, name, size, seed)
+    folder.mkdir(parents=True)
+    content = {**found.content, "name": name, "size": size, "seed": seed, "digest": digest_of(find(name), size, seed)}
+    (folder / "result.json").write_text(json.dumps(content | change))
+
+
 def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path):
-    for name, change in {
-        "ewma": {"setting": {}, "digest": runner._digest(find("ewma"), "full", 3), "size": "full", "seed": 3},
-        "ridge": {},
-        "tracking": {"digest": "of another setting"},
-    }.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "result.json").write_text(json.dumps({**found.content, "name": name, **change}))
-    (tmp_path / "catalogue").mkdir()
-    (tmp_path / "catalogue" / "result.json").write_text("half a fil")
-    assert [(one["name"], one["seed"]) for one in gather(tmp_path)] == [("ridge", 0), ("ewma", 3)]
+    lay(tmp_path, found, "ridge", "quick", 0)
+    lay(tmp_path, found, "ewma", "full", 3)
+    lay(tmp_path, found, "ewma", "full", 0)
+    lay(tmp_path, found, "ridge", "full", 0)
+    lay(tmp_path, found, "tracking", "full", 0, digest="of another setting")
+    lay(tmp_path, found, "segments", "full", 0, seed="none")
+    lay(tmp_path, found, "catalogue", "quick", 0)
+    (tmp_path / "quick" / "catalogue" / "result.json").write_text("half a fil")
+    (tmp_path / "quick" / "ridge").rename(tmp_path / "ridge")  # where it is not looked for
+    lay(tmp_path, found, "ridge", "quick", 0)
+    assert [(one["name"], one["size"], one["seed"]) for one in gather(tmp_path)] == [
+        ("ridge", "full", 0),
+        ("ewma", "full", 0),
+        ("ewma", "full", 3),
+        ("ridge", "quick", 0),
+    ]
+
+
+def test_a_quick_run_leaves_a_full_one_alone(found, tmp_path):
+    made = Experiment("ridge", "", find("ridge").sizes, lambda setting, seed, _: Result({"n": setting.test + seed}), {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "find", lambda name: made)
+        runs = [("full", 0), ("quick", 0), ("full", 1), ("quick", 1)]
+        first = {run: reproduce(["ridge"], *run, out=tmp_path)[0] for run in runs}
+        silent = Experiment("ridge", "", made.sizes, lambda *_: pytest.fail("ran again"), {})
+        patch.setattr(runner, "find", lambda name: silent)
+        again = {run: reproduce(["ridge"], *run, out=tmp_path)[0] for run in runs}
+    assert {run: one.content for run, one in again.items()} == {run: one.content for run, one in first.items()}
+    assert len({one["numbers"]["n"] for one in first.values()}) == 4
+    assert [(one["size"], one["seed"]) for one in gather(tmp_path)] == [
+        ("full", 0),
+        ("full", 1),
+        ("quick", 0),
+        ("quick", 1),
+    ]
+    page = write_report(gather(tmp_path), tmp_path / "report.html").read_text()
+    for size, seed in runs:
+        assert page.count(f"{size.capitalize()} size, seed {seed}") == 3  # in the head, above the links, in the section
+        assert page.count(f'id="ridge-{size}-{seed}"') == page.count(f'href="#ridge-{size}-{seed}"') == 1
 
 
 def test_of_what_fails_in_a_process_nothing_is_told(tmp_path, monkeypatch):

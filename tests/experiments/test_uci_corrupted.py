@@ -197,7 +197,7 @@ def test_the_quick_size():
 @pytest.mark.nightly
 def test_naval_is_as_published_only_where_the_covariance_is_rounded(monkeypatch):
     monkeypatch.setattr(uci_readings, "WOLF", ("WoLF-TMD",))
-    monkeypatch.setattr(uci_readings, "_TRIED", (1.0,))
+    monkeypatch.setattr(uci_readings, "TRIED", (1.0,))
     found = uci_readings.readings("naval", *uci._table("naval"), trials=1)["WoLF-TMD"]
     published = PUBLISHED["WoLF-TMD"][SETS.index("naval")]
     assert found["as it is"]["rmedse"][0] > 1.1 * published

@@ -43,7 +43,7 @@ def small(monkeypatch, tmp_path):
     """A set of one file of five bytes, public at an address, on a machine that has nothing."""
     (tmp_path / "public").mkdir()
     (tmp_path / "public" / "five.bin").write_bytes(b"12345")
-    one = datasets.Dataset(("five.bin",), "", "", "the source", (tmp_path / "public").as_uri() + "/")
+    one = datasets.Dataset(("five.bin",), "", "", "the source", (tmp_path / "public").as_uri() + "/{name}")
     monkeypatch.setitem(datasets.DATASETS, "five", one)
     monkeypatch.setitem(datasets.FILES, "five.bin", (5, hashlib.sha256(b"12345").hexdigest()))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -89,15 +89,62 @@ def test_a_damaged_file_is_named_with_both_hashes(small, bytes_, said):
         assert part in str(refused.value)
 
 
+def test_every_file_that_has_a_checksum_is_in_a_set_or_lists_others():
+    told = [file for one in datasets.DATASETS.values() for file in one.files]
+    assert len(told) == len(set(told))
+    assert set(datasets.FILES) - set(told) == {"uci/index.json"}
+    assert {len(datasets.DATASETS[name].files) for name in ("tcpd", "tcpd-restricted")} == {32, 10}
+
+
+def test_the_address_of_a_file_is_made_of_its_name():
+    of = lambda name, file: str(datasets.DATASETS[name].address_of(file))
+    assert of("tcpd", "tcpd/series/nile.json").endswith("/TCPD/master/datasets/nile/nile.json")
+    assert of("tcpd-annotations", "tcpd/annotations.json").endswith("/TCPD/master/annotations.json")
+    assert of("fashion-mnist", datasets.DATASETS["fashion-mnist"].files[1]).endswith("/train-labels-idx1-ubyte.gz")
+    assert datasets.DATASETS["mnist"].address_of("mnist/any.gz") is None
+
+
+def test_a_set_is_where_its_files_are_be_it_in_two_folders(small, monkeypatch):
+    given, cache = small / "public", datasets.data_homes()[-1]
+    two = datasets.Dataset(("five.bin", "more/six.bin"), "", "", "the source")
+    monkeypatch.setitem(datasets.DATASETS, "two", two)
+    monkeypatch.setitem(datasets.FILES, "more/six.bin", (6, hashlib.sha256(b"123456").hexdigest()))
+    monkeypatch.setenv("FILTAX_DATA", str(given))
+    assert datasets.whereabouts("two") == "absent"
+    assert datasets.missing_files("two") == {"more/six.bin": hashlib.sha256(b"123456").hexdigest()}
+    (cache / "more").mkdir(parents=True)
+    (cache / "more" / "six.bin").write_bytes(b"123456")
+    assert find_dataset("two") == (given / "five.bin", cache / "more" / "six.bin")
+    assert datasets.whereabouts("two") == str(given)
+    assert datasets.missing_files("two") == {}
+    (cache / "more" / "six.bin").write_bytes(b"12345x")
+    assert datasets.whereabouts("two") == "damaged"
+    (given / "five.bin").unlink()
+    assert datasets.whereabouts("two") == "damaged"
+
+
 def test_the_command_lists_the_sets_and_refuses_a_damaged_one(small):
     listed, same, odd = (filtax("data", *words, home=small) for words in ((), ("list",), ("lst",)))
     assert listed.returncode == 0
     assert same == listed
-    assert "public" in listed.stdout
+    rows, _, below = listed.stdout.partition("\n\n")
+    told = dict(line.split()[:2] for line in rows.splitlines()[1:])
+    assert told == {name: "public" if one.address else "absent" for name, one in datasets.DATASETS.items()}
+    assert all(one.licence in rows for one in datasets.DATASETS.values())
+    assert "What is public is fetched into" in below
+    for name, one in datasets.DATASETS.items():
+        for file in one.files:
+            line = next((line.split() for line in below.splitlines() if f" {file} " in line), None)
+            assert line == (None if one.address else [name, file, datasets.FILES[file][1]])
     assert "expected `list`" in sentence(odd, 2)
     home = small / "cache" / "filtax" / "data" / "finance"
     home.mkdir(parents=True)
     (home / "djia_daily_ohlcv_1992_2026.csv.gz").write_bytes(b"half")
-    said = sentence(filtax("reproduce", "ewma", "--out", "out", home=small), 2)
-    assert "is damaged: it has 4 bytes, not 184279" in said
-    assert "fault of filtax" not in said
+    damaged = filtax("data", home=small).stdout
+    for said in (sentence(filtax("reproduce", "ewma", "--out", "out", home=small), 2), damaged):
+        assert "is damaged: it has 4 bytes, not 184279" in said
+        assert hashlib.sha256(b"half").hexdigest() in said
+        assert "fault of filtax" not in said
+    said = sentence(filtax("reproduce", "electricity", "--out", "out", home=small), 2)
+    assert "actuals_2017_2020.csv.gz is neither in $FILTAX_DATA nor in" in said
+    assert datasets.FILES["electricity_postcovid/actuals_2017_2020.csv.gz"][1] in said

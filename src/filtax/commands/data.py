@@ -12,13 +12,42 @@ __all__ = ["data"]
 def data(
     what: Annotated[str, typer.Argument(metavar="[list]", help="What to do; there is nothing else.")] = "list",
 ) -> None:
-    """List the public data sets that experiments and examples read: what they are, their licence, where they are.
+    """List the public data sets that experiments and examples read: where they are, their licence, what they are.
 
-    A set is looked for in $FILTAX_DATA, then in the user's cache; one marked public is fetched when it is first read.
+    A set is looked for in $FILTAX_DATA, then in the user's cache, and checked; one marked public is fetched when it is
+    first read. Below stand the files to bring of those marked absent, and what is wrong with those marked damaged.
     """
     if what != "list":
         raise typer.BadParameter(f"{what!r} was given, expected `list` or nothing.", param_hint="'WHAT'")
-    from filtax.streams.datasets import DATASETS, whereabouts
+    from filtax.streams.datasets import DATASETS, data_homes, whereabouts
 
-    rows = [(name, one.about, one.licence, one.origin, whereabouts(name)) for name, one in DATASETS.items()]
-    print_table([("name", "what", "licence", "from", "where"), *rows])
+    where = {name: whereabouts(name) for name in DATASETS}
+    rows = [(name, where[name], one.licence, one.about, one.origin) for name, one in DATASETS.items()]
+    print_table([("name", "where", "licence", "what", "from"), *rows])
+    for name in (name for name, place in where.items() if place == "damaged"):
+        print(f"\n{_damage(name)}")
+    if "public" in where.values():
+        print(f"\nWhat is public is fetched into {data_homes()[-1]} when it is first read.")
+    if absent := [name for name, place in where.items() if place == "absent"]:
+        folders = " or ".join(str(home) for home in data_homes())
+        hint = "" if data_homes()[1:] else ", or into a folder that FILTAX_DATA names"
+        print(f"\nWhat is absent was made from what stands under `from`. Bring these very files into {folders}{hint}:")
+        print_table([("name", "file", "sha256"), *(row for name in absent for row in _missing(name))])
+
+
+def _missing(name: str) -> list[tuple[str, str, str]]:
+    from filtax.streams.datasets import missing_files
+
+    return [(name, file, digest) for file, digest in missing_files(name).items()]
+
+
+def _damage(name: str) -> str:
+    from filtax.streams.datasets import DamagedDatasetError, find_dataset
+
+    try:
+        find_dataset(name)
+    except DamagedDatasetError as damage:
+        return f"{name}: {damage}"
+    except FileNotFoundError as absence:  # a file before the damaged one
+        return str(absence)
+    return f"{name}: it is whole now."

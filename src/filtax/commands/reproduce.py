@@ -1,7 +1,7 @@
 """`filtax reproduce`: run experiments of the thesis, and write what they found."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,8 +20,9 @@ def reproduce(
 ) -> None:
     """Run experiments of the thesis: figures, tables, and a verdict on each claim.
 
-    What was found before with the same setting is used again, so an interrupted run goes on where it stopped.
-    Writes report.html, and for each experiment a folder with result.json and its figures.
+    What was found before with the same setting is used again, and of an experiment that was interrupted the parts
+    that were done. Writes quick/NAME or full/NAME for each experiment, with result.json and its figures, so that a
+    quick run leaves a full one alone (with another seed: full-seed-3/NAME); and report.html, of all that lie there.
     """
     from filtax import experiments
 
@@ -39,27 +40,44 @@ def reproduce(
 
     start_jax()
     from filtax.experiments.page import write_report
+
+    out.mkdir(parents=True, exist_ok=True)
+    size = "full" if full else "quick"
+    findings = _run(chosen, size, seed, jobs, out)
+    claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
+    print_table([("experiment", "claim", "verdict", ""), *claims])
+    talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
+    talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
+
+
+def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
+    """Run them with bars."""
+    from filtax import experiments
+    from filtax.experiments.findings import current, digest_of, folder_of
+    from filtax.experiments.registry import expected_seconds
     from filtax.report import progress
     from filtax.streams.datasets import DamagedDatasetError
 
-    out.mkdir(parents=True, exist_ok=True)
+    there = [current(folder_of(out, n, size, seed), digest_of(experiments.find(n), size, seed)) for n in chosen]
+    expected = {
+        name: 0.0 if found else expected_seconds(name, size) / jobs for name, found in zip(chosen, there, strict=True)
+    }
     done = dict.fromkeys(chosen, 0)
-    with progress(chosen, 100, unit="%") as advance:
+    with progress(chosen, 100, unit="%", expected=expected if len(expected) > 1 else None) as advance:
 
         def told(name: str, share: float) -> None:
             steps = round(100 * share) - done[name]
             done[name] += steps
             advance(name, steps)
 
-        size = "full" if full else "quick"
         try:
-            findings = experiments.reproduce(chosen, size, seed, out, told, jobs)
-        except DamagedDatasetError as damage:  # the user's to mend, not ours
-            talk(f"filtax: {damage}")
+            return experiments.reproduce(chosen, size, seed, out, told, jobs)
+        except (DamagedDatasetError, FileNotFoundError) as problem:  # the user's to mend, not ours
+            talk(f"filtax: {problem}")
             raise typer.Exit(BAD_INPUT) from None
-    claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
-    print_table([("experiment", "claim", "verdict", ""), *claims])
-    talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
+        except KeyboardInterrupt:
+            talk("Interrupted; the same command goes on after what is done.")
+            raise
 
 
 def _numbers(name: str) -> str:

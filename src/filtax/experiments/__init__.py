@@ -8,13 +8,16 @@ An experiment is found by its name and imported when it is asked for.
 """
 
 from filtax.experiments.experiment import Claim, Experiment, Result, Table
+from filtax.experiments.findings import Finding, gather
+from filtax.experiments.parts import keep
 from filtax.experiments.registry import find, names
-from filtax.experiments.runner import gather, reproduce
+from filtax.experiments.runner import reproduce
 from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if, holds_only_if
 
 __all__ = [
     "Claim",
     "Experiment",
+    "Finding",
     "Result",
     "Table",
     "Verdict",
@@ -25,6 +28,7 @@ __all__ = [
     "gather",
     "holds_if",
     "holds_only_if",
+    "keep",
     "names",
     "reproduce",
 ]

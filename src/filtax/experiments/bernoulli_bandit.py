@@ -7,15 +7,17 @@ Thesis: experiment:bandits, fig:bandit-results.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from filtax.bandits.bernoulli import CLAIMED, PUBLISHED, bernoulli_contest
+from filtax.bandits.bernoulli import CLAIMED, HAZARDS, PUBLISHED, RATES, VARIANCES, bernoulli_contest
 from filtax.bandits.environments import PUBLISHED_SD, THESIS_SD
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.parts import keep
 from filtax.experiments.verdicts import Verdict, all_of, below
 
 if TYPE_CHECKING:
@@ -63,7 +65,10 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     for at, (label, sd) in enumerate(STEPS_OF_WALK.items()):
         size = {"steps": setting.steps, "simulations": setting.simulations, "arms": setting.arms}
         key = jax.random.fold_in(jax.random.key(seed), at)
-        results = bernoulli_contest(key=key, sd=sd, names=names, warm_up=setting.warm_up, say=count, **size)
+        run = partial(bernoulli_contest, key=key, sd=sd, names=names, warm_up=setting.warm_up, say=count, **size)
+        results = keep(label, run)
+        done[0] = (at + 1) * (len(names) + 1)
+        advance((at + 1) / len(STEPS_OF_WALK))
         numbers[label] = {name: result["number"] for name, result in results.items()}
         for name, result in results.items():
             arrays |= {f"{label}, {name}, {of}": result[f"regret_of_{of}"] for of in REGRETS}
@@ -137,4 +142,5 @@ EXPERIMENT = Experiment(
             _ranking,
         ),
     ),
+    fixed={"steps": STEPS_OF_WALK, "hazards": HAZARDS, "variances": VARIANCES, "rates": RATES},
 )

@@ -8,14 +8,16 @@ Thesis: the task of online continual learning in chapter 3, for which it has no 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from filtax.evaluate import average_accuracy, forgetting, forward_transfer, learning_accuracy, majority_class
 from filtax.experiments.continual_figures import draw
-from filtax.experiments.continual_learning import METHODS, Learned, Learner
+from filtax.experiments.continual_learning import GRIDS, METHODS, Learned, Learner
 from filtax.experiments.experiment import Advance, Experiment, Result, Table
+from filtax.experiments.parts import keep
 from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
 
 __all__ = ["EXPERIMENT", "SCENARIOS", "Setting", "scores"]
@@ -74,13 +76,15 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     for i, name in enumerate(METHODS):
         learner = Learner(name, sizes, setting.posterior, setting.keep, seed)
         for j, (scenario, (first, tasks)) in enumerate(streams.items()):
-            at = numbers["chosen"][scenario][name] = learner.chosen(first, setting.variances)
+            choose = partial(learner.chosen, first, setting.variances)
+            at = numbers["chosen"][scenario][name] = keep(f"{scenario}, {name}, chosen", choose)
             kinds = {name: tasks, f"{name}, told": tasks}
             if name == "Static":
                 kinds["Static, shuffled"] = [_shuffled(one, seed) for one in tasks]
-            for kind, learned in _all(learner, at, kinds).items():
-                arrays |= {f"{scenario}, {kind}, {part}": getattr(learned, part) for part in Learned._fields}
-                numbers["scores"][scenario][kind] = scores(learned, mixed=kind.endswith("shuffled"))
+            for kind, learned in keep(f"{scenario}, {name}", partial(_all, learner, at, kinds)).items():
+                of = Learned(*learned)
+                arrays |= {f"{scenario}, {kind}, {part}": getattr(of, part) for part in Learned._fields}
+                numbers["scores"][scenario][kind] = scores(of, mixed=kind.endswith("shuffled"))
             advance((i + (j + 1) / len(streams)) / len(METHODS))
     for scenario, (_, tasks) in streams.items():
         arrays[f"{scenario}, majority"] = right = np.stack([_majority(one) for one in tasks])
@@ -169,4 +173,5 @@ EXPERIMENT = Experiment(
     run=_run,
     figures={"continual-learning": draw},
     data=("mnist",),
+    fixed={"methods": METHODS, "grids": GRIDS},
 )

@@ -8,7 +8,16 @@ from itertools import combinations
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result
-from filtax.experiments.labelling import FULL, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
+from filtax.experiments.labelling import (
+    FULL,
+    SPACES,
+    Setting,
+    compare,
+    draw_errors,
+    draw_sweep,
+    least_by_keep,
+    same_streams,
+)
 from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if
 from filtax.streams import jumping_labels
 
@@ -67,4 +76,5 @@ EXPERIMENT = Experiment(
             _crossing,
         ),
     ),
+    fixed={"spaces": SPACES, "published": PUBLISHED},
 )

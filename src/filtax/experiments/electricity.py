@@ -8,6 +8,7 @@ fig:day-ahead-rlpr-predictions, fig:day-ahead-results.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from filtax.experiments import electricity_figures as figures
 from filtax.experiments.electricity_load import Hours, read_hours
 from filtax.experiments.electricity_table import error_tables
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result
+from filtax.experiments.parts import keep
 from filtax.grammar import method
 from filtax.models import nonlinear
 from filtax.models.networks import mlp
@@ -85,7 +87,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     arrays["load"], chosen, errors, others = hours.load[after], {}, {}, {}
     for i, name in enumerate(SPACES):
         numbers = PUBLISHED[name][0]
-        chosen[name] = dict(_tuned(name, hours, setting.budget, seed))
+        chosen[name] = keep(f"chosen, {name}", partial(_tuned, name, hours, setting.budget, seed))
         said, runs = _forecasts(name, chosen[name], hours, setting.networks, seed)
         theirs, their_runs = _forecasts(name, numbers, other, setting.networks, seed)
         arrays |= {
@@ -189,4 +191,5 @@ EXPERIMENT = Experiment(
         Claim(14, "RL[1]-OUPR has the lowest 5-day mean absolute error.", "fig:day-ahead-results", claims.lowest),
     ),
     data=("electricity",),
+    fixed={"spaces": SPACES, "published": PUBLISHED, "warm_up": WARM_UP},
 )

@@ -66,21 +66,41 @@ def draw_forecasts(result: Result) -> "Figure":
 
 
 def draw_runs(result: Result) -> "Figure":
-    """The forecasts of RL[1]-PR and its run length, from 1 to 12 March 2020."""
-    from filtax.report.panels import COLOURS, INK, panels
+    """The forecasts of RL[1]-PR and its run length, from 1 to 12 March 2020: with our number, and as published."""
+    from filtax.report.panels import COLOURS, GREY, INK, panels
 
-    figure, axis = panels(size=(9.0, 3.4))
+    figure, axes = panels(2, 1, size=(9.0, 5.6), sharex=True, sharey=True)
     seen, time = _seen(result, "2020-03-01", "2020-03-13")
-    axis.plot(time, result.arrays["y"][seen], color=INK, lw=0.8, label="target")
-    axis.plot(time, result.arrays["RL[1]-PR"][0, seen], color=COLOURS[0], label="forecast of RL[1]-PR")
-    axis.set(ylabel="normalised load")
-    right = axis.twinx()
-    right.spines["right"].set_visible(True)
-    right.plot(time, result.arrays["RL[1]-PR, runs"][0, seen], color=COLOURS[1], ls="--", label="run length")
-    right.set_ylabel("hours since the last reset", color=COLOURS[1])
-    figure.legend(frameon=False, loc="outside upper right", ncols=3)
-    _days(axis)
+    kinds = {
+        "Number chosen on the warm-up": ("RL[1]-PR", "RL[1]-PR, runs"),
+        "Published scaling and number": ("RL[1]-PR, published setting", "RL[1]-PR, runs at the published setting"),
+    }
+    for axis, (words, (forecast, runs)) in zip(axes, kinds.items(), strict=True):
+        runlength = result.arrays[runs][0, seen]
+        right = axis.twinx()
+        right.spines["right"].set_visible(True)
+        right.fill_between(time, runlength, step="post", color=COLOURS[1], alpha=0.18, lw=0)
+        right.step(time, runlength, where="post", color=COLOURS[1], lw=1.2, label="run length, on the right")
+        right.plot(time[runlength == 0], runlength[runlength == 0], "|", color=COLOURS[1], ms=7, label="reset")
+        right.set(ylim=(0, max(24, 1.1 * runlength.max())))
+        right.set_ylabel("hours since the last reset", color=COLOURS[1])
+        axis.set_zorder(right.get_zorder() + 1)  # lines in front of the run length
+        axis.patch.set_visible(False)
+        axis.plot(time, result.arrays["y"][seen], color=INK, lw=0.8, label="target")
+        axis.plot(time, result.arrays[forecast][0, seen], color=COLOURS[0], label="forecast of RL[1]-PR")
+        axis.axhline(0.0, color=GREY, lw=0.5)
+        axis.set(ylabel="normalised load", title=f"{words}: {_resets(time, runlength)}")
+        _days(axis)
+    handles = [one for axis in (axes[0], figure.axes[-1]) for one in axis.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)
     return figure
+
+
+def _resets(time: np.ndarray, runlength: np.ndarray) -> str:
+    """How often it was reset in a day, before and after the change."""
+    before = time < np.datetime64(CHANGE)
+    rates = [24 * float(np.mean(runlength[part] == 0)) for part in (before, ~before)]
+    return f"{rates[0]:.1f} resets a day before the change, {rates[1]:.1f} after"
 
 
 def draw_boxes(result: Result) -> "Figure":

@@ -225,4 +225,5 @@ EXPERIMENT = Experiment(
         ),
     ),
     data=("djia",),
+    fixed={"wrong": WRONG, "after": AFTER},
 )

@@ -95,6 +95,8 @@ class Experiment:
         figures: Labels of the thesis's figures, and what draws each.
         claims: What it decides.
         data: Names of the data sets it reads.
+        fixed: What a result depends on beside its setting, the same in both sizes: ranges that are searched, candidates
+            and hyper-parameters, by name. With another of them an earlier result is not used again.
 
     Example:
         >>> from filtax.experiments import find
@@ -109,6 +111,7 @@ class Experiment:
     figures: Mapping[str, Callable[[Result], "Figure"]]
     claims: tuple[Claim, ...] = ()
     data: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if set(self.sizes) != set(SIZES):
@@ -119,3 +122,15 @@ class Experiment:
     def setting(self, size: str) -> dict[str, Any]:
         """The setting of a size, as JSON holds it."""
         return json.loads(json.dumps(dataclasses.asdict(self.sizes[size]), default=str))
+
+    def shared(self) -> dict[str, Any]:
+        """What is fixed, as JSON holds it; a range in the words that make it."""
+        return json.loads(json.dumps(dict(self.fixed), default=_spelled))
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return repr(value)
+    raise TypeError(f"Experiment(fixed=...) holds {type(value).__name__}; give numbers, words, ranges or arrays.")

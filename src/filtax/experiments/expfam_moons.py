@@ -228,4 +228,5 @@ EXPERIMENT = Experiment(
             _degrades,
         ),
     ),
+    fixed={"methods": METHODS},
 )

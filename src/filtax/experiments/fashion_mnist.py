@@ -10,6 +10,7 @@ fig:fashion-mnist-lofi-rank, fig:showdown-mnist-lofi-rank.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.fashion_claims import CLAIMS
 from filtax.experiments.fashion_figures import FIGURES
+from filtax.experiments.parts import keep
 from filtax.streams import read_images
 
 if TYPE_CHECKING:
@@ -184,8 +186,9 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     held_back, task = _tasks(setting, seed)
     plan, rows, curves, covs = list(_plan(setting)), [], {}, {}
     for done, (kind, d) in enumerate(plan):
-        covs[f"{kind}, d={d}"] = cov = _chosen(held_back, kind, d)
-        right, seconds = learner(task, kind, d)(cov)
+        words = f"{kind}, d={d}"
+        covs[words] = cov = keep(f"{words}, chosen", partial(_chosen, held_back, kind, d))
+        right, seconds = keep(words, lambda of=(task, kind, d), cov=cov: learner(*of)(cov))
         rows.append((kind, d, float(1 - right[-setting.last :].mean()), seconds))
         curves[f"{kind}/{d}"] = _ewma(right)
         advance((done + 1) / len(plan))
@@ -237,4 +240,5 @@ EXPERIMENT = Experiment(
     figures=FIGURES,
     claims=tuple(Claim(*claim) for claim in CLAIMS),
     data=("fashion-mnist",),
+    fixed={"grids": GRIDS},
 )

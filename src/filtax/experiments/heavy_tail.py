@@ -244,4 +244,5 @@ EXPERIMENT = Experiment(
             _deteriorates,
         ),
     ),
+    fixed={"laws": LAWS},
 )

@@ -7,6 +7,7 @@ of its own. The number of hypotheses K enters the sweep as an array, so that the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax.bone import Bone
 from filtax.experiments.experiment import Advance, Result, Table
+from filtax.experiments.parts import keep
 from filtax.grammar import method
 from filtax.models import bernoulli, linear
 from filtax.module import Module
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FILTERS",
     "FULL",
+    "SPACES",
     "Setting",
     "compare",
     "draw_errors",
@@ -41,6 +44,7 @@ __all__ = [
 FILTERS = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR")
 BASELINES = ("last label", "majority", "true parameters")
 NUMBERS = {"C-ACI": "q={}", "CPP-OU": "rate={}, steps=1"}
+SPACES = {name: Log(1e-4, 10.0) if name in NUMBERS else Log(1e-4, 0.99) for name in FILTERS}
 TIE = 1e-5  # before the first label the forecast is a half, as far as quadrature goes; 0 is then said
 CHUNK = 10  # streams in a call: one shape for tuning and testing, so one compilation for each filter
 
@@ -91,7 +95,7 @@ def compare(
     test = _streams(make, setting.trials, setting.steps, (seed, 1))
     arrays, numbers, rows = _baselines(test), {}, []
     for i, name in enumerate(FILTERS):
-        numbers[name] = chosen = _tuned(name, warm, setting.budget, seed)
+        numbers[name] = chosen = keep(f"chosen, {name}", partial(_tuned, name, warm, setting.budget, seed))
         old, before = published[name]
         ours, theirs = _errors([_build(name, chosen), _build(name, chosen if old is None else old)], *test[:2])
         arrays[name] = ours
@@ -131,13 +135,13 @@ def sweep_errors(
     0.5
     """
     table, most = [], max(keeps)
-    for i, keep in enumerate(keeps):
+    for i, most_kept in enumerate(keeps):
         built = [
             method(f"LG(form=covariance)+RL[{most}]-PR(hazard={h})", model=linear(likelihood=bernoulli()))
             for h in hazards
         ]
-        built = [eqx.tree_at(lambda m: m.weighting, each, _Best(jnp.asarray(keep))) for each in built]
-        table.append(_errors(built, X, Y))
+        built = [eqx.tree_at(lambda m: m.weighting, each, _Best(jnp.asarray(most_kept))) for each in built]
+        table.append(keep(f"RL[{most_kept}]", partial(_errors, built, X, Y)))
         advance((i + 1) / len(keeps))
     return np.stack(table)
 
@@ -168,9 +172,8 @@ def _build(name: str, number: float | None) -> Bone:
 
 def _tuned(name: str, warm: tuple[np.ndarray, ...], budget: int, seed: int) -> float:
     """The number with the least error on the warm-up streams; the first of equals."""
-    space = Log(1e-4, 10.0) if name in NUMBERS else Log(1e-4, 0.99)
     lost = lambda at: _errors([_build(name, number) for number in at["number"]], *warm[:2]).mean(axis=1)  # noqa: E731
-    return tune(lost, {"number": space}, budget=budget, batch=2, seed=seed).best["number"]
+    return tune(lost, {"number": SPACES[name]}, budget=budget, batch=2, seed=seed).best["number"]
 
 
 def _errors(built: list[Bone], X: np.ndarray, Y: np.ndarray) -> np.ndarray:

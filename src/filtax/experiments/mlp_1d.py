@@ -16,6 +16,7 @@ from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Ta
 from filtax.experiments.mlp_1d_figures import METHODS, draw_sorted, draw_true, draw_unsorted
 from filtax.experiments.mlp_1d_settings import PRINTED, PUBLISHED, TUNED
 from filtax.experiments.online_methods import SPACES, build, learner, searched
+from filtax.experiments.parts import keep
 from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if
 
 __all__ = ["EXPERIMENT", "Setting", "tuned"]
@@ -55,7 +56,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
         for name in METHODS:
             chosen = [(PUBLISHED if kind == "published" else TUNED)[model][name] for kind in kinds]
             starts, learn = _starts(model, kinds, seed), learner(_method(model, name))
-            told = learn(chosen, starts, stacked["x"][..., None], stacked["y"])
+            told = keep(f"{model}, {name}", partial(learn, chosen, starts, stacked["x"][..., None], stacked["y"]))
             for r, run in enumerate(RUNS):
                 rows = slice(r * setting.trials, (r + 1) * setting.trials)
                 mean, trust = told[0][rows], told[1][rows]
@@ -266,4 +267,12 @@ EXPERIMENT = Experiment(
             _formula,
         ),
     ),
+    fixed={
+        "searched": SPACES,
+        "tuned": TUNED,
+        "published": PUBLISHED,
+        "drift": DRIFT,
+        "iterations": ITERATIONS,
+        "inner": INNER,
+    },
 )

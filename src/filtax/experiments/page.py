@@ -1,17 +1,19 @@
 """The report of a reproduction: for each experiment its figures, its tables, the claims and the verdicts, on one page.
 
-The page is one file without scripts or addresses, readable on a phone and on paper.
+The page is one file without scripts or addresses, readable on a phone and on paper. What was found at the full size
+comes first, what the quick size or another seed found after it; each says which it is.
 """
 
 import base64
 import html
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from filtax.experiments.findings import Finding
 from filtax.experiments.printed import PRINTED
-from filtax.experiments.runner import Finding
 from filtax.report.page import page
 
 __all__ = ["write_report"]
@@ -61,17 +63,33 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     >>> "holds" in page and "<script" not in page
     True
     """
+    groups = [(said, list(some)) for said, some in groupby(findings, _size)]
+    body = "".join(f"<p>{_links(some)}</p>" + "\n".join(map(_section, some)) for _, some in groups)
+    counts = "".join(f"<p>{said.capitalize()}: of {_counts(some)}.</p>" for said, some in groups)
+    head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}<p>{FORMS}</p>"
+    path.write_text(page("filtax reproduce", CSS, f"{head}{body}"), encoding="utf-8")
+    return path
+
+
+def _size(finding: Finding) -> str:
+    return f"{finding['size']} size, seed {finding['seed']}"
+
+
+def _anchor(finding: Finding) -> str:
+    return f"{finding['name']}-{finding['size']}-{finding['seed']}"
+
+
+def _counts(findings: Sequence[Finding]) -> str:
     claims = [claim for finding in findings for claim in finding["claims"]]
     counts = Counter(_kind(claim["verdict"]) for claim in claims)
     words = {"holds": "hold", "fails": "do not hold", "other": "hold in part or are not decided"}
     summary = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
-    body = "\n".join(_section(finding) for finding in findings)
-    links = " · ".join(f'<a href="#{f["name"]}">{f["name"]}</a>' for f in findings)
-    head = (
-        f"<h1>The experiments, run again</h1><p>Of {len(claims)} claims, {summary or 'none were decided'}. {FORMS}</p>"
-    )
-    path.write_text(page("filtax reproduce", CSS, f"{head}<p>{links}</p>{body}"), encoding="utf-8")
-    return path
+    return f"{len(claims)} claims, {summary or 'none were decided'}"
+
+
+def _links(findings: Sequence[Finding]) -> str:
+    links = " · ".join(f'<a href="#{_anchor(one)}">{html.escape(one["name"])}</a>' for one in findings)
+    return f"{_size(findings[0]).capitalize()}: {links}"
 
 
 def _section(finding: Finding) -> str:
@@ -82,9 +100,10 @@ def _section(finding: Finding) -> str:
     rows = "".join(_claim(claim) for claim in finding["claims"])
     claims = f'<div class="scroll"><table class="claims"><caption>Claims</caption>{rows}</table></div>' if rows else ""
     setting = ", ".join(f"{key}={value}" for key, value in finding["setting"].items())
-    about = f"{finding['size']} size, seed {finding['seed']}, {finding['seconds']:.1f} s; {setting}"
+    about = f"{finding['seconds']:.1f} s; {setting}"
     return (
-        f'<section id="{finding["name"]}"><h2>{said(finding["name"])}: {said(finding["title"])}</h2>{claims}'
+        f'<section id="{_anchor(finding)}"><h2>{said(finding["name"])}: {said(finding["title"])}</h2>'
+        f"<p><small>{said(_size(finding).capitalize())}</small></p>{claims}"
         f"{figures}{tables}<ul>{notes}</ul><p><small>{said(about)}</small></p></section>"
     )
 

@@ -6,7 +6,16 @@ Thesis: exp:logistic-reg, fig:clf-results, fig:clf-rlpr-comparison.
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result
-from filtax.experiments.labelling import FULL, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
+from filtax.experiments.labelling import (
+    FULL,
+    SPACES,
+    Setting,
+    compare,
+    draw_errors,
+    draw_sweep,
+    least_by_keep,
+    same_streams,
+)
 from filtax.experiments.verdicts import Verdict, all_of, below, holds_if
 from filtax.streams import rotating_labels
 
@@ -63,4 +72,5 @@ EXPERIMENT = Experiment(
             _never_as_good,
         ),
     ),
+    fixed={"spaces": SPACES, "published": PUBLISHED},
 )

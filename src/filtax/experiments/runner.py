@@ -1,18 +1,18 @@
 """Run experiments, keep what they found, and write it down: one folder each, one report for all.
 
-A folder holds `result.json` (numbers, setting, seed, versions, seconds, verdicts), `arrays.npz`, and each figure as
-PNG and SVG. A result is used again as long as its setting, its seed and the version are the same, so that an
-interrupted run goes on where it stopped.
+A folder holds `result.json` (numbers, setting, what is fixed, seed, versions, seconds, verdicts), `arrays.npz`, and
+each figure as PNG and SVG. A result is used again as long as its digest is the same, and so are the parts that were
+done of an experiment that was interrupted.
 """
 
-import hashlib
 import json
 import os
 import platform
+import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from multiprocessing import active_children, get_context
@@ -22,28 +22,16 @@ from typing import Any
 import numpy as np
 
 from filtax.experiments.experiment import Experiment, Result, Table
-from filtax.experiments.registry import find, names
+from filtax.experiments.findings import Finding, current, digest_of, folder_of
+from filtax.experiments.parts import keeping
+from filtax.experiments.registry import find
 from filtax.experiments.verdicts import Verdict
 from filtax.report import look
 
-__all__ = ["Finding", "gather", "reproduce"]
+__all__ = ["reproduce"]
 
+PARTS = "parts"
 Told = Callable[[str, float], None]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What `result.json` holds, and where its folder is.
-
-    >>> Finding({"name": "ridge"}, Path("out"))["name"]
-    'ridge'
-    """
-
-    content: Mapping[str, Any]
-    folder: Path
-
-    def __getitem__(self, name: str) -> Any:
-        return self.content[name]
 
 
 def reproduce(
@@ -60,7 +48,7 @@ def reproduce(
         names: As in `filtax.experiments.names()`.
         size: "quick" or "full".
         seed: Of all that is drawn.
-        out: Folder of the folders.
+        out: Folder of the folders: `quick/NAME`, `full/NAME`, and with another seed than 0 `full-seed-3/NAME`.
         told: Called with a name and the share done, from 0 to 1; with several jobs only when one is done.
         jobs: Processes that share the work.
 
@@ -94,15 +82,6 @@ def reproduce(
             raise
 
 
-def gather(out: Path) -> list[Finding]:
-    """What lies in a folder, in the order of the thesis: every result whose setting is still the one of its size.
-
-    >>> gather(Path("nowhere"))
-    []
-    """
-    return [found for name in names() if (found := _current(Path(out), find(name))) is not None]
-
-
 def _start_worker(wide: bool) -> None:
     import signal
 
@@ -123,16 +102,17 @@ def _silent(name: str, share: float) -> None:
 
 def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     experiment = find(name)
-    folder = out / experiment.name
-    digest = _digest(experiment, size, seed)
-    kept = _kept(folder, digest)
+    folder = folder_of(out, experiment.name, size, seed)
+    digest = digest_of(experiment, size, seed)
+    kept = current(folder, digest)
     if kept is not None:
         told(experiment.name, 1.0)
         return kept
     told(experiment.name, 0.0)
     began = time.perf_counter()
-    result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
-    seconds = time.perf_counter() - began
+    with keeping(folder / PARTS, digest) as shelf:
+        result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
+    seconds = time.perf_counter() - began + shelf.saved
     verdicts = [claim.decide(result) for claim in experiment.claims]
     content = {
         "name": experiment.name,
@@ -140,6 +120,7 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
         "size": size,
         "seed": seed,
         "setting": experiment.setting(size),
+        "fixed": experiment.shared(),
         "digest": digest,
         "seconds": round(seconds, 3),
         "versions": {name: version(name) for name in ("filtax", "jax", "numpy")}
@@ -154,30 +135,9 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **result.arrays)
     _draw(experiment, result, folder)
     _write(folder / "result.json", json.dumps(content, indent=1, default=_plain))  # last: it says that all is there
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
     told(experiment.name, 1.0)
     return Finding(json.loads((folder / "result.json").read_text()), folder)
-
-
-def _digest(experiment: Experiment, size: str, seed: int) -> str:
-    said = json.dumps([experiment.name, experiment.setting(size), seed, version("filtax")], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
-def _kept(folder: Path, digest: str) -> Finding | None:
-    """An earlier finding of the same setting; what cannot be read is found again."""
-    try:
-        content = json.loads((folder / "result.json").read_text())
-    except (OSError, ValueError):
-        return None
-    return Finding(content, folder) if content.get("digest") == digest else None
-
-
-def _current(out: Path, experiment: Experiment) -> Finding | None:
-    try:
-        content = json.loads((out / experiment.name / "result.json").read_text())
-        return _kept(out / experiment.name, _digest(experiment, content["size"], content["seed"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _told(claim: Any, verdict: Verdict) -> dict[str, Any]:

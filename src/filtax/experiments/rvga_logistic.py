@@ -250,4 +250,5 @@ EXPERIMENT = Experiment(
         Claim(2, "R-VGA contains Bayesian linear regression.", "prop:rvga-matches-linreg", _contains_regression),
         Claim(3, "The parameters converge to the batch logistic estimate.", "fig:recursive-logreg-params", _near_batch),
     ),
+    fixed={"theta": THETA, "rounds": ROUNDS, "linear_noise": LINEAR_NOISE},
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.moons_learning import moons_model
+from filtax.experiments.parts import keep
 from filtax.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
     streams = [moons(setting.steps, key=seed * 1000 + i, noise=setting.noise) for i in range(setting.seeds)]
     X, y = np.stack([stream.X for stream in streams]), np.stack([stream.y for stream in streams])
-    _, by_rule = _learn("", setting.variance, X, y, seed)
+    by_rule = keep("by rule", lambda: _learn("", setting.variance, X, y, seed)[1])
     advance(0.4)
     some, few = setting.sampled, setting.sampled_steps
     words = f", samples={setting.samples}, form=precision"
@@ -222,4 +223,5 @@ EXPERIMENT = Experiment(
             _plateaus,
         ),
     ),
+    fixed={"rounds": ROUNDS},
 )

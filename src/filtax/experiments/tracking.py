@@ -7,11 +7,13 @@ report the sum for each component, as published, and the RMSE. Errors are those 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result
+from filtax.experiments.parts import keep
 from filtax.experiments.tracking_figures import KINDS, METHODS, RBPF, draw_errors, draw_sample
 from filtax.experiments.tracking_settings import PARTS, RAW, ROWS, SHARED, particles
 from filtax.experiments.tracking_tables import ratios, squares_tables, time_table
@@ -52,19 +54,26 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
         runs = {name: _filter(setting, kind, name) for name in ROWS}
         squares = {RAW: _squares(data["y"], data["theta"][..., :2])}
         for name, run in runs.items():
-            means = run(data["y"])
-            squares[name] = _squares(means, data["theta"])
-            arrays[f"{kind} {name}"] = means[0].astype(np.float32)
+            squares[name], arrays[f"{kind} {name}"] = keep(f"{kind}, {name}", partial(_learned, run, data))
             done += 1
             advance(0.9 * done / (len(ROWS) * len(KINDS)))
         arrays[f"{kind} truth"], arrays[f"{kind} y"] = (data[of][0].astype(np.float32) for of in ("theta", "y"))
         runs[SHARED] = _filter(setting, kind, "KF", complete=True)
         numbers["squares"][kind] = {name: of.tolist() for name, of in squares.items()}
-        numbers["times"][kind] = _times(setting, runs, data)
+        numbers["times"][kind] = keep(f"{kind}, times", partial(_times, setting, runs, data))
         if setting.narrow:
-            numbers["worst_float32"][kind] = {name: _worst(setting, kind, name, data) for name in METHODS[3:]}
+            numbers["worst_float32"][kind] = {
+                name: keep(f"{kind}, {name}, float32", partial(_worst, setting, kind, name, data))
+                for name in METHODS[3:]
+            }
     advance(1.0)
     return Result(numbers, arrays, (*squares_tables(numbers), time_table(numbers)), _notes(setting, numbers))
+
+
+def _learned(run: Callable, data: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of squares of all trials, and the means of the first."""
+    means = run(data["y"])
+    return _squares(means, data["theta"]), means[0].astype(np.float32)
 
 
 def _notes(setting: Setting, numbers: Mapping[str, Any]) -> tuple[str, ...]:
@@ -235,4 +244,5 @@ EXPERIMENT = Experiment(
         ),
         Claim(27, "The RBPF performs like WoLF at a much higher cost.", "fig:2d-ssm-sample", _particles),
     ),
+    fixed={"parts": PARTS},
 )

@@ -15,9 +15,10 @@ import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.online_methods import build, learner, searched
+from filtax.experiments.parts import keep
 from filtax.experiments.uci_claims import better, quadrant, slower
 from filtax.experiments.uci_figures import draw_quadrants
-from filtax.experiments.uci_readings import READ, reading_table, readings
+from filtax.experiments.uci_readings import READ, TRIED, reading_table, readings
 from filtax.experiments.uci_settings import (
     ENOUGH,
     HIDDEN,
@@ -63,7 +64,8 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     done = 0
     for method in METHODS:
         for group in groups:
-            for name, law, errors in _errors(setting, method, group, data, chosen, seed):
+            compute = partial(_errors, setting, method, group, data, chosen, seed)
+            for name, law, errors in keep(f"{method}, {' '.join(group)}", compute):
                 error[law][name][method] = errors
             done += 1
             advance(0.7 * done / (len(METHODS) * len(groups)))
@@ -72,11 +74,12 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
             error[law][name][LAST] = [_rmedse(y - _median_so_far(y)) for _, y in data[name][law]]
     times = {}
     for i, name in enumerate(setting.timed):
-        times[name] = _times(setting, data[name]["text"], chosen[name], seed)
+        times[name] = keep(f"times, {name}", partial(_times, setting, data[name]["text"], chosen[name], seed))
         advance(0.7 + 0.3 * (i + 1) / len(setting.timed))
     sizes = {name: 20 * data[name]["text"][0][0].shape[1] + 41 for name in SETS}
     numbers = {"rmedse": error, "times": times, "size": sizes, "chosen": chosen}
-    numbers["read"] = {name: readings(name, *_table(name), trials=setting.read) for name in READ if setting.read}
+    read = lambda name: keep(f"read, {name}", lambda: readings(name, *_table(name), trials=setting.read))  # noqa: E731
+    numbers["read"] = {name: read(name) for name in READ if setting.read}
     return Result(numbers, {}, _tables(numbers), _notes(setting))
 
 
@@ -183,7 +186,7 @@ def _chosen(setting: Setting, name: str, seed: int) -> dict[str, dict[str, float
         seed=seed,
         in_turn=True,
     )
-    return {method: seek(method) for method in METHODS}
+    return {method: keep(f"chosen, {name}, {method}", partial(seek, method)) for method in METHODS}
 
 
 def _times(setting: Setting, streams: Any, chosen: Mapping[str, Any], seed: int) -> dict[str, list[float]]:
@@ -255,4 +258,12 @@ EXPERIMENT = Experiment(
         Claim(30, "EKF-B and EKF-IW are much slower, the EKF is much less accurate.", "fig:uci-per-step-time", slower),
     ),
     data=SETS,
+    fixed={
+        "spaces": SPACES,
+        "stored": STORED,
+        "iterations": ITERATIONS,
+        "orders": ORDERS,
+        "enough": ENOUGH,
+        "tried": TRIED,
+    },
 )

@@ -28,23 +28,35 @@ def relative(result: Result, name: str, method: str) -> tuple[float, float]:
 
 
 def draw_quadrants(result: Result) -> "Figure":
-    """Error against time, both relative to OGD."""
-    from filtax.report.panels import COLOURS, GREY, INK, panels
+    """Error against time, both relative to OGD; the name of a set has the colour of the method."""
+    from matplotlib.colors import to_hex, to_rgb
 
-    figure, axis = panels(1, 1, size=(7.5, 4.4))
+    from filtax.report.names import name_points
+    from filtax.report.panels import COLOURS, INK, panels
+
+    figure, axis = panels(1, 1, size=(9.5, 6.0))
+    named: list[tuple[str, float, float, str]] = []
     for method, colour, mark in zip((m for m in METHODS if m != "OGD"), COLOURS, "osD^v", strict=False):
         points = [relative(result, name, method) for name in result.numbers["times"]]
         y, x = np.array(points).T + 1
         axis.scatter(x, y, s=45, color=colour, marker=mark, label=method, zorder=3, edgecolor=INK, lw=0.5)
-        for name, a, b in zip(result.numbers["times"], x, y, strict=True):
-            axis.annotate(name, (a, b), xytext=(5, 4), textcoords="offset points", fontsize=7, color=GREY)
+        r, g, b = (0.7 * part for part in to_rgb(colour))
+        dark = to_hex((r, g, b))  # for type that small
+        named += [(name, *at, dark) for name, *at in zip(result.numbers["times"], x.tolist(), y.tolist(), strict=True)]
     axis.axhline(1.0, color=INK, lw=0.8)
     axis.axvline(1.0, color=INK, lw=0.8)
     axis.set(xscale="log", yscale="log", xlabel="time a step over OGD's", ylabel="RMedSE over OGD's")
     axis.set(title="Corrupted UCI sets; OGD is where the lines cross")
     for side in (axis.xaxis, axis.yaxis):
         side.set_major_formatter("{x:g}")
-        side.set_minor_formatter("{x:g}")
+        side.set_minor_formatter(_sparse)
     axis.tick_params(which="both", labelsize=8)
+    axis.margins(0.06)
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    name_points(figure, axis, named)
     return figure
+
+
+def _sparse(value: float, _: int) -> str:
+    """Words for 2, 3 and 5 of each magnitude: nine of them touch."""
+    return f"{value:g}" if f"{value:e}"[0] in "235" else ""

@@ -18,11 +18,11 @@ from filtax.experiments.online_methods import build, learner
 from filtax.experiments.uci_settings import HIDDEN, ITERATIONS, PUBLISHED, READ_EKF, SETS, WOLF
 from filtax.module import Module
 
-__all__ = ["READ", "Rounded", "published_rows", "published_start", "reading_table", "readings"]
+__all__ = ["READ", "TRIED", "Rounded", "published_rows", "published_start", "reading_table", "readings"]
 
 READ = SETS
 SEED = 314  # of the published start, and of their run 0
-_TRIED = (1.0, 2.0, 4.0)  # thresholds, on run 0
+TRIED = (1.0, 2.0, 4.0)  # thresholds, on run 0
 _HALF = 0.87962566103423978  # standard deviation of a normal that is cut off at 2
 
 
@@ -112,7 +112,7 @@ def readings(name: str, X: np.ndarray, y: np.ndarray, *, trials: int) -> dict[st
 
             best = READ_EKF.get(name, {})
             if method in WOLF:
-                tried = [{"p": 1.0, "c": c} for c in _TRIED]
+                tried = [{"p": 1.0, "c": c} for c in TRIED]
                 best = tried[int(np.argmin(errors(tried, runs[:1] * len(tried))))]
             found[method][how] = {"at": best, "rmedse": errors([best] * trials, runs[1:])}
     return found

@@ -269,4 +269,5 @@ EXPERIMENT = Experiment(
             _conservative,
         ),
     ),
+    fixed={"outliers": OUTLIERS, "methods": INFLUENCED, "sizes": SIZES, "aside": ASIDE},
 )

@@ -9,88 +9,27 @@ import gzip
 import hashlib
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from filtax.streams.checksums import FILES
+from filtax.streams.sets import DATASETS, Dataset
 
 __all__ = [
     "DATASETS",
     "DamagedDatasetError",
     "Dataset",
     "Images",
+    "data_homes",
     "find_dataset",
+    "missing_files",
     "read_arrays",
     "read_images",
     "read_table",
     "whereabouts",
 ]
-
-IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
-FASHION = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A data set: its files, what it is, under which terms, where it comes from.
-
-    >>> DATASETS["electricity"].files[0]
-    'electricity_postcovid/actuals_2017_2020.csv.gz'
-    """
-
-    files: tuple[str, ...]
-    about: str
-    licence: str
-    origin: str
-    address: str | None = None
-
-
-def _uci(name: str, about: str) -> Dataset:
-    licence = "none stated" if name in ("boston", "kin8nm") else "CC BY 4.0"
-    return Dataset((f"uci/{name}.csv.gz",), about, licence, "UCI Machine Learning Repository")
-
-
-def _images(folder: str, about: str, licence: str, origin: str, address: str | None = None) -> Dataset:
-    return Dataset(tuple(f"{folder}/{part}-ubyte.gz" for part in IDX), about, licence, origin, address)
-
-
-DATASETS = {
-    "electricity": Dataset(
-        ("electricity_postcovid/actuals_2017_2020.csv.gz",),
-        "31,912 hourly loads with six weather columns, 2017 to 2020",
-        "IEEE DataPort terms",
-        "IEEE DataPort, Day-Ahead Electricity Demand Forecasting: Post-COVID Paradigm",
-    ),
-    "fashion-mnist": _images("fashion_mnist", "70,000 images of clothes, 28 x 28", "MIT", "Zalando Research", FASHION),
-    "mnist": _images("mnist", "70,000 images of digits, 28 x 28", "CC BY-SA 3.0", "LeCun, Cortes and Burges"),
-    "djia": Dataset(
-        ("finance/djia_daily_ohlcv_1992_2026.csv.gz",), "Dow Jones index, daily, 1992 to 2026", "none stated", "Yahoo"
-    ),
-    "well-log": Dataset(("well_log.csv.gz",), "4,050 readings of a well log with outliers", "MIT", "Turing Institute"),
-    "elec2": Dataset(
-        ("streams/elec2.csv.gz",), "45,312 half-hours of electricity prices, up or down", "none stated", "Harries 1999"
-    ),
-    "mushroom": Dataset(("bandits/mushroom.csv.gz",), "8,124 mushrooms, 22 letters each", "CC BY 4.0", "UCI"),
-    "shuttle": Dataset(("bandits/statlog_shuttle.csv.gz",), "58,000 states of a shuttle", "CC BY 4.0", "UCI Statlog"),
-    "stock": Dataset(("bandits/showdown_stock.npz",), "3,713 days of 21 stocks, 8 portfolios", "MIT", "probml/bandits"),
-    "jester": Dataset(("bandits/jester5k.npz",), "5,000 users' ratings of 100 jokes", "not checked", "Goldberg 2001"),
-    "adult": Dataset(("bandits/adult.csv.gz",), "48,842 people and their income, two classes", "CC BY 4.0", "UCI"),
-    "covertype": Dataset(
-        ("bandits/showdown_covertype.npz",), "5,000 patches of forest, 7 kinds, standardised", "MIT", "probml/bandits"
-    ),
-    "boston": _uci("boston", "506 suburbs, 13 features"),
-    "concrete": _uci("concrete", "1,030 mixtures, 8 features"),
-    "energy": _uci("energy", "768 buildings, 8 features"),
-    "kin8nm": _uci("kin8nm", "8,192 poses of a robot arm, 8 features"),
-    "naval": _uci("naval", "11,934 states of a propulsion plant, 16 features"),
-    "power": _uci("power", "9,568 hours of a power plant, 4 features"),
-    "protein": _uci("protein", "45,730 protein decoys, 9 features"),
-    "wine": _uci("wine_red", "1,599 red wines, 11 features"),
-    "yacht": _uci("yacht", "308 hulls, 6 features"),
-}
 
 
 class DamagedDatasetError(ValueError):
@@ -135,13 +74,42 @@ def find_dataset(name: str) -> tuple[Path, ...]:
 
 
 def whereabouts(name: str) -> str:
-    """Where a data set is: a folder, "public" if it can be fetched, "absent" if not.
+    """Where a data set is: a folder; or "damaged" if a file is not whole, "public" if it can be fetched, "absent".
 
     >>> whereabouts("fashion-mnist") != ""
     True
     """
-    homes = [home for home in _homes() if all((home / file).is_file() for file in DATASETS[name].files)]
-    return str(homes[0]) if homes else "public" if DATASETS[name].address else "absent"
+    one = DATASETS[name]
+    found = {file: path for file in one.files if (path := _found(file)) is not None}
+    try:
+        for file, path in found.items():
+            _checked(path, file)
+    except DamagedDatasetError:
+        return "damaged"
+    if len(found) < len(one.files):
+        return "public" if one.address else "absent"
+    return str(found[one.files[0]])[: -len(one.files[0]) - 1]
+
+
+def missing_files(name: str) -> dict[str, str]:
+    """The files of a data set that are not on this machine, each with the sha256 it must have.
+
+    >>> set(missing_files("tcpd")) <= set(DATASETS["tcpd"].files)
+    True
+    """
+    return {file: FILES[file][1] for file in DATASETS[name].files if _found(file) is None}
+
+
+def data_homes() -> tuple[Path, ...]:
+    """Folders in which files are looked for, in turn: that of `$FILTAX_DATA` if it is set, and the user's cache.
+
+    >>> data_homes()[-1].name
+    'data'
+    """
+    given = os.environ.get("FILTAX_DATA")
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    cache = (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "data"
+    return (Path(given), cache) if given else (cache,)
 
 
 def read_images(name: str) -> Images:
@@ -182,24 +150,20 @@ def read_arrays(name: str) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
-def _homes() -> list[Path]:
-    given = os.environ.get("FILTAX_DATA")
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    cache = (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "data"
-    return [Path(given), cache] if given else [cache]
+def _found(file: str) -> Path | None:
+    return next((home / file for home in data_homes() if (home / file).is_file()), None)
 
 
 def _at_hand(name: str, file: str) -> Path:
-    for home in _homes():
-        if (home / file).is_file():
-            return home / file
-    address = DATASETS[name].address
+    found, address = _found(file), DATASETS[name].address_of(file)
+    if found is not None:
+        return found
     if address is None:
         raise FileNotFoundError(
-            f"data set {name}: {file} is neither in $FILTAX_DATA nor in {_homes()[-1]}; get it from "
-            f"{DATASETS[name].origin} and put it there."
+            f"data set {name}: {file} is neither in $FILTAX_DATA nor in {data_homes()[-1]}; get it from "
+            f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}."
         )
-    return _fetch(address + Path(file).name, _homes()[-1] / file)
+    return _fetch(address, data_homes()[-1] / file)
 
 
 def _fetch(address: str, path: Path) -> Path:

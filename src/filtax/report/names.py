@@ -1,0 +1,92 @@
+"""Names beside points, where there is room for them."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["name_points"]
+
+MARK = 5.0  # half a point's width, in points of type
+STEPS = (0.0, 9.0, 18.0, 28.0, 40.0)  # how far a name may stand from its point
+SIDES = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 0.7), (1, -0.7), (-1, 0.7), (-1, -0.7)])
+
+
+Named = tuple[str, float, float, str]
+
+
+def name_points(figure: "Figure", axis: Any, named: Sequence[Named], size: float = 7.0) -> list[Any]:
+    """Write names beside points so that none covers another, a point or a straight line across the axis.
+
+    A thin line leads to a name that stands off.
+
+    Args:
+        figure: It is laid out here: set scales, limits and legends before.
+        axis: On which the points are.
+        named: Name, x, y and colour of each.
+        size: Of the type, in points.
+
+    Returns:
+        The names as matplotlib has them. Where there is no room at all, a name stands where it covers least.
+
+    >>> from filtax.report import panels
+    >>> figure, axis = panels()
+    >>> points = axis.scatter([1.0, 1.0], [1.0, 1.0])
+    >>> a, b = name_points(figure, axis, [("a", 1.0, 1.0, "k"), ("b", 1.0, 1.0, "k")])
+    >>> a.xyann == b.xyann
+    False
+    """
+    figure.draw_without_rendering()  # the layout moves axes
+    scale = figure.dpi / 72.0
+    at = axis.transData.transform([(x, y) for _, x, y, _ in named]) / scale
+    frame = _box_of(axis.get_window_extent(), scale)
+    taken = [_box(centre, MARK) for centre in at]
+    taken += [_box_of(line.get_window_extent(), scale) + 1.5 * np.array([-1, -1, 1, 1]) for line in axis.lines]
+    crowd = [int(np.sum(np.abs(at - centre).max(axis=1) < 40.0)) for centre in at]
+    names: dict[int, Any] = {}
+    for i in np.argsort(crowd, kind="stable").tolist():  # the lonely first: their names hardly move
+        word, x, y, colour = named[i]
+        text = axis.annotate(word, (x, y), fontsize=size, color=colour, ha="center", va="center")
+        half = np.ptp(_box_of(text.get_window_extent(), scale).reshape(2, 2), axis=0) * (0.5, 0.4)
+        text.remove()
+        shifts = [side * (MARK + half + 1.0 + step) for step, side in product(STEPS, SIDES)]
+        boxes = [_box(at[i] + shift, half) for shift in shifts]
+        costs = [sum(_overlap(box, other) for other in taken) + _outside(box, frame) for box in boxes]
+        best = int(np.argmin(costs))
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
+        names[i] = axis.annotate(
+            word,
+            (x, y),
+            xytext=tuple(shifts[best]),
+            textcoords="offset points",
+            fontsize=size,
+            color=colour,
+            ha="center",
+            va="center",
+            arrowprops=line if best >= len(SIDES) else None,
+        )
+        taken.append(boxes[best])
+    return [names[i] for i in range(len(named))]
+
+
+def _box(centre: Any, half: Any) -> np.ndarray:
+    return np.concatenate([np.asarray(centre) - half, np.asarray(centre) + half])
+
+
+def _box_of(extent: Any, scale: float) -> np.ndarray:
+    return np.array([extent.x0, extent.y0, extent.x1, extent.y1]) / scale
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> float:
+    """Area that two boxes share."""
+    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    return float(np.prod(np.maximum(sides, 0.0)))
+
+
+def _outside(box: np.ndarray, frame: np.ndarray) -> float:
+    """Area of a box that is outside of a frame."""
+    return float(np.prod(box[2:] - box[:2])) - _overlap(box, frame)
