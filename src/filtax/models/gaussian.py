@@ -9,6 +9,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from filtax import checks
@@ -62,7 +63,7 @@ class GaussianLikelihood(Module):
             log_scale = jnp.sum(jnp.log(scale) if mask is None else jnp.where(mask, jnp.log(scale), 0.0))
             scale = scale if mask is None else jnp.where(mask, scale, 0.0)
             return Whitened(jnp.diag(scale), scale * gap, log_scale)
-        eye = jnp.eye(eta.size, dtype=eta.dtype)
+        eye = jnp.asarray(np.eye(eta.size), eta.dtype)
         L = factor(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
         B = L.solve(eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
         return Whitened(B, matmul(B, gap[:, None])[:, 0], -0.5 * L.log_det)
