@@ -27,6 +27,7 @@ __all__ = [
     "warn_of_strain",
 ]
 
+NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
 _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
@@ -52,7 +53,7 @@ def _array(name: str, value: Any) -> Any:
             array = np.asarray(value)
         except (ValueError, TypeError):
             array = np.asarray(None)
-    if array.dtype.kind not in "fiubV":  # V: the short floats that numpy does not know
+    if array.dtype.kind not in NUMBERS:
         raise ValueError(f"{name} must hold numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
     return array
 
@@ -65,9 +66,12 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     """
     if y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
+    if mask is None and dt is None and changed is None:
+        if type(x) is type(y) is np.ndarray and x.dtype.kind in NUMBERS and y.dtype.kind in NUMBERS:
+            return [x, y, None, None, None]  # as nearly always: there is nothing to turn
+        return [*arrays(x=x, y=y), None, None, None]
     row = arrays(x=x, y=y, mask=mask, dt=dt, changed=changed)
-    if not (mask is None and dt is None and changed is None):
-        check_extras(*row[2:], rank=0)
+    check_extras(*row[2:], rank=0)
     return row
 
 

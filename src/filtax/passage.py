@@ -17,6 +17,7 @@ from filtax.state import Info, State, usual
 
 __all__ = ["Parts", "Passage", "remembered", "take_apart", "told"]
 
+_bare, _put = object.__new__, object.__setattr__
 COUNTERS = 4  # t, began, refused and strain follow the arrays of the bank
 
 
@@ -52,13 +53,15 @@ class Passage:
 
     def later(self, state: State, moving: list, fixed: list, moved: list) -> State:
         """The state some ticks later, with what it was put together from; no constructor, as in `State.after`."""
-        moved = [old if new is None else new for new, old in zip(moved, moving, strict=True)]
-        t, began, refused, strain = moved[-COUNTERS:]
-        bank = self._bank.unflatten(moved[:-COUNTERS])
-        after = object.__new__(State)
-        new = {**vars(state), "bank": bank, "t": t, "began": began, "refused": refused, "strain": strain}
-        object.__setattr__(after, "__dict__", new)
-        object.__setattr__(after, "_parts", (self, moved, fixed))
+        for place, new in enumerate(moved):
+            if new is None:
+                moved[place] = moving[place]
+        *bank, t, began, refused, strain = moved
+        after = _bare(State)
+        new = {**state.__dict__, "bank": self._bank.unflatten(bank)}
+        new["t"], new["began"], new["refused"], new["strain"] = t, began, refused, strain
+        _put(after, "__dict__", new)
+        _put(after, "_parts", (self, moved, fixed))
         return after
 
 
@@ -104,12 +107,14 @@ def told(values: dict[str, Array]) -> Info:
     >>> told({"log_evidence": jnp.zeros(())}).trust.item()
     1.0
     """
-    info = object.__new__(Info)
-    object.__setattr__(info, "__dict__", {**_SILENT, **usual(values["log_evidence"].dtype), **values})
+    info = _bare(Info)
+    _put(info, "__dict__", {**_quiet(values["log_evidence"].dtype), **values})
     return info
 
 
-_SILENT = vars(Info())
+@cache
+def _quiet(dtype: Any) -> dict[str, Any]:
+    return {**vars(Info()), **usual(dtype)}
 
 
 def _arrays(method: Any) -> tuple[list, Any]:
