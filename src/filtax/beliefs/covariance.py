@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.square_root import root_of
 from filtax.factor import factor
@@ -142,6 +143,7 @@ class Covariance(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters; directions that rounding made negative count as certain."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ root_of(self.cov).T
 

@@ -33,7 +33,8 @@ class GaussianLikelihood(Module):
     function: Callable | None = eqx.field(static=True, default=None)
 
     def _noise(self, x: Array | None, eta: Array) -> Array:
-        R = jnp.asarray(self.function(x) if self.function is not None else self.noise).astype(eta.dtype)
+        R = self.noise if self.function is None else checks.returned("noise=...: the function", self.function(x))
+        R = jnp.asarray(R).astype(eta.dtype)
         if R.ndim and R.shape[0] not in (1, eta.size):
             raise ValueError(
                 f"noise of shape {R.shape} does not fit {eta.size} outputs; give a variance, ({eta.size},) or "
