@@ -47,6 +47,8 @@ def arrays(**values: Any) -> list[Any]:
 
 
 def _array(name: str, value: Any) -> Any:
+    if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
+        return value
     array = value
     if not isinstance(array, np.ndarray | np.generic | jax.Array):
         try:
@@ -188,7 +190,8 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
             raise ValueError(f"scan(keep={name!r}): no such field. {checks.nearest(name, KEPT)}")
     if Y is None or Y.ndim == 0:
         raise ValueError("scan: Y has no rows; give arrays with a leading axis T, or use step for a single datum.")
-    check_extras(mask, dt, changed, rank=1)
+    if not (mask is None and dt is None and changed is None):
+        check_extras(mask, dt, changed, rank=1)
     for shown, rows in (("X", X), ("mask", mask), ("dt", dt), ("changed", changed)):
         if rows is not None and (rows.ndim == 0 or rows.shape[0] != Y.shape[0]):
             count = "no" if rows.ndim == 0 else rows.shape[0]
