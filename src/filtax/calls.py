@@ -8,8 +8,7 @@ Whether it does is an attribute of the call: other devices do not see it, and a 
 time only. In a loop a single stream is compiled as if there were no call, and so is a shared matrix that multiplies
 many vectors: there is little to make anew, and each call is one kernel more. Not so at the top of a program, such as
 that of one event: XLA counts its operations, those made anew with them, and from a thousand on hands it to another
-thread, which costs as much as all the rest. Nor in a loop that is compiled whole (`filtax.tune_xla`), where a kernel
-more costs nothing.
+thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
 """
 
 import functools
@@ -27,7 +26,7 @@ from jaxtyping import Array, PyTree
 __all__ = ["apart", "by_streams", "chosen"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
-WHOLE = "xla_cpu_small_while_loop"  # the flag of a process that compiles small loops whole
+TUNED = "xla_cpu_small_while_loop"  # a flag of processes in which no program goes to another thread
 
 
 def apart(function: Callable[..., Any], *, single: bool = False) -> Callable[..., Any]:
@@ -144,7 +143,7 @@ def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]
     if call is not None and call.name == "func.call":
         # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
         asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
-        few = _streams(values, made) < MANY and (_at_the_top() or WHOLE in os.environ.get("XLA_FLAGS", ""))
+        few = _streams(values, made) < MANY and _at_the_top() and TUNED not in os.environ.get("XLA_FLAGS", "")
         if few or (_streams(*asked) >= MANY and not single):
             mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
             call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
