@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -157,3 +158,47 @@ def test_a_state_of_another_kind_of_method_is_refused():
     many = fx.method("RL[3]-PR(hazard=0.1)", model=linear)
     with pytest.raises(ValueError, match=r"the state has 1 hypotheses but .* keeps 4"):
         many.predict(state, jnp.ones(2))
+
+
+@pytest.fixture
+def untyped():
+    """As users run it: without the check of annotations, which would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.parametrize("key", [0, None, "seed", np.zeros((2, 2), np.uint32), jax.random.split(jax.random.key(0))])
+def test_only_a_random_key_draws(key, untyped):
+    for drawn in (KF.predict(PLAIN, X[0]), KF.belief(PLAIN)):
+        with pytest.raises(ValueError, match=r"sample\(key=...\) must be a single random key, got .*; give jax.random"):
+            drawn.sample(key)
+
+
+def test_every_kind_of_key_draws(untyped):
+    drawn = KF.predict(PLAIN, X[0])
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert float(drawn.sample(jax.random.key(1))) == float(drawn.sample(jax.random.PRNGKey(1)))
+    assert jax.vmap(drawn.sample)(keys).shape == (3,)
+
+
+def returns(text):
+    return lambda *_: text
+
+
+@pytest.mark.parametrize(
+    ("model", "prior", "who"),
+    [
+        (fx.models.nonlinear(returns("text"), noise=1.0), None, "nonlinear: h"),
+        (fx.models.linear(noise=returns("text")), None, "noise=...: the function"),
+        (fx.models.linear(noise=1.0), fx.priors.linear_dynamics(F=returns("text")), "linear_dynamics: F"),
+        (fx.models.linear(noise=1.0), fx.priors.linear_dynamics(Q=returns("text")), "linear_dynamics: Q"),
+        (fx.models.linear(noise=1.0), fx.priors.nonlinear_dynamics(returns("text")), "nonlinear_dynamics: f"),
+    ],
+)
+def test_a_function_that_returns_no_numbers_is_named(model, prior, who):
+    kf = fx.method("LG+C-Static" if prior is None else "LG+C-LSSM", model=model, **({"prior": prior} if prior else {}))
+    state = kf.init(mean=jnp.zeros(2), cov=1.0)
+    for verb in (lambda: kf.step(state, X[0], 0.0), lambda: kf.predict(state, X[0])):
+        with pytest.raises(ValueError, match=f"{who} returned 'text'; it must return a number or an array of numbers"):
+            verb()

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.calls import MANY, apart, by_streams
+from filtax.tuning import SMALL_LOOP
 
 
 def plain(a, b):
@@ -40,24 +41,45 @@ def test_a_linear_function_can_be_turned_round():
     same(double((A, B)), (2.0 * A + 3.0 * B,))
 
 
-def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else():
-    def twice(a, b):
-        return kept(*kept(a, b))
+def twice(a, b):
+    return kept(*kept(a, b))
 
-    def marks(streams, platform):
-        rows = jnp.tile(A, (streams, 1))
-        traced = jax.jit(jax.vmap(twice, (0, None))).trace(rows, B)
-        return traced.lower(lowering_platforms=(platform,)).as_text().count('inlineable = "false"')
 
-    assert marks(MANY, "cpu") == 2
-    assert marks(MANY - 1, "cpu") == 0
-    assert marks(MANY, "cuda") == 0
-    assert "inlineable" not in jax.jit(twice).lower(A, B).as_text()
-    mixed = jax.jit(jax.vmap(apart(lambda A, b: A @ b), (None, 0)))  # nothing much differs between these
-    assert "inlineable" not in mixed.lower(jnp.eye(3), jnp.tile(A, (MANY, 1))).as_text()
+def looped(function):
+    """The function within a loop."""
+    return lambda a, b: jax.lax.scan(lambda carry, _: (function(*carry), None), (a, b), None, 2)[0]
+
+
+def marks(function, *given, platform="cpu"):
+    lowered = jax.jit(lambda *given: function(*given)).trace(*given).lower(lowering_platforms=(platform,))
+    return lowered.as_text().count('inlineable = "false"')
+
+
+def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    many = jax.vmap(looped(twice))
+    rows, others = (jnp.tile(a, (MANY, 1)) for a in (A, B))
+    assert marks(many, rows, others) == 2
+    assert marks(many, rows[1:], others[1:]) == 0
+    assert marks(many, rows, others, platform="cuda") == 0
+    mixed = jax.vmap(apart(lambda A, b: A @ b), (None, 0))  # nothing much differs between these
+    assert marks(mixed, jnp.eye(3), rows) == 0
     if jax.default_backend() == "cpu":
-        compiled = jax.jit(jax.vmap(twice)).lower(jnp.tile(A, (MANY, 1)), jnp.tile(B, (MANY, 1))).compile()
+        compiled = jax.jit(jax.vmap(twice)).lower(rows, others).compile()
         assert str(compiled.as_text()).count(" call(") == 2
+
+
+def test_a_single_stream_is_called_where_that_costs_nothing(monkeypatch):
+    """At the top of a program, unless nothing goes to another thread."""
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    alone = apart(plain, single=True)
+    rows, others = (jnp.tile(a, (MANY, 1)) for a in (A, B))
+    assert marks(twice, A, B) == 2
+    assert marks(alone, A, B) == 1
+    assert marks(jax.vmap(alone), rows, others) == 0
+    assert marks(looped(alone), A, B) == 0
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_backend_extra_options={SMALL_LOOP}")
+    assert marks(looped(alone), A, B) == marks(alone, A, B) == 0
 
 
 def test_a_function_that_holds_arrays_of_its_own_stays_a_call_too():

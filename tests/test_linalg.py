@@ -37,6 +37,18 @@ def test_matmul(shape, dtype):
     np.testing.assert_allclose(got, A.astype("float64") @ B, **TOL[dtype])
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (2, 4), (4, 2), (9, 3)])
+def test_gram_of_a_constant_and_of_an_argument(shape):
+    A = np.random.default_rng(5).normal(size=shape)
+    want = A @ A.T
+    for got in (linalg.gram(jnp.asarray(A)), jax.jit(linalg.gram)(jnp.asarray(A))):
+        np.testing.assert_allclose(got, want, **TOL[str(got.dtype)])
+        np.testing.assert_array_equal(got, got.T)
+    held = jnp.asarray(A)
+    program = jax.make_jaxpr(lambda: linalg.gram(held))()
+    assert not program.eqns  # a constant is multiplied once and for all, not in the program
+
+
 @dtypes
 @sizes
 def test_factor_and_solve(N, dtype):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.passage import remembered, take_apart
+from filtax.passage import _builder, _Place, remembered, take_apart
+from filtax.protocols import Bank
 from moments import normal, spd
 from oracles import kalman_filter
 
@@ -108,3 +109,18 @@ def test_equal_structures_pass_through_one_place():
     assert take_apart(one, begin(one))[0] is take_apart(two, begin(two))[0]
     other = build(name="LG+C-ACI(q=0.1)")
     assert take_apart(other, begin(other))[0] is not take_apart(one, begin(one))[0]
+
+
+def test_a_bank_is_put_together_as_jax_does_it():
+    """Of modules within modules, with settings that are no arrays; where a tuple holds arrays JAX is asked."""
+    for name in ("LG+C-Static", "LoFi(rank=1)+RL[2]-PR(hazard=0.1)", "LG(form=diagonal)+CPL[2]-PR(hazard=0.1)"):
+        kf = build(name=name)
+        state, _ = kf.step(kf.init(mean=jnp.asarray(M0), cov=0.5), X[0], Y[0])
+        leaves, structure = jax.tree.flatten(state.bank)
+        assert structure == jax.tree.structure(structure.unflatten(leaves))
+        assert vars(state.bank).keys() == vars(structure.unflatten(leaves)).keys()
+        passage, _, moving, _ = take_apart(kf, state)
+        assert all(a is b for a, b in zip(jax.tree.leaves(passage._built(moving)), leaves, strict=True))
+    assert _builder((_Place(0),)) is None
+    structure = jax.tree.structure(Bank(jnp.zeros(1), {"aux": jnp.zeros(1)}, jnp.zeros(1)))
+    assert _builder(structure.unflatten(map(_Place, range(3)))) is None

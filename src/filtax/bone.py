@@ -20,7 +20,7 @@ from filtax import boundary, compatibility, programs
 from filtax.beliefs import collapse
 from filtax.growth import furnished, in_growing_banks, roomy
 from filtax.module import Module
-from filtax.passage import remembered, take_apart, told
+from filtax.passage import remembered, seen, take_apart, told
 from filtax.spelling import spell
 from filtax.state import INFO, Info, State
 from filtax.tick import fresh_bank
@@ -138,22 +138,24 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        known = remembered(self, state) is not None  # what it holds fits this method, and its data
-        if not known:
+        parts = remembered(self, state)  # if it has some, what it holds fits this method, and its data
+        if parts is None:
             boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         boundary.check_kept(keep, self)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        if not known and Y.shape[0]:
+        if parts is not None:
+            return self._rows(keep, complete, parts, state, X, Y, mask, dt, changed)
+        if Y.shape[0]:
             state = furnished(self, state, None if X is None else X[0], Y[0])
-        return in_growing_banks(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete))
+        return in_growing_banks(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete, None))
 
-    def _rows(self, keep: tuple[str, ...], complete: bool, state: State, *rows: Any) -> tuple[State, Info]:
-        parts = remembered(self, state) or take_apart(self, state)
+    def _rows(self, keep: tuple[str, ...], complete: bool, parts: Any, state: State, *rows: Any) -> tuple[State, Info]:
+        parts = parts or take_apart(self, state)
         moved, infos = programs.scan(*parts, *rows, keep=keep, complete=complete)
-        return parts[0].later(state, *parts[2:], moved), infos
+        return parts[0].later(state, *parts[2:], moved), seen(infos)
 
     def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
         """Forecast the next y; changes nothing.

@@ -27,6 +27,7 @@ __all__ = [
     "warn_of_strain",
 ]
 
+NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
 _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
@@ -46,13 +47,15 @@ def arrays(**values: Any) -> list[Any]:
 
 
 def _array(name: str, value: Any) -> Any:
+    if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
+        return value
     array = value
     if not isinstance(array, np.ndarray | np.generic | jax.Array):
         try:
             array = np.asarray(value)
         except (ValueError, TypeError):
             array = np.asarray(None)
-    if array.dtype.kind not in "fiubV":  # V: the short floats that numpy does not know
+    if array.dtype.kind not in NUMBERS:
         raise ValueError(f"{name} must hold numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
     return array
 
@@ -65,9 +68,12 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     """
     if y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
+    if mask is None and dt is None and changed is None:
+        if type(x) is type(y) is np.ndarray and x.dtype.kind in NUMBERS and y.dtype.kind in NUMBERS:
+            return [x, y, None, None, None]  # as nearly always: there is nothing to turn
+        return [*arrays(x=x, y=y), None, None, None]
     row = arrays(x=x, y=y, mask=mask, dt=dt, changed=changed)
-    if not (mask is None and dt is None and changed is None):
-        check_extras(*row[2:], rank=0)
+    check_extras(*row[2:], rank=0)
     return row
 
 
@@ -184,7 +190,8 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
             raise ValueError(f"scan(keep={name!r}): no such field. {checks.nearest(name, KEPT)}")
     if Y is None or Y.ndim == 0:
         raise ValueError("scan: Y has no rows; give arrays with a leading axis T, or use step for a single datum.")
-    check_extras(mask, dt, changed, rank=1)
+    if not (mask is None and dt is None and changed is None):
+        check_extras(mask, dt, changed, rank=1)
     for shown, rows in (("X", X), ("mask", mask), ("dt", dt), ("changed", changed)):
         if rows is not None and (rows.ndim == 0 or rows.shape[0] != Y.shape[0]):
             count = "no" if rows.ndim == 0 else rows.shape[0]

@@ -5,12 +5,15 @@ anew for each number of the wider one, and a filter of many streams spends most 
 borders of a call, if it stays one.
 
 Whether it does is an attribute of the call: other devices do not see it, and a compiler that does not know it loses
-time only. A single stream is compiled as if there were no call, and so is a shared matrix that multiplies many vectors:
-there is little to make anew.
+time only. In a loop a single stream is compiled as if there were no call, and so is a shared matrix that multiplies
+many vectors: there is little to make anew, and each call is one kernel more. Not so at the top of a program, such as
+that of one event: XLA counts its operations, those made anew with them, and from a thousand on hands it to another
+thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
 """
 
 import functools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,10 +26,11 @@ from jaxtyping import Array, PyTree
 __all__ = ["apart", "by_streams", "chosen"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
+TUNED = "xla_cpu_small_while_loop"  # a flag of processes in which no program goes to another thread
 
 
-def apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have the arrays that a function returns computed once, however many read them.
+def apart(function: Callable[..., Any], *, single: bool = False) -> Callable[..., Any]:
+    """Have the arrays that a function returns computed once, however many read them; with `single`, of one stream only.
 
     >>> import jax.numpy as jnp
     >>> apart(lambda a: 2.0 * a)(jnp.ones(3)).tolist()
@@ -38,7 +42,7 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: PyTree) -> PyTree:
         leaves, tree = jax.tree.flatten(called(*args))
         given, made = (tuple(map(jnp.size, jax.tree.leaves(arrays))) for arrays in (args, leaves))
-        return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given, made=made))
+        return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given, made=made, single=single))
 
     return run
 
@@ -112,12 +116,12 @@ _kept.multiple_results = True
 
 
 @_kept.def_impl
-def _values(*values: Array, **_: tuple[int, ...]) -> list[Array]:
+def _values(*values: Array, **_: Any) -> list[Array]:
     return list(values)
 
 
 @_kept.def_abstract_eval
-def _shapes(*values: Any, **_: tuple[int, ...]) -> list[Any]:
+def _shapes(*values: Any, **_: Any) -> list[Any]:
     return list(values)
 
 
@@ -129,20 +133,28 @@ def _differentiated(values: Sequence[Array], slopes: Sequence[Any], **sizes: Any
     return _kept.bind(*values, **sizes), list(slopes)
 
 
-def _transposed(slopes: Sequence[Any], *_: Any, **__: tuple[int, ...]) -> list[Any]:
+def _transposed(slopes: Sequence[Any], *_: Any, **__: Any) -> list[Any]:
     return list(slopes)
 
 
-def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]) -> list[Any]:
-    """Mark the call that made the values, where most of what it was given differs between streams."""
+def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...], single: bool) -> list[Any]:
+    """Mark the call that made the values, where most of what it was given differs between streams, or one has to be."""
     call = getattr(values[0].owner, "operation", None)
     if call is not None and call.name == "func.call":
         # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
         asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
-        if _streams(*asked) >= MANY:
+        few = _streams(values, made) < MANY and _at_the_top() and TUNED not in os.environ.get("XLA_FLAGS", "")
+        if few or (_streams(*asked) >= MANY and not single):
             mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
             call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
     return list(values)
+
+
+def _at_the_top() -> bool:
+    """Whether what is written now is done once in a program: outside of its loops and functions."""
+    point: Any = mlir.ir.InsertionPoint.current
+    within = point.block.owner.operation
+    return within.name == "func.func" and mlir.ir.StringAttr(within.attributes["sym_name"]).value == "main"
 
 
 def _streams(held: Sequence[Any], sizes: tuple[int, ...]) -> float:

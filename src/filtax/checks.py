@@ -9,9 +9,21 @@ from typing import Any
 
 import jax
 import jax.core
+import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["concrete", "covariance_like", "finite", "is_concrete", "nearest", "positive", "share", "whole"]
+__all__ = [
+    "concrete",
+    "covariance_like",
+    "finite",
+    "is_concrete",
+    "key",
+    "nearest",
+    "positive",
+    "returned",
+    "share",
+    "whole",
+]
 
 
 def is_concrete(value: Any) -> bool:
@@ -42,6 +54,30 @@ def _numbers(call: str, value: Any) -> np.ndarray | None:
         return concrete(value)
     except (TypeError, ValueError):
         raise ValueError(f"{call} must be a number or an array of numbers, got {value!r:.80}.") from None
+
+
+def key(call: str, value: Any) -> None:
+    """Refuse what is no random key, or more than one; keys of the older kind, two whole numbers, pass.
+
+    >>> key("sample(key=...)", jax.random.key(0))
+    """
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    single = shape == () and isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    if not (single or (dtype == np.uint32 and len(shape or ()) == 1)):
+        given = f"{value!r:.60}" if shape is None else f"{dtype} of shape {shape}"
+        raise ValueError(f"{call} must be a single random key, got {given}; give jax.random.key(0).")
+
+
+def returned(call: str, value: Any) -> jax.Array:
+    """What a function of the user's has returned, as an array; refused if it holds no numbers.
+
+    >>> returned("nonlinear: h", [1.0, 2.0]).shape
+    (2,)
+    """
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{call} returned {value!r:.60}; it must return a number or an array of numbers.") from None
 
 
 def finite(call: str, value: Any) -> None:

@@ -6,12 +6,14 @@ each pivot, and none for a solve.
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
+from filtax.calls import apart
 from filtax.linalg import SMALL, matmul
 from filtax.module import Module
 
@@ -79,9 +81,15 @@ def factor(A: Float[Array, "N N"]) -> Factor:
     N = A.shape[0]
     if N > SMALL:
         return Factor(jnp.linalg.cholesky(A, symmetrize_input=False))
+    return Factor(_eliminated(A))
+
+
+@partial(apart, single=True)
+def _eliminated(A: Array) -> tuple[tuple[Array, ...], ...]:
+    """The rows of a small factor."""
     rows: list[tuple[Array, ...]] = []
     pivots: list[Array] = []
-    for i in range(N):
+    for i in range(A.shape[0]):
         # w = l * pivot is what elimination leaves of the line; l itself is kept
         low, rest = [], []
         for j in range(i):
@@ -90,4 +98,4 @@ def factor(A: Float[Array, "N N"]) -> Factor:
         pivot = A[i, i] - sum(w * unit for w, unit in zip(rest, low, strict=True)) if i else A[i, i]
         pivots.append(pivot)
         rows.append((*low, jax.lax.rsqrt(pivots[i])))
-    return Factor(tuple(rows))
+    return tuple(rows)

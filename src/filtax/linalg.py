@@ -11,6 +11,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
@@ -19,6 +20,7 @@ from filtax.calls import apart, by_streams
 __all__ = [
     "argleast",
     "cholesky",
+    "gram",
     "log_det",
     "log_normal",
     "matmul",
@@ -51,6 +53,22 @@ def _outer(A: Array, B: Array) -> Array:
 
 
 _small = apart(_outer)  # what it multiplies is made once, and so is the product
+
+
+def gram(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
+    """Multiply a matrix by its own transpose: A Aᵀ.
+
+    >>> gram(jnp.array([[1.0, 2.0]])).tolist()
+    [[5.0]]
+    """
+    way = _square if max(A.shape) <= THIN else lambda A: matmul(A, A.T)
+    if isinstance(A, Tracer):
+        return way(A)
+    with jax.ensure_compile_time_eval():  # a constant of the program, which XLA would make anew at each run
+        return way(A)
+
+
+_square = apart(lambda A: _outer(A, A.T))  # what it multiplies is made once, not once more for its transpose
 
 
 def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:

@@ -7,16 +7,19 @@ was put together from, and the structure of both travels as one object that is k
 What is remembered lies in slots, which are no fields: it is never stored, copied, compared or differentiated.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import jax
 from jaxtyping import Array
 
+from filtax.module import Module
 from filtax.state import Info, State, usual
 
-__all__ = ["Parts", "Passage", "remembered", "take_apart", "told"]
+__all__ = ["Parts", "Passage", "remembered", "seen", "take_apart", "told"]
 
+_bare, _put = object.__new__, object.__setattr__
 COUNTERS = 4  # t, began, refused and strain follow the arrays of the bank
 
 
@@ -30,10 +33,11 @@ class Passage:
     True
     """
 
-    __slots__ = ("_bank", "_fixed", "method")
+    __slots__ = ("_bank", "_built", "_fixed", "method")
 
     def __init__(self, method: Any, bank: Any, fixed: Any):
         self.method, self._bank, self._fixed = method, bank, fixed
+        self._built = _builder(bank.unflatten(map(_Place, range(bank.num_leaves)))) or bank.unflatten
 
     def enter(self, leaves: list, moving: list, fixed: list) -> tuple[Any, State]:
         """The method and the state, put together."""
@@ -52,14 +56,47 @@ class Passage:
 
     def later(self, state: State, moving: list, fixed: list, moved: list) -> State:
         """The state some ticks later, with what it was put together from; no constructor, as in `State.after`."""
-        moved = [old if new is None else new for new, old in zip(moved, moving, strict=True)]
-        t, began, refused, strain = moved[-COUNTERS:]
-        bank = self._bank.unflatten(moved[:-COUNTERS])
-        after = object.__new__(State)
-        new = {**vars(state), "bank": bank, "t": t, "began": began, "refused": refused, "strain": strain}
-        object.__setattr__(after, "__dict__", new)
-        object.__setattr__(after, "_parts", (self, moved, fixed))
+        for place, new in enumerate(moved):
+            if new is None:
+                moved[place] = moving[place]
+        *bank, t, began, refused, strain = moved
+        after = _bare(State)
+        new = {**state.__dict__, "bank": self._built(bank)}
+        new["t"], new["began"], new["refused"], new["strain"] = t, began, refused, strain
+        _put(after, "__dict__", new)
+        _put(after, "_parts", (self, moved, fixed))
         return after
+
+
+class _Place(int):
+    """Where an array of a flattened bank stands."""
+
+
+def _builder(example: Any) -> Callable[[list], Any] | None:
+    """A function that puts arrays in their places, as JAX does in twice the time; None if some lie in no module."""
+    if not isinstance(example, Module):
+        return None
+    kind, fields = type(example), vars(example)
+    places = [(name, int(value)) for name, value in fields.items() if type(value) is _Place]
+    inner = [(name, value) for name, value in fields.items() if type(value) is not _Place and _moves(value)]
+    parts: list[tuple[str, Any]] = [(name, _builder(value)) for name, value in inner]
+    if any(part is None for _, part in parts):
+        return None
+
+    def build(arrays: list) -> Any:
+        made, new = _bare(kind), fields.copy()
+        for name, place in places:
+            new[name] = arrays[place]
+        for name, part in parts:
+            new[name] = part(arrays)
+        _put(made, "__dict__", new)
+        return made
+
+    return build
+
+
+def _moves(value: Any) -> bool:
+    return any(type(leaf) is _Place for leaf in jax.tree.leaves(value))
 
 
 Parts = tuple[Passage, list, list, list]
@@ -104,12 +141,23 @@ def told(values: dict[str, Array]) -> Info:
     >>> told({"log_evidence": jnp.zeros(())}).trust.item()
     1.0
     """
-    info = object.__new__(Info)
-    object.__setattr__(info, "__dict__", {**_SILENT, **usual(values["log_evidence"].dtype), **values})
+    return seen(values, _quiet(values["log_evidence"].dtype))
+
+
+def seen(values: dict[str, Array], others: dict[str, Any] = vars(Info())) -> Info:  # noqa: B008
+    """`Info` of these fields, and of others that are told elsewhere.
+
+    >>> seen({}).trust is None
+    True
+    """
+    info = _bare(Info)
+    _put(info, "__dict__", {**others, **values})
     return info
 
 
-_SILENT = vars(Info())
+@cache
+def _quiet(dtype: Any) -> dict[str, Any]:
+    return {**vars(Info()), **usual(dtype)}
 
 
 def _arrays(method: Any) -> tuple[list, Any]:

@@ -53,7 +53,7 @@ def scan(
     *,
     keep: tuple[str, ...],
     complete: bool,
-) -> tuple[list, Info]:
+) -> tuple[list, dict[str, Array]]:
     """Many rows."""
     method, state = passage.enter(leaves, moving, fixed)
     method = conform(method, state)
@@ -63,9 +63,9 @@ def scan(
     narrow = lambda bank: jax.tree.map(lambda leaf: leaf[0], bank) if slots == 1 else bank  # noqa: E731
     widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
 
-    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
+    def body(carry: tuple, row: tuple) -> tuple[tuple, dict[str, Array]]:
         (bank, *rest), info = advance(method, state, (widen(carry[0]), *carry[1:]), *row, complete=complete)
-        return (narrow(bank), *rest), Info(**{name: _kept(name, bank, info) for name in keep})
+        return (narrow(bank), *rest), {name: _kept(name, bank, info) for name in keep}
 
     bank, *rest = _carry(state)
     (bank, *rest), infos = lanes.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))

@@ -73,15 +73,15 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     y = y.reshape(-1).astype(dtype)
     if complete:
         return Datum(x, y, None, y, jnp.zeros((), bool))
-    observed = ~jnp.isnan(y) if mask is None else ~jnp.isnan(y) & mask.reshape(-1)
+    observed = (y == y) if mask is None else (y == y) & mask.reshape(-1)  # NaN is not even itself
     possible = likelihood.admits(y, outputs)
     sound = jnp.ones((), bool)
     if x is not None and jnp.issubdtype(x.dtype, jnp.floating):
         sound = jnp.all(jnp.isfinite(x))
         x = jnp.where(jnp.isfinite(x), x, 0.0)
-    refused = ~sound | jnp.any(observed & ~possible)
-    taken = observed & ~refused
-    return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), refused)
+    sound = sound & jnp.all(possible | ~observed)
+    taken = observed & sound
+    return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), ~sound)
 
 
 def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Bank | None = None) -> Bank:

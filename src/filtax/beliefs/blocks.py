@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
 from filtax.module import Module
@@ -124,6 +125,7 @@ class Blocks(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters, each block from a key of its own."""
+        checks.key("sample(key=...)", key)
         keys = jax.random.split(key, len(self._some))
         return jnp.concatenate([part.sample(k, shape) for part, k in zip(self._some, keys, strict=True)], axis=-1)
 

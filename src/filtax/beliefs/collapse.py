@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
+from filtax import checks
 from filtax.module import Module
 
 __all__ = ["Collapsed", "collapse"]
@@ -41,6 +42,7 @@ class Collapsed(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: for each draw a hypothesis, then from its belief."""
+        checks.key("sample(key=...)", key)
 
         def draw(key: Array) -> Array:
             of_part, of_value = jax.random.split(key)

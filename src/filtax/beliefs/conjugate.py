@@ -85,6 +85,7 @@ class Beta(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw probabilities."""
+        checks.key("sample(key=...)", key)
         return jax.random.beta(key, self.ones, self.zeros, (*shape, self.ones.size), self.ones.dtype)
 
     def kl(self, other: "Beta") -> Float[Array, ""]:
@@ -149,6 +150,7 @@ class Gamma(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape O"]:
         """Draw rates."""
+        checks.key("sample(key=...)", key)
         drawn = jax.random.gamma(key, self.count, (*shape, self.count.size), self.count.dtype)
         return drawn / self.exposure.reshape((1,) * len(shape) + (-1,))
 

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.square_root import root_of
 from filtax.factor import factor
-from filtax.linalg import matmul, safe_sqrt, trace
+from filtax.linalg import gram, matmul, safe_sqrt, trace
 from filtax.module import Module
 
 __all__ = ["Covariance"]
@@ -60,7 +61,7 @@ class Covariance(Module):
         # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
         finite = jnp.isfinite(trace(spread))
         spread = jnp.where(finite, spread, 0.0)
-        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread)
+        L = factor(jnp.asarray(np.eye(r.size), r.dtype) + spread)
         sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1: a smaller one was lost to rounding
         U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
         moved = self.mean + matmul(U, z[:, None])[:, 0]
@@ -87,7 +88,7 @@ class Covariance(Module):
             # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
             # does not stop it on a CPU; a scatter does.
             U = jnp.zeros_like(U).at[jnp.arange(self.mean.size)].set(U)
-        cut = self.cov - matmul(U, U.T)
+        cut = self.cov - gram(U)
         if self.mean.size <= SMALL:
             return jnp.where(np.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov * (1.0 / most)), cut)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
@@ -114,7 +115,7 @@ class Covariance(Module):
         if b is not None:
             mean = mean + b
         if noise is not None and noise.ndim == 2:
-            cov = cov + matmul(noise, noise.T)
+            cov = cov + gram(noise)
         moved = self._keep_if_sound(mean, cov)
         return moved if noise is None or noise.ndim == 2 else moved.add(noise * noise)
 
@@ -142,6 +143,7 @@ class Covariance(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters; directions that rounding made negative count as certain."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ root_of(self.cov).T
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.factor import factor
 from filtax.linalg import matmul, trace
@@ -109,6 +110,7 @@ class Diagonal(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         lead = (1,) * len(shape) + (-1,)
         return self.mean.reshape(lead) + jnp.sqrt(self.var).reshape(lead) * noise

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
+from filtax import checks
 from filtax.beliefs.cloud import each_member, moved, noise_like, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
 from filtax.linalg import matmul
@@ -139,6 +140,7 @@ class Ensemble(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: members, each as probable as the others."""
+        checks.key("sample(key=...)", key)
         chosen = jax.random.randint(key, (math.prod(shape),), 0, len(self.members))
         return self.members[chosen].reshape(*shape, -1)
 

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import gram, mixed, product, shown, squares, swept
 from filtax.beliefs.truncation import cut, inverse
@@ -143,6 +144,7 @@ class LowRank(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         r"""Draw exactly: $\mu + V^{1/2}\epsilon_1 + U^\top RM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
+        checks.key("sample(key=...)", key)
         K, D = self.rows.shape
         of_free, of_factor = jax.random.split(key)
         first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)

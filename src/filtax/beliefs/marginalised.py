@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
+from filtax import checks
 from filtax.beliefs.cloud import draw_again, moved, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
 from filtax.beliefs.weighted import Weighted
@@ -115,6 +116,7 @@ class Marginalised(Weighted):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: a member as often as its weight says, and what was integrated out around its mean."""
+        checks.key("sample(key=...)", key)
         of_member, of_rest = jax.random.split(key)
         count = math.prod(shape)
         points = self.members[jax.random.categorical(of_member, self.log_weight, shape=(count,))]

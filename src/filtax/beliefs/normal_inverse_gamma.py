@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Key, PyTree
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.module import Module
 
@@ -99,6 +100,7 @@ class NormalInverseGamma(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: each draw has a noise variance of its own."""
+        checks.key("sample(key=...)", key)
         of_variance, of_unit = jax.random.split(key)
         gamma = jax.random.gamma(of_variance, self.shape, shape, self.mean.dtype)
         mean = self.mean.reshape((1,) * len(shape) + (-1,))

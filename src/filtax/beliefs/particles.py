@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
+from filtax import checks
 from filtax.beliefs.cloud import draw_again, each_member, moved, noise_like, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
 from filtax.beliefs.weighted import Weighted
@@ -117,6 +118,7 @@ class Particles(Weighted):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: members, each as often as its weight says."""
+        checks.key("sample(key=...)", key)
         chosen = jax.random.categorical(key, self.log_weight, shape=(math.prod(shape),))
         return self.members[chosen].reshape(*shape, -1)
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from filtax import checks
 from filtax.module import Module
 
 __all__ = ["Memory", "Point"]
@@ -75,6 +76,7 @@ class Point(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: they are all the same."""
+        checks.key("sample(key=...)", key)
         return jnp.broadcast_to(self.mean, (*shape, self.mean.size))
 
     def _at(self, mean: Array) -> "Point":

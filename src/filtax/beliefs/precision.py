@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.covariance import Covariance
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root
@@ -84,6 +85,7 @@ class Precision(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         flat = noise.reshape(-1, self.mean.size)
         drawn = solve_upper(cholesky(self.precision), flat.T).T

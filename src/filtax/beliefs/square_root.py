@@ -128,6 +128,7 @@ class SquareRoot(Module):
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ self.root.T
 

@@ -9,6 +9,7 @@ from jax.scipy.special import betainc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
 from filtax.distributions.shape import diagonal, outward, whole_interval
 from filtax.distributions.special import cap, exceeds, log_peak
@@ -61,6 +62,7 @@ class Poisson(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: first the rate, then the count."""
+        checks.key("sample(key=...)", key)
         of_rate, of_count = jax.random.split(key)
         noise = jax.random.normal(of_rate, self.log_rate.shape, self.log_rate.dtype)
         return outward(_draw(of_count, self._exp(self.log_rate + self._sd * noise)), self.scalar)
@@ -123,6 +125,7 @@ class NegativeBinomial(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: first the rate, then the count."""
+        checks.key("sample(key=...)", key)
         of_rate, of_count = jax.random.split(key)
         rate = jax.random.gamma(of_rate, self.count, dtype=self.count.dtype) / self.exposure
         return outward(_draw(of_count, rate), self.scalar)

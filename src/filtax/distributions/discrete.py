@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.distributions.shape import central, diagonal, outward
 from filtax.module import Module
 
@@ -54,6 +55,7 @@ class Bernoulli(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y of zeros and ones."""
+        checks.key("sample(key=...)", key)
         draw = jax.random.uniform(key, self.log_yes.shape, self.log_yes.dtype)
         return outward((jnp.log(draw) < self.log_yes).astype(self.log_yes.dtype), self.scalar)
 
@@ -100,6 +102,7 @@ class Categorical(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one class index."""
+        checks.key("sample(key=...)", key)
         return jax.random.categorical(key, self.log_probability)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:

@@ -8,6 +8,7 @@ from jax.nn import logsumexp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key, PyTree
 
+from filtax import checks
 from filtax.distributions.shape import central
 from filtax.module import Module
 
@@ -63,6 +64,7 @@ class Mixture(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: first a hypothesis, then from its forecast."""
+        checks.key("sample(key=...)", key)
 
         def draw(one: "Mixture", key: Array) -> Array:
             of_part, of_value = jax.random.split(key)

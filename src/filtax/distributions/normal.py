@@ -7,6 +7,7 @@ from jax.scipy.special import ndtr, ndtri
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.distributions.shape import central, outward, per_datum
 from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower
 from filtax.module import Module
@@ -51,6 +52,7 @@ class Normal(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y (one path, with a leading axis)."""
+        checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, self.location.shape, self.location.dtype)
         move = per_datum(lambda e, C: psd_root(C) @ e, (1, 2))(noise, self.covariance)
         return outward(self.location + move, self.scalar)

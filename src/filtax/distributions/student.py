@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
+from filtax import checks
 from filtax.distributions.shape import central, outward, per_datum
 from filtax.distributions.special import log_rising, student_tail
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower
@@ -70,6 +71,7 @@ class StudentT(Module):
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y: a Gaussian whose variance is drawn first."""
+        checks.key("sample(key=...)", key)
         of_noise, of_variance = jax.random.split(key)
         noise = jax.random.normal(of_noise, self.location.shape, self.location.dtype)
         gamma = jax.random.gamma(of_variance, 0.5 * self.freedom, dtype=self.location.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from filtax import checks
@@ -32,7 +33,8 @@ class GaussianLikelihood(Module):
     function: Callable | None = eqx.field(static=True, default=None)
 
     def _noise(self, x: Array | None, eta: Array) -> Array:
-        R = jnp.asarray(self.function(x) if self.function is not None else self.noise).astype(eta.dtype)
+        R = self.noise if self.function is None else checks.returned("noise=...: the function", self.function(x))
+        R = jnp.asarray(R).astype(eta.dtype)
         if R.ndim and R.shape[0] not in (1, eta.size):
             raise ValueError(
                 f"noise of shape {R.shape} does not fit {eta.size} outputs; give a variance, ({eta.size},) or "
@@ -62,7 +64,7 @@ class GaussianLikelihood(Module):
             log_scale = jnp.sum(jnp.log(scale) if mask is None else jnp.where(mask, jnp.log(scale), 0.0))
             scale = scale if mask is None else jnp.where(mask, scale, 0.0)
             return Whitened(jnp.diag(scale), scale * gap, log_scale)
-        eye = jnp.eye(eta.size, dtype=eta.dtype)
+        eye = jnp.asarray(np.eye(eta.size), eta.dtype)
         L = factor(R if mask is None else jnp.where(mask[:, None] & mask[None, :], R, eye))
         B = L.solve(eye if mask is None else jnp.where(mask[:, None], eye, 0.0))
         return Whitened(B, matmul(B, gap[:, None])[:, 0], -0.5 * L.log_det)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from filtax import checks
 from filtax.layout import Layout
 from filtax.models.gaussian import resolve
 from filtax.models.model import Linearised, Model, Predicted
@@ -54,7 +55,7 @@ class Function(Module):
         return Predicted(eta.reshape(-1), scalar=eta.ndim == 0)
 
     def _value(self, params: PyTree, x: Array, dtype: Any) -> Array:
-        eta = jnp.asarray(self.h(params, x)).astype(dtype)
+        eta = checks.returned("nonlinear: h", self.h(params, x)).astype(dtype)
         if eta.ndim > 1:
             raise ValueError(f"nonlinear: h returned an array of shape {eta.shape}; it must return a scalar or (O,).")
         return eta

@@ -44,8 +44,12 @@ class LinearDynamics(Module):
             )
         gap = 1.0 if dt is None else dt
         dtype = belief.mean.dtype
-        F = self.F if self.F_of is None else jnp.asarray(self.F_of(gap)).astype(dtype)
-        root = self.root if self.Q_of is None else noise_root(jnp.asarray(self.Q_of(gap)).astype(dtype))
+        F = self.F if self.F_of is None else checks.returned("linear_dynamics: F", self.F_of(gap)).astype(dtype)
+        root = (
+            self.root
+            if self.Q_of is None
+            else noise_root(checks.returned("linear_dynamics: Q", self.Q_of(gap)).astype(dtype))
+        )
         F, b, root = (None if value is None else jnp.asarray(value) for value in (F, self.b, root))
         D = belief.mean.size
         for name, value in (("F", F), ("Q", root)):

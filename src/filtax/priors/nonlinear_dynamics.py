@@ -41,7 +41,7 @@ class NonlinearDynamics(Module):
         root = None if self.root is None else jnp.asarray(self.root)
         if hasattr(belief, "push"):  # members move by f itself
             return belief.push(self.f, root)
-        moved = self.f(belief.mean)
+        moved = checks.returned("nonlinear_dynamics: f", self.f(belief.mean))
         if moved.shape != belief.mean.shape:
             raise ValueError(
                 f"nonlinear_dynamics: f returned shape {moved.shape} for parameters of shape {belief.mean.shape}."
