@@ -58,3 +58,30 @@ def test_the_tail_goes_where_the_mean_goes():
     np.testing.assert_allclose(np.asarray(moved.mean, float) + np.asarray(moved.tail), exact, rtol=4e-9)
     for dtype, drifts, kept in (("float32", False, True), ("float32", True, False), ("float64", False, False)):
         assert (Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), drifts).tail is not None) == kept
+
+
+@pytest.mark.parametrize("D", [1, 2, 4, 5])
+def test_a_single_number_is_taken_in_as_by_dense_algebra(D):
+    """By rotations up to D = 4, by reducing the whole array from there on: neither shows."""
+    rng = np.random.default_rng(D)
+    A, J, B, r = rng.normal(size=(D, D)), rng.normal(size=(1, D)), np.array([[1.7]]), np.array([0.6])
+    mean = rng.normal(size=D)
+    done = SquareRoot(jnp.asarray(mean), jnp.asarray(A)).condition(jnp.asarray(J), jnp.asarray(B), jnp.asarray(r))
+    P, H = A @ A.T, B @ J
+    S = 1.0 + H @ P @ H.T
+    gain = P @ H.T / S
+    np.testing.assert_allclose(done.belief.mean, mean + gain[:, 0] * r[0], rtol=1e-12)
+    np.testing.assert_allclose(done.belief.cov, P - gain @ H @ P, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(done.innovation, r / np.sqrt(S[0]), rtol=1e-12)
+    np.testing.assert_allclose(done.log_det, np.log(S[0, 0]), rtol=1e-12)
+    assert bool(done.ok)
+
+
+@pytest.mark.parametrize("size", [0.0, np.inf, np.nan])
+def test_a_number_that_says_nothing_or_too_much_leaves_two_parameters_as_they_are(size):
+    belief = SquareRoot(jnp.array([1.0, -2.0]), jnp.array([[3.0, 0.5], [1.0, 2.0]]))
+    J, r = jnp.ones((1, 2)), jnp.zeros(1)
+    done = belief.condition(J, jnp.full((1, 1), size), r)
+    for old, new in zip(jax.tree.leaves(belief), jax.tree.leaves(done.belief), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert bool(done.ok) == (size == 0.0)

@@ -18,6 +18,7 @@ from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of", "two_sum"]
 
+FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the whole array is reduced
 
 
@@ -73,6 +74,8 @@ class SquareRoot(Module):
         $\mu' = \mu + \Sigma^{1/2} V L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
         V = matmul(B, matmul(J, self.root)).T  # in this order the large product is the one that `spread` makes too
+        if r.size == 1 and self.mean.size <= FEW:
+            return self._condition_on_one(V[:, 0], r)
         sound = jnp.isfinite(4.0 * jnp.sum(V * V))  # so is then every number of the reduction
         V = jnp.where(sound, V, 0.0)
         RV = matmul(self.root, V)
@@ -84,6 +87,33 @@ class SquareRoot(Module):
         mean = jnp.where(used, moved, self.mean)
         tail = None if self.tail is None else jnp.where(used, lost, self.tail)
         return Conditioned(SquareRoot(mean, root, tail), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
+
+    def _condition_on_one(self, v: Array, r: Array) -> Conditioned:
+        r"""The same for a single number: the array is reduced by a rotation for each parameter, and none is waited for.
+
+        With $s_j = 1 + v_1^2 + \dots + v_j^2$, and $b_j = \rho_1v_1 + \dots + \rho_jv_j$ of the root's columns $\rho$,
+        $\rho_j' = (s_{j-1}/s_j)^{1/2}\rho_j - (s_{j-1}s_j)^{-1/2}v_j\,b_{j-1}$ (Carlson, 1973).
+        """
+        D = self.mean.size
+        sums = [jnp.ones((), v.dtype)]
+        for j in range(D):
+            sums.append(sums[-1] + v[j] * v[j])
+        g = jax.lax.rsqrt(jnp.stack(sums[1:]))
+        sound = g[-1] > 0.0
+        v = jnp.where(sound, v, 0.0)
+        along, columns = jnp.zeros_like(self.mean), []
+        for j in range(D):
+            column = self.root[:, j]
+            before = g[j - 1] if j else 1.0
+            columns.append(g[j] * (before * sums[j] * column - before * v[j] * along))
+            along = along + column * v[j]
+        z = g[-1] * r
+        moved, lost = two_sum(self.mean, along * (g[-1] * z[0]) + (0.0 if self.tail is None else self.tail))
+        finite = jnp.isfinite(moved)
+        mean = jnp.where(finite, moved, self.mean)
+        tail = None if self.tail is None else jnp.where(finite, lost, self.tail)
+        root = jnp.where(sound, jnp.stack(columns, axis=1), self.root)
+        return Conditioned(SquareRoot(mean, root, tail), z, -2.0 * jnp.log(g[-1]), sound & jnp.all(finite))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
         """Add independent noise of variance q to every parameter."""
