@@ -1,5 +1,9 @@
 import html
 import json
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -174,3 +178,32 @@ def test_arrays_that_json_cannot_hold_are_said(monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "find", lambda name: odd)
     with pytest.raises(TypeError, match="object, which JSON does not"):
         reproduce(["ridge"], out=tmp_path)
+
+
+KILLED = """
+import os, signal
+from multiprocessing import get_context
+from filtax.experiments.runner import _end_with
+from threading import Thread
+
+def work(parent):
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+    import time
+    time.sleep(60)
+
+if __name__ == "__main__":
+    worker = get_context("fork").Process(target=work, args=(os.getpid(),))
+    worker.start()
+    print(worker.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="it looks for the process in /proc")
+def test_a_process_ends_with_the_one_that_asked_for_it(tmp_path):
+    (tmp_path / "killed.py").write_text(KILLED)
+    done = subprocess.run([sys.executable, "killed.py"], cwd=tmp_path, capture_output=True, text=True)
+    worker, late = int(done.stdout), monotonic() + 20
+    while Path(f"/proc/{worker}").exists() and Path(f"/proc/{worker}/stat").read_text().split()[2] != "Z":
+        assert monotonic() < late, "it goes on"
+        sleep(0.1)

@@ -17,6 +17,7 @@ from functools import partial
 from importlib.metadata import version
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,14 @@ def _start_worker(wide: bool) -> None:
     import jax
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked for the work ends it
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()  # also if it was killed
     jax.config.update("jax_enable_x64", wide)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)  # parts that are done are kept, and a half one is not
 
 
 def _tell_done(told: Told, name: str, future: Future[Finding]) -> None:
