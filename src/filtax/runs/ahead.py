@@ -29,7 +29,8 @@ def coming(run: Run, told: Digest) -> str:
     ahead = time.astype("datetime64[us]").astype(np.int64) if time.dtype.kind == "M" else time
     x = np.concatenate([last["time"], ahead]).astype(np.float64)
     gap = lambda n: np.full(n, np.nan)  # noqa: E731
-    after = lambda values: np.concatenate([gap(len(last)), values])  # noqa: E731
+    start = np.concatenate([gap(len(last)), last["y"][-1:]])[1:]  # from where the forecasts leave
+    after = lambda values: np.concatenate([start, values])  # noqa: E731
     lines = {"forecast": after(rows["forecast"]), "truth": np.concatenate([last["y"], gap(len(time))])}
     drawn = chart(x, lines, timed=told.timed, band=(after(rows["lower"]), after(rows["upper"])))
     names = ("step", "forecast", "lower", "upper")

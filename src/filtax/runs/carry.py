@@ -11,6 +11,7 @@ from jaxtyping import Array, PyTree
 
 from filtax.estimators.units import Units, reexpressed
 from filtax.runs.inputs import Pool
+from filtax.runs.rivalry import Rivalry
 
 __all__ = ["mean_of", "moved"]
 
@@ -55,4 +56,5 @@ def _mean(bank: PyTree) -> Array:
 def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
     bank, *rest = carry
     one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
-    return (eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief)), *rest)
+    over = lambda bank: eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief))  # noqa: E731
+    return (over(bank), *(each._replace(bank=over(each.bank)) if isinstance(each, Rivalry) else each for each in rest))

@@ -18,6 +18,7 @@ from filtax.bone import Bone
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
+from filtax.runs.rivalry import compared, unsuspected
 from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 
@@ -36,7 +37,7 @@ class Learner:
     [0.0, 1.0, 1.333, 0.0]
     """
 
-    def __init__(self, name: str, columns: int, cov: float, heads: int = 0) -> None:
+    def __init__(self, name: str, columns: int, cov: float, heads: int = 0, limit: float | None = None) -> None:
         model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
         self.method: Bone = build(name, model=model)
         if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
@@ -51,11 +52,19 @@ class Learner:
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
         self.heads = heads
+        several = fresh_bank(self.method, self.state.initial).log_weight.size > 1
+        self.limit = None if limit is None or heads > 1 or not several else np.float64(limit)
+
+    @property
+    def races(self) -> bool:
+        """Whether what a method believed before a change goes on beside it, and tells whether it was one."""
+        return self.limit is not None
 
     def fresh(self, slots: int) -> PyTree:
         """What a run carries from row to row before any datum, for so many series or heads."""
         state = self.state
-        one = (fresh_bank(self.method, state.initial), state.t, state.began, state.refused, state.strain)
+        bank = fresh_bank(self.method, state.initial)
+        one = (bank, state.t, state.began, state.refused, state.strain, *([unsuspected(bank)] if self.races else []))
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one)
 
     def advance(
@@ -84,7 +93,8 @@ class Learner:
         """
         y = self._own(y)
         run = _heads if self.heads > 1 else _series
-        carry, made, told = run(self.method, self.state, carry, (slot.astype(np.int32), X, y, late), np.int32(n))
+        given = (slot.astype(np.int32), X, y, late, self.limit)
+        carry, made, told = run(self.method, self.state, carry, given, np.int32(n))
         return carry, made.mean if self.heads == 1 else made, told
 
     def foresee(self, carry: PyTree, slot: np.ndarray, X: np.ndarray, ahead: int) -> PyTree:
@@ -112,11 +122,11 @@ def _series(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    slot, X, y, late = given
+    slot, X, y, late, limit = given
     if jax.tree.leaves(carry)[0].shape[0] == 1:  # a single series needs no looking up: it is updated in place
 
         def alone(i: Array, one: PyTree) -> tuple[PyTree, Any]:
-            made, one, told = _row(method, state, one, X[i], y[i], _at(late, i))
+            made, one, told = _row(method, state, one, X[i], y[i], _at(late, i), limit)
             return one, (made, told)
 
         carry, made, told = _loop(alone, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
@@ -124,7 +134,7 @@ def _series(
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         one = jax.tree.map(lambda leaf: leaf[slot[i]], carry)
-        made, one, told = _row(method, state, one, X[i], y[i], _at(late, i))
+        made, one, told = _row(method, state, one, X[i], y[i], _at(late, i), limit)
         return jax.tree.map(lambda leaf, new: leaf.at[slot[i]].set(new), carry, one), (made, told)
 
     return _loop(row, carry, len(y), n)
@@ -135,7 +145,7 @@ def _heads(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    _, X, y, late = given
+    _, X, y, late, _ = given
     heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
@@ -169,21 +179,30 @@ def _at(late: tuple | None, i: Array) -> tuple | None:
     return None if late is None else tuple(each[i] for each in late)
 
 
-def _row(method: Bone, state: State, one: PyTree, x: Array, y: Array, late: tuple | None) -> tuple:
+def _row(
+    method: Bone, state: State, one: PyTree, x: Array, y: Array, late: tuple | None, limit: Array | None = None
+) -> tuple:
     """Forecast x, then let a tick pass and learn a row: the same, and its forecast, unless labels come late."""
-    bank, t, began, refused, strain = one
+    bank, t, began, refused, strain, *race = one
     datum = admit(method, state.initial, x if late is None else late[0], y, None, False)
     outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
     made = outcome.forecast
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain)
+    alarm = jnp.zeros((), jnp.int32)
+    if race and limit is not None:
+        change = jnp.asarray(outcome.info.change_probability)
+        length = method.auxiliary.report(bank, t - began)[1]
+        told_by, alarm = compared(method, state.initial, race[0], bank, x, y, made, change, length, limit)
+        race = [told_by]
+    new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late
         made = look_ahead(method, bank, state.initial, x, ahead, False)
         new = jax.tree.map(lambda after, before: jnp.where(come, after, before), new, one)
     told = {name: getattr(outcome.info, name) for name in TOLD}
     as_ever = usual(state.initial.mean.dtype)
-    return made, new, {name: as_ever[name] if value is None else value for name, value in told.items()}
+    said = {name: as_ever[name] if value is None else value for name, value in told.items()}
+    return made, new, {**said, "alarm": alarm}
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:

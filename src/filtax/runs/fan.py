@@ -51,7 +51,7 @@ class Fan(NumberStream):
         super().__init__(plan, keys, met, width)
         self.nearer = {}
         for h, each in plans.items():
-            learner = self.learner if each.config.method == plan.config.method else None
+            learner = self.learner if each.config.late and each.config.method == plan.config.method else None
             self.nearer[h] = NumberStream(each, keys, met, width, learner)
 
     @property

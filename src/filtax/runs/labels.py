@@ -51,7 +51,7 @@ class LabelStream:
         self.pool, self.units = Pool.start(extra), Pool.start(extra)
         assert config.method is not None
         assert config.prior is not None
-        self.learner = Learner(config.method, 1 + extra, config.prior, heads=plan.heads)
+        self.learner = Learner(config.method, 1 + extra, config.prior, plan.heads, plan.limit)
         self.carry = self.learner.fresh(plan.heads)
         self.late = Late(config.late, extra + 1)
         self.seen, self.trace = 0, Trace(1 + extra)
@@ -85,7 +85,7 @@ class LabelStream:
         rows = np.concatenate([self._raw(block), known[:, None]], axis=1)
         slot = np.zeros(len(y), np.int64)
         come = np.cumsum(self.late.come(slot))
-        chances, told = np.zeros((len(y), self.room)), np.full((len(y), 2), np.nan)
+        chances, told = np.zeros((len(y), self.room)), np.full((len(y), 3), np.nan)
         start = 0
         while start < len(y):
             before = come[start - 1] if start else 0
@@ -104,7 +104,9 @@ class LabelStream:
         inside = np.where(np.isfinite(y), y, 0).astype(int)
         true = np.where(np.isfinite(y) & (known > 0), chances[np.arange(len(y)), inside], np.nan)
         expected = np.where(y < known, true, np.nan)
-        found += self.surprise.labels(expected, np.nan_to_num(most, nan=0.5), changes=not self.late.delay)
+        found += self.surprise.labels(
+            expected, np.nan_to_num(most, nan=0.5), not self.late.delay, np.nan_to_num(told[:, 2])
+        )
         rivals = self.rivals.forecast(y)
         columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
         return dict(zip(self.names, columns, strict=True)), found
@@ -193,8 +195,9 @@ class LabelStream:
             late = (pad(self.design(arrived.rows[:, :-1])), pad(arrived.come), pad(arrived.ahead))
         given = (np.zeros(size, int), pad(self.design(rows[:, :-1])), pad(y), n, late)
         self.carry, made, told = self.learner.advance(self.carry, *given)
-        trust, change = (np.asarray(told[name])[:n].reshape(n, -1) for name in ("trust", "change_probability"))
-        shown = np.stack([trust.min(axis=1), change.max(axis=1)], axis=1)
+        asked = ("trust", "change_probability", "alarm")
+        trust, change, alarm = (np.asarray(told[name])[:n].reshape(n, -1) for name in asked)
+        shown = np.stack([trust.min(axis=1), change.max(axis=1), alarm.max(axis=1)], axis=1)
         there = np.isfinite(y)[:, None] & (not self.late.delay)
         return self.shares(made, known), np.where(there, shown, np.nan)
 

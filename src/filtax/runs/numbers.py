@@ -25,7 +25,7 @@ from filtax.runs.large import held, released
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
-from filtax.runs.surprise import Surprise
+from filtax.runs.surprise import Once, Surprise
 from filtax.runs.trace import Trace
 from filtax.streams import TimedFeatures
 
@@ -33,6 +33,7 @@ __all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 KEPT = ("late", "bands", "jumps", "trace")
+LATER = ("once",)  # what runs of before do not have
 
 
 class NumberStream:
@@ -69,13 +70,14 @@ class NumberStream:
         self.units = [Pool.start(extra), Pool.start(1)]  # those in use
         assert config.method is not None
         assert config.prior is not None
-        self.learner = learner or Learner(config.method, self.made + extra, config.prior)
+        self.learner = learner or Learner(config.method, self.made + extra, config.prior, limit=plan.limit)
         self.rivals, self.surprise = Rivals(cycles, config.late), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
         self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
         self.late = Late(config.late, self.made + extra)
         self.bands = Bands(config.level, config.late)
+        self.once, self.kept = Once(), (*KEPT, *(LATER if plan.races else ()))
         self.jumps = Jumps(config.false_alarms, cycles[0] if cycles else 0)
         self._make_room()
 
@@ -109,6 +111,7 @@ class NumberStream:
         rows = np.concatenate([X, self.raw(block)], axis=1)
         come = np.cumsum(self.late.come(slot))
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
+        alarms = np.zeros(len(y))
         start = 0
         while start < len(y):
             stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
@@ -121,26 +124,27 @@ class NumberStream:
             stretch[part] = self._say(
                 said, part, told, base[part], scale[part], (y if self.maker is None else u)[part], slot[part]
             )
+            alarms[part] = told[3]["alarm"]
             self._renew(rows[part], arrived)
             self.seen += stop - start
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = self._events(slot, y, said, stretch)
+        found = self._events(slot, y, said, stretch, alarms)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 
     def _events(
-        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray
+        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray, alarms: np.ndarray
     ) -> list[tuple[int, str, Any]]:
-        """Rows that were not trusted, and changes: what keeps surprising, and levels that jumped and stayed."""
-        found = self.surprise.numbers(slot, said["pit"], changes=not self.late.delay)
+        """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped."""
+        found = self.surprise.numbers(slot, said["pit"], not self.late.delay, alarms)
         if self.maker is None or self.late.delay:
-            return found
+            return self.once.tell(slot, found)
         told = [(row, value) for row, kind, value in found if kind == "change"]
         tail = np.fmin(tails(said["pit"], stretch), beyond(said, y, self.bands.level) + 0.0 * said["pit"])
         stayed = self.jumps.look(slot, y, said["forecast"], tail, told)
-        return sorted([*found, *stayed], key=lambda event: event[0])
+        return self.once.tell(slot, [*found, *stayed])
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -151,7 +155,7 @@ class NumberStream:
             "total": self.rivals.total,
             "scores": self.surprise.scores,
             "rows": np.array([self.rows, self.seen]),
-            **{name: getattr(self, name).arrays for name in KEPT},
+            **{name: getattr(self, name).arrays for name in self.kept},
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -163,7 +167,7 @@ class NumberStream:
         self.rivals.past, self.rivals.total = arrays["past"], arrays["total"]
         self.surprise.scores = arrays["scores"]
         self.rows, self.seen = arrays["rows"].tolist()
-        for name in KEPT:
+        for name in self.kept:
             getattr(self, name).restore(arrays[name])
 
     def note(self) -> dict[str, Any]:
@@ -189,7 +193,7 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
             self.slots = slots
-        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise):
+        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise, self.once):
             each.make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]

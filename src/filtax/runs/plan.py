@@ -1,5 +1,6 @@
 """What the first rows decide: the task, the season, the method. Decided once, and written down with the run."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +27,8 @@ WIDE = 16  # columns from which on a method that looks for changes costs too muc
 TIMED = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
 AHEAD = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-Static"
 PLAIN = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.0003)"
-LABELS, LABELS_WIDE = "LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", "LG(form=covariance)+C-Static"
+PLAIN_WIDE = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-ACI(q=1e-05)"  # as dear as C-Static, and follows
+LABELS, LABELS_WIDE = "LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", "LG(form=covariance)+C-ACI(q=1e-05)"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Plan:
         heads: Labels that there is room for, 1 for two labels; 0 for numbers.
         steps: Steps before the horizon that are forecast beside it.
         powers: Columns of very large numbers, and the power of two that is their unit.
+        races: Whether the belief before a change goes on beside the method; runs of before have none.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -53,6 +56,12 @@ class Plan:
     heads: int
     steps: tuple[int, ...] = ()
     powers: Mapping[str, int] = field(default_factory=dict)
+    races: bool = False
+
+    @property
+    def limit(self) -> float | None:
+        """Log of the odds at which a change is certain enough; None where no belief races."""
+        return 2.0 * math.log(1.0 / self.config.false_alarms) if self.races and not self.config.late else None
 
     @property
     def power(self) -> int:
@@ -64,7 +73,7 @@ class Plan:
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
         found = {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
-        more = {"steps": list(self.steps), "powers": dict(self.powers)}
+        more = {"steps": list(self.steps), "powers": dict(self.powers), "races": self.races}
         return {**found, **{name: value for name, value in more.items() if value}}
 
     @classmethod
@@ -72,7 +81,7 @@ class Plan:
         """Read it back."""
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
-        more = (tuple(plain.get("steps", ())), plain.get("powers", {}))
+        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), plain.get("races", False))
         return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
 
 
@@ -149,7 +158,7 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured))
+    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), races=True)
 
 
 def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:
@@ -161,7 +170,7 @@ def _usual(config: Config, timed: bool, wide: bool, heads: int) -> str:
     """The method of those who name none."""
     if heads:
         return LABELS if heads == 1 and not wide else LABELS_WIDE
-    return (AHEAD if config.late else TIMED) if timed else (AHEAD if wide else PLAIN)
+    return (AHEAD if config.late else TIMED) if timed else (PLAIN_WIDE if wide else PLAIN)
 
 
 def _refuse_too_many(texts: np.ndarray, target: str) -> None:

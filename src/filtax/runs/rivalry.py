@@ -1,0 +1,82 @@
+r"""Whether a method that has begun anew was right to: what it believed before goes on forecasting beside it.
+
+A filter that watches for changes drops what it knew at a row that surprises it, be that the first of a new regime or a
+gross error. Which it was the rows behind it show: with $q_s$ the forecasts of the belief of before, which learns no
+more, and $p_s$ those of the filter itself,
+$$\Lambda_t = \sum_{s \le t} \min\bigl(\log p_s(y_s) - \log q_s(y_s),\ b\bigr)$$
+grows after a change and falls after a gross error. Above $2\log(1/\alpha)$ it is a change; as far below, or after
+`LONGEST` rows, it is none. If nothing has changed, $e^\Lambda$ is a supermartingale that starts at 1, so that one
+suspicion becomes a false alarm with a probability of at most $\alpha^2$. The bound b, a quarter of the limit, lets no
+row decide alone.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from filtax.tick import look_ahead
+
+__all__ = ["Rivalry", "compared", "unsuspected"]
+
+LONGEST = 500  # rows that a suspicion lasts at most
+ROWS = 4  # that it takes at least
+MATURE = 100  # rows that a belief has learned before it may race: a young one would lose to any that goes on learning
+
+
+class Rivalry(NamedTuple):
+    """The belief of before, whether it is in the race, its score, and for how many rows."""
+
+    bank: PyTree
+    racing: Array
+    score: Array
+    age: Array
+
+
+def unsuspected(bank: PyTree) -> Rivalry:
+    """Nothing is suspected; the bank only gives the shape."""
+    return Rivalry(bank, jnp.zeros((), bool), jnp.zeros(()), jnp.zeros((), jnp.int32))
+
+
+def compared(
+    method: Any,
+    initial: PyTree,
+    held: Rivalry,
+    before: PyTree,
+    x: Array,
+    y: Array,
+    made: PyTree,
+    change: Array,
+    length: Array,
+    limit: Array,
+) -> tuple[Rivalry, Array]:
+    """One row of the race.
+
+    Args:
+        method: The method.
+        initial: Its initial belief.
+        held: The race so far.
+        before: The bank before this row.
+        x: Features of the row.
+        y: What came; NaN where nothing did, and then nothing is learned of it.
+        made: What the method forecast.
+        change: Its probability that a regime began with this row.
+        length: How long the regime before it has lasted.
+        limit: 2 log(1/alpha).
+
+    Returns:
+        The race, and 0, or at an alarm the rows since the change.
+    """
+    known = jnp.isfinite(y)
+    shown = jnp.where(known, y, 0.0)
+    old = look_ahead(method, held.bank, initial, x, None, False)
+    gain = jnp.minimum(made.log_prob(shown) - old.log_prob(shown), limit / ROWS)
+    score = held.score + jnp.where(held.racing & known, jnp.nan_to_num(gain, nan=0.0), 0.0)
+    age = held.age + 1
+    alarm = held.racing & (score > limit)
+    racing = held.racing & ~alarm & (score >= -limit) & (age < LONGEST)
+    begins = (change > 0.5) & (length >= MATURE) & ~racing & ~alarm
+    bank = jax.tree.map(lambda new, old: jnp.where(begins, new, old), before, held.bank)
+    fresh = lambda value: jnp.where(racing, value, jnp.zeros_like(value))  # noqa: E731
+    return Rivalry(bank, racing | begins, fresh(score), fresh(age)), jnp.where(alarm, held.age + 1, 0)

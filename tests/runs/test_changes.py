@@ -1,0 +1,109 @@
+"""Changes of what the columns say: told once each, at the right row, and not where a reading is grossly wrong."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.runs import Config, carry_on, open_run
+from filtax.runs.engine import Learner
+from filtax.runs.surprise import Once
+
+pytestmark = pytest.mark.x64
+RL = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
+LIMIT = 2.0 * math.log(1000.0)
+
+
+def write(path, X, y):
+    head = ",".join([*(f"x{i}" for i in range(X.shape[1])), "y"])
+    lines = [",".join([*(repr(v) for v in row), str(told)]) for row, told in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join([head, *lines]) + "\n")
+    return str(path)
+
+
+def changes(root):
+    return [event for event in open_run(root).events() if event["event"] == "change"]
+
+
+@pytest.mark.parametrize(("columns", "flipped"), [(4, 4), (20, 1)])
+def test_weights_that_change_sign_are_one_change(columns, flipped, tmp_path):
+    """Few columns are learned by a method that begins anew, many by one that follows: both tell of it once."""
+    rng = np.random.default_rng(columns)
+    X, weights = rng.normal(size=(1500, columns)), rng.choice([-1.0, 1.0], columns) * rng.uniform(1, 3, columns)
+    after = np.where(np.arange(columns) < flipped, -weights, weights)
+    y = np.where(np.arange(1500) < 900, X @ weights, X @ after) + 0.3 * rng.normal(size=1500)
+    carry_on(Config(write(tmp_path / "t.csv", X, y.tolist()), "y", block=512), tmp_path / "run")
+    [told] = changes(tmp_path / "run")
+    assert 901 <= told["began"] <= 905
+    assert told["row"] <= 930
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_labels_that_change_places_are_one_change(labels, tmp_path):
+    rng = np.random.default_rng(labels)
+    X = rng.normal(size=(2500, 3))
+    code = np.argmax(3.0 * X[:, :labels] if labels == 3 else X[:, :2], axis=1)
+    code = np.where(np.arange(2500) < 1500, code, (code + 1) % labels)
+    source = write(tmp_path / "t.csv", X, ["abc"[each] for each in code])
+    carry_on(Config(source, "y", block=512), tmp_path / "run")
+    [told] = changes(tmp_path / "run")
+    assert 1501 <= told["began"] <= 1510
+    assert told["row"] <= 1560
+
+
+def test_gross_errors_are_no_changes(tmp_path):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(2000, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=2000)
+    bad = np.arange(200, 2000, 150)
+    y[bad] += rng.choice([-1.0, 1.0], 12) * rng.uniform(20, 60, 12)
+    done = carry_on(Config(write(tmp_path / "t.csv", X, y.tolist()), "y", block=512), tmp_path / "run")
+    assert done.changes == 0
+    told = {event["row"] - 1 for event in open_run(tmp_path / "run").events() if event["event"] == "distrusted"}
+    assert set(bad.tolist()) <= told
+
+
+def test_the_race_is_that_of_the_method_against_itself_of_before():
+    """The oracle: the method's own verbs, and a copy of its state that is left where it was."""
+    rng = np.random.default_rng(7)
+    X = np.concatenate([np.ones((400, 1)), rng.normal(size=(400, 1))], axis=1)
+    y = np.where(np.arange(400) < 250, X @ [1.0, 2.0], X @ [1.0, -2.0]) + 0.5 * rng.normal(size=400)
+    y[[120, 260]] = 40.0, np.nan
+    learner = Learner(RL, columns=2, cov=1.0, limit=LIMIT)
+    _, _, told = learner.advance(learner.fresh(1), np.zeros(400, int), X, y, 400)
+    method = fx.method(RL, model=fx.models.linear(noise=1.0))
+    state = method.init(mean=np.zeros(2), cov=1.0)
+    step, score = jax.jit(method.step), jax.jit(lambda state, x, y: method.predict(state, x).log_prob(y))
+    old, total, since, length, want = None, 0.0, 0, 0, np.zeros(400, int)
+    for t in range(400):
+        before = state
+        state, info = step(state, X[t], y[t])
+        if old is not None:
+            since += 1
+            if np.isfinite(y[t]):
+                gain = float(score(before, X[t], y[t]) - score(old, X[t], y[t]))
+                total += min(gain, LIMIT / 4)
+            if total > LIMIT:
+                want[t], old = since, None
+            elif total < -LIMIT or since >= 500:
+                old = None
+        if old is None and not want[t] and float(info.change_probability) > 0.5 and length >= 100:
+            old, total, since = before, 0.0, 0
+        length = int(info.runlength)
+    assert want.any()
+    assert not want[:250].any()
+    np.testing.assert_array_equal(told["alarm"], want)
+
+
+def test_each_series_has_its_changes_told_once():
+    once = Once()
+    once.make_room(2)
+    assert once.tell(np.array([0, 1, 0, 1]), [(3, "change", 1), (2, "change", 1)]) == [
+        (2, "change", 1),
+        (3, "change", 1),
+    ]
+    again = once.tell(np.array([0, 1]), [(0, "change", 1), (1, "change", 2), (1, "distrusted", 0.0)])
+    assert again == [(1, "distrusted", 0.0)]
+    assert once.tell(np.array([0]), [(0, "change", 0)]) == [(0, "change", 0)]
