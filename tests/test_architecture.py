@@ -19,7 +19,7 @@ LAYERS = [
     {"calls", "module", "sources"},
     {"sideways"},
     {"lanes"},
-    {"checks", "layout", "linalg", "protocols", "tuning"},
+    {"checks", "layout", "linalg", "log_space", "protocols", "tuning"},
     {"factor"},
     {"distributions"},
     {"beliefs"},

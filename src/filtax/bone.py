@@ -172,7 +172,7 @@ class Bone(Module):
         boundary.check_state("predict", state, self)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
-        return programs.predict(self, state, x, dt, plugin=plugin)
+        return programs.predict(self, roomy(self, state), x, dt, plugin=plugin)
 
     def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:
         """Forecast H steps ahead without seeing any y: uncertainty grows as the prior lets it.
@@ -188,7 +188,7 @@ class Bone(Module):
         boundary.check_state("forecast", state, self)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
-        return programs.forecast(self, state, X_future, dt)
+        return programs.forecast(self, roomy(self, state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:
         """The belief about theta, hypotheses averaged: `.mean` (D,), `.cov` (D, D), `.var`, `.sample(key)`.

@@ -25,8 +25,8 @@ __all__ = ["furnished", "grown", "in_growing_banks", "remembers", "roomy"]
 MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
 
 
-def roomy(method: Any, state: State) -> State:
-    """The state with room for one more tick.
+def roomy(method: Any, state: State, ahead: int = 1) -> State:
+    """The state with room for one more tick, or for several, as long as they do not ask for more than there can be.
 
     >>> import filtax as fx
     >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
@@ -35,7 +35,10 @@ def roomy(method: Any, state: State) -> State:
     8
     """
     ticks = _ticks(method, state)
-    return state if ticks is None else grown(method, state, method.auxiliary.room(ticks))
+    if ticks is None:
+        return state
+    wanted = method.auxiliary.room(ticks + max(ahead, 1) - 1)
+    return grown(method, state, wanted if wanted <= MOST else method.auxiliary.room(ticks))
 
 
 def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> tuple[State, Any]:

@@ -24,6 +24,7 @@ from filtax import checks
 from filtax.auxiliary.experts import check_experts
 from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
+from filtax.log_space import normalised
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
@@ -132,7 +133,7 @@ class Branching(Module):
         stays, rounded = going_on(log_weight, jnp.log1p(-h))
         weight = jnp.concatenate([stays, change])
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
-            weight = weight - logsumexp(weight)
+            weight = normalised(weight)
         rounded = None if rounded is None else jnp.concatenate([rounded, jnp.zeros_like(change)])
         log_reset = jnp.concatenate([log_reset, jnp.full_like(change, -jnp.inf)])
         return Proposed(Bank(belief, aux, weight), jnp.arange(weight.size) >= K, log_reset, rounded)

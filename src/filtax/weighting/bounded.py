@@ -8,11 +8,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.linalg import argleast
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["Bounded", "bounded"]
@@ -39,7 +39,7 @@ class Bounded(Module):
         elif self.keep < C:
             best = jax.lax.top_k(log_weight, self.keep)[1]
             log_weight = jnp.full_like(log_weight, -jnp.inf).at[best].set(log_weight[best])
-        return log_weight - logsumexp(log_weight)
+        return normalised(log_weight)
 
 
 def bounded(keep: Any) -> Bounded:

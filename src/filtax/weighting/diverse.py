@@ -12,10 +12,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax import checks
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["Diverse", "diverse"]
@@ -42,7 +42,7 @@ class Diverse(Module):
         place = jnp.where(sure, 0, jnp.where(better, C, 2 * C)) + rank
         chosen = jax.lax.top_k(-place, min(K, C))[1]
         kept = jnp.full_like(log_weight, -jnp.inf).at[chosen].set(log_weight[chosen])
-        return kept - logsumexp(kept)
+        return normalised(kept)
 
 
 def diverse(keep: Any) -> Diverse:

@@ -4,9 +4,9 @@ Thesis: eq:bone-extra-iii, eq:weighting-marginal-posterior (errata E10).
 """
 
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["Exact"]
@@ -23,4 +23,4 @@ class Exact(Module):
         """Normalise."""
         if log_weight.size == 1:
             return jnp.zeros_like(log_weight)
-        return log_weight - logsumexp(log_weight)
+        return normalised(log_weight)

@@ -9,10 +9,10 @@ Thesis: sec:choice-weighting-function, ad-hoc weights of experts.
 from typing import Any
 
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax import checks
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["FixedShare", "fixed_share"]
@@ -31,7 +31,7 @@ class FixedShare(Module):
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalise and spread."""
         share = jnp.asarray(self.share, log_weight.dtype)
-        kept = log_weight - logsumexp(log_weight) + jnp.log1p(-share)
+        kept = normalised(log_weight) + jnp.log1p(-share)
         return jnp.logaddexp(kept, jnp.log(share / log_weight.size))
 
 

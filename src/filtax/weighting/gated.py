@@ -14,10 +14,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["Gated", "gated"]
@@ -38,7 +38,7 @@ class Gated(Module):
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalise; the gate itself acts in `learn`."""
-        return log_weight - logsumexp(log_weight)
+        return normalised(log_weight)
 
     def furnish(self, aux: Any, initial: PyTree, x: Any, width: int) -> Any:
         """A gate that prefers none, with an input for each number of y and a constant."""

@@ -15,10 +15,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax import checks
+from filtax.log_space import normalised
 from filtax.module import Module
 
 __all__ = ["Responsibilities", "responsibilities"]
@@ -36,7 +36,7 @@ class Responsibilities(Module):
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalise; the shares are found in `respond`."""
-        return log_weight - logsumexp(log_weight)
+        return normalised(log_weight)
 
     def respond(
         self, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], expected: Callable[[Array], Array]
