@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "filtax"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -46,7 +44,21 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 LETTERS = {"models": "M.1", "auxiliary": "M.2", "priors": "M.3", "posteriors": "A.1", "weighting": "A.2"}
 CITATION = re.compile(r"\b((?:eq|eqn|prop|algo|sec|subsec|tab|theorem|lemma|def|remark|ch|experiment):[A-Za-z0-9_-]+)")
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+
+def each_file(check):
+    """One test of all files, which names those that break it: a test for each would take longer than the checks."""
+
+    def whole():
+        broken = {}
+        for path in FILES:
+            try:
+                check(path)
+            except AssertionError as problem:
+                broken[str(path.relative_to(SOURCE))] = str(problem)
+        assert not broken
+
+    whole.__name__, whole.__doc__ = check.__name__, check.__doc__
+    return whole
 
 
 @functools.cache

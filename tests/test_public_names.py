@@ -7,8 +7,6 @@ import pkgutil
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import filtax
 
 PACKAGES = ["filtax"] + [f"filtax.{info.name}" for info in pkgutil.iter_modules(filtax.__path__) if info.ispkg]
@@ -41,7 +39,26 @@ def is_protocol(thing: object) -> bool:
     return getattr(thing, "_is_protocol", False)
 
 
-@pytest.mark.parametrize("name", MODULES)
+def each(entries):
+    """One test of all entries, which names those that break it: a test for each would take longer than the checks."""
+
+    def make(check):
+        def whole():
+            broken = {}
+            for entry in entries:
+                try:
+                    check(*(entry if isinstance(entry, tuple) else (entry,)))
+                except AssertionError as problem:
+                    broken[str(entry)] = str(problem)
+            assert not broken
+
+        whole.__name__, whole.__doc__ = check.__name__, check.__doc__
+        return whole
+
+    return make
+
+
+@each(MODULES)
 def test_all_is_complete_and_sorted(name):
     module = importlib.import_module(name)
     expected = public_definitions(module)
@@ -52,7 +69,7 @@ def test_all_is_complete_and_sorted(name):
     assert all(hasattr(module, public) for public in module.__all__)
 
 
-@pytest.mark.parametrize(("package", "name"), PUBLIC)
+@each(PUBLIC)
 def test_public_names_are_documented(package, name):
     thing = getattr(importlib.import_module(package), name)
     if callable(thing) or isinstance(thing, ModuleType):
@@ -64,7 +81,7 @@ def test_public_names_are_documented(package, name):
         assert not {key for key in methods if not inspect.getdoc(getattr(thing, key))}
 
 
-@pytest.mark.parametrize(("package", "name"), PUBLIC)
+@each(PUBLIC)
 def test_public_names_are_shown_at_work(package, name):
     """A function or class has an example, run by the doctests; a class may show it in one of its methods."""
     thing = getattr(importlib.import_module(package), name)
