@@ -30,6 +30,7 @@ CASES = {
     "scaling": ("plain",),
     "variational": ("plain",),
     "startup": ("plain",),
+    "table": ("plain",),
 }
 TITLES = {
     "tracking": "2-D tracking, 500 trials x 1000 steps, whole run",
@@ -42,6 +43,7 @@ TITLES = {
     "scaling": "exponents in the parameters D, the dimension d and the outputs O, one step",
     "variational": "R-VGA by samples on a network of 81 parameters, one step",
     "startup": "new process",
+    "table": "a table of a user, from CSV to predictions on disk, whole run",
 }
 
 
