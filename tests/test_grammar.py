@@ -1,5 +1,7 @@
 """The grammar of names: what each name builds, that a method spells its own name, and how a wrong one is refused."""
 
+import re
+
 import jax.numpy as jnp
 import pytest
 
@@ -162,3 +164,25 @@ def test_refusals_of_parts():
         build("Cj+C-Static", fx.models.categorical())
     with pytest.raises(ValueError, match="can only be learned under Gaussian noise, not BernoulliLikelihood"):
         build("NIG+C-Static", fx.models.linear(likelihood=fx.models.bernoulli()))
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "advised"),
+    [
+        ("LG+RL[3]-OU(rate=0.9)", LINEAR, ["PR", "MMPR"]),
+        ("LG+RL[1]-OU(rate=0.9)", LINEAR, ["PR", "MMPR", "OUPR"]),
+        ("LG+CPL[2]-OU(rate=0.9)", LINEAR, ["PR", "MMPR", "MCI"]),
+        ("OGD+RL[2]-MMPR", LINEAR, ["PR"]),
+        ("OGD+RL[1]-MMPR", LINEAR, ["PR", "OUPR"]),
+        ("OGD+C-ACI(q=0.1)", LINEAR, ["Static", "OU"]),
+        ("Cj+C-ACI(q=0.1)", fx.models.bernoulli(), ["Static", "OU"]),
+        ("Cj+RL[3]-ACI(q=0.1)", fx.models.bernoulli(), ["PR", "MMPR"]),
+    ],
+)
+def test_what_a_refusal_advises_is_accepted(name, model, advised):
+    with pytest.raises(ValueError, match="; use ") as refusal:
+        build(name, model)
+    words = re.search(r"; use ([A-Za-z, ]+?)[,.](?: and|$)", str(refusal.value))[1]
+    assert re.split(", | or ", words) == advised
+    for prior in advised:
+        build(f"{name.rsplit('-', 1)[0]}-{prior}" + ("(rate=0.9)" if prior == "OU" else ""), model)
