@@ -1,5 +1,7 @@
 """The grammar of names: what each name builds, that a method spells its own name, and how a wrong one is refused."""
 
+import re
+
 import jax.numpy as jnp
 import pytest
 
@@ -110,6 +112,12 @@ def test_settings_that_are_arrays_do_not_fit_into_a_name():
         ("LG+C-SP(q=0.1)", "SP needs shrink"),
         ("LG+C-ACI(rate=0.1)", r"ACI\(rate=0.1\) is not a setting of ACI. Known: q"),
         ("LG(from=root)+C-Static", 'Did you mean "form"'),
+        ("LG+RL[10]-PR(hazzard=0.1)", 'not a setting of PR or RL. Did you mean "hazard".* Known: hazard, capacity'),
+        ("LG+CPL[4]-MCI(zeal=0.1)", "not a setting of MCI or CPL. Known: beta, hazard, memory, capacity"),
+        ("LG+RL[3](hazzard=0.1)-PR", 'Did you mean "hazard"'),
+        ("LG+ME[2](speed=1)-Static", r"ME\(speed=1\) is not a setting of ME. It has none"),
+        ("LG+RL[5](hazard=0.2)-PR(hazard=0.3)", r"hazard is given twice, RL\(hazard=0.2\) and PR\(hazard=0.3\); leave"),
+        ("LG+RL[9999999999]-PR", r"RL\[K\] must be a whole number of at most 10000000"),
         ("LG+C-ACI(0.1)", r"\(0.1\) is no"),
         ("LG+C-Static(q=0.1)", "It has none"),
         ("LG+C-ACI(q=0.1, q=0.2)", "q.* twice; leave one of them out"),
@@ -156,3 +164,25 @@ def test_refusals_of_parts():
         build("Cj+C-Static", fx.models.categorical())
     with pytest.raises(ValueError, match="can only be learned under Gaussian noise, not BernoulliLikelihood"):
         build("NIG+C-Static", fx.models.linear(likelihood=fx.models.bernoulli()))
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "advised"),
+    [
+        ("LG+RL[3]-OU(rate=0.9)", LINEAR, ["PR", "MMPR"]),
+        ("LG+RL[1]-OU(rate=0.9)", LINEAR, ["PR", "MMPR", "OUPR"]),
+        ("LG+CPL[2]-OU(rate=0.9)", LINEAR, ["PR", "MMPR", "MCI"]),
+        ("OGD+RL[2]-MMPR", LINEAR, ["PR"]),
+        ("OGD+RL[1]-MMPR", LINEAR, ["PR", "OUPR"]),
+        ("OGD+C-ACI(q=0.1)", LINEAR, ["Static", "OU"]),
+        ("Cj+C-ACI(q=0.1)", fx.models.bernoulli(), ["Static", "OU"]),
+        ("Cj+RL[3]-ACI(q=0.1)", fx.models.bernoulli(), ["PR", "MMPR"]),
+    ],
+)
+def test_what_a_refusal_advises_is_accepted(name, model, advised):
+    with pytest.raises(ValueError, match="; use ") as refusal:
+        build(name, model)
+    words = re.search(r"; use ([A-Za-z, ]+?)[,.](?: and|$)", str(refusal.value))[1]
+    assert re.split(", | or ", words) == advised
+    for prior in advised:
+        build(f"{name.rsplit('-', 1)[0]}-{prior}" + ("(rate=0.9)" if prior == "OU" else ""), model)

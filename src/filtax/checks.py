@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 __all__ = [
+    "MOST",
     "concrete",
     "covariance_like",
     "finite",
@@ -24,6 +25,8 @@ __all__ = [
     "share",
     "whole",
 ]
+
+MOST = 10_000_000  # hypotheses that may be asked for: more of them fit into no memory
 
 
 def is_concrete(value: Any) -> bool:
@@ -113,13 +116,15 @@ def share(call: str, value: Any, *, hint: str = "") -> None:
         raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
 
 
-def whole(call: str, value: Any, *, least: int = 0, hint: str = "") -> None:
-    """Refuse what is not a whole number of at least `least`.
+def whole(call: str, value: Any, *, least: int = 0, most: int | None = None, hint: str = "") -> None:
+    """Refuse what is not a whole number of at least `least`, and of at most `most` where that is given.
 
     >>> whole("f(keep=...)", 3, least=1)
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{call} must be a whole number of at least {least}, got {value!r:.40}.{_tail(hint)}")
+    if most is not None and value > most:
+        raise ValueError(f"{call} must be a whole number of at most {most}, got {value!r:.40}.{_tail(hint)}")
 
 
 def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") -> None:

@@ -11,6 +11,8 @@ __all__ = ["check_parts", "check_support"]
 
 PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
 RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
+RESETS = {"PR": (), "MMPR": ("moment_match",), "OUPR": ("mix",), "MCI": ("inflate",)}  # and what they ask of a belief
+DRIFTS = {"Static": (), "OU": ("mix",)}
 
 
 def check_parts(method: Any) -> None:
@@ -49,7 +51,7 @@ def check_parts(method: Any) -> None:
                 if not hasattr(family, operation):
                     raise ValueError(
                         f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way "
-                        f"(no `{operation}`); use Static, OU or PR."
+                        f"(no `{operation}`); use {_advice(method, part)}."
                     )
     _check_transition(method)
 
@@ -88,9 +90,26 @@ def _check_transition(method: Any) -> None:
         )
     if newborns and not hasattr(prior, "name"):
         raise ValueError(
-            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use PR, MMPR, OUPR or MCI, "
+            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use {_advice(method)}, "
             f"and give the drift between changes as prior=."
         )
+
+
+def _advice(method: Any, part: Any = None) -> str:
+    """Priors that suit both the auxiliary variable and the belief, where `part` did not."""
+    auxiliary, prior = method.auxiliary, method.prior
+    if part is prior.drift and hasattr(prior, "name"):  # the reset is well, what happens between changes is not
+        fits = dict(DRIFTS)
+    elif getattr(auxiliary, "subsets", False):
+        return "Sub"
+    elif hasattr(auxiliary, "keep"):
+        no = {"OUPR": auxiliary.keep != 1, "MCI": not hasattr(auxiliary, "merge")}
+        fits = {name: needs for name, needs in RESETS.items() if not no.get(name, False)}
+    else:
+        fits = {"OU": DRIFTS["OU"]} if auxiliary.name == "CPP" else dict(DRIFTS)
+    moves = lambda needs: all(hasattr(family, need) for need in needs for family in method.posterior.families)  # noqa: E731
+    names = [name for name, needs in fits.items() if moves(needs)]
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "another posterior"
 
 
 def _check_use(method: Any) -> None:

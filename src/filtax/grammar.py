@@ -43,6 +43,7 @@ from filtax.posteriors import (
     Variational,
 )
 from filtax.posteriors.conjugate import conjugate_to
+from filtax.spelling import check_settings, read_number, read_settings, written
 from filtax.weighting import Exact, bounded, retrospective
 
 __all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
@@ -169,9 +170,11 @@ def method(
         )
     model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
     if parts["trust"]:
-        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], _settings(parts["trust_settings"])))
+        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"])))
     if posterior is None:
-        posterior = _build("posterior", POSTERIORS, parts["posterior"] or "LG", _settings(parts["posterior_settings"]))
+        posterior = _build(
+            "posterior", POSTERIORS, parts["posterior"] or "LG", read_settings(parts["posterior_settings"])
+        )
         posterior = _conjugate(model) if posterior is None else posterior
     posterior = posterior.fitted(model) if hasattr(posterior, "fitted") else posterior
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
@@ -194,13 +197,16 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
     prior_name = ALIASES.get(str(parts["prior"]), str(parts["prior"]))
     known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
     auxiliaries = AUXILIARIES | (MEMBERS if prior_name == "Sub" else {})
-    of_prior, of_auxiliary = _settings(parts["prior_settings"]), _settings(parts["auxiliary_settings"])
+    of_prior, of_auxiliary = read_settings(parts["prior_settings"]), read_settings(parts["auxiliary_settings"])
     if auxiliary is None and parts["auxiliary"] not in auxiliaries:
         raise ValueError(
             f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], auxiliaries)}"
         )
     named = auxiliaries.get(parts["auxiliary"])
     takes = {} if named is None else inspect.signature(named).parameters
+    if named is not None and prior_name in known:
+        wants = inspect.signature(known[prior_name]).parameters
+        check_settings((str(parts["auxiliary"]), of_auxiliary, takes), (prior_name, of_prior, wants))
     of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
@@ -240,7 +246,7 @@ def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:
         if text == "1":
             return {}
         raise ValueError(f"method({name!r}): {parts['auxiliary']} has one hypothesis; leave [{text}] out.")
-    return {} if text == "inf" else {"keep": _number(text)}
+    return {} if text == "inf" else {"keep": read_number(text)}
 
 
 def _conjugate(model: Any) -> Any:
@@ -259,19 +265,6 @@ def _likelihood(model: Any) -> Any:
     return model
 
 
-def _settings(text: str | None) -> dict[str, Any]:
-    """Read `name=value, ...`; nothing is ever evaluated."""
-    given: dict[str, Any] = {}
-    for setting in filter(None, (part.strip() for part in (text or "").split(","))):
-        key, equals, value = (part.strip() for part in setting.partition("="))
-        if not equals:
-            raise ValueError(f"method: ({setting}) is no setting; write name=value.")
-        if key in given:
-            raise ValueError(f"method: {key} is given twice; leave one of them out.")
-        given[key] = _number(value)
-    return given
-
-
 def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
     """Look a part up and call it with its settings."""
     if name not in known:
@@ -279,21 +272,10 @@ def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: di
     wanted = inspect.signature(known[name]).parameters
     for key, value in given.items():
         if key not in wanted:
-            hint = checks.nearest(key, [w for w in wanted if w != "drift"]) if wanted else "It has none."
+            hint = checks.nearest(key, written(wanted)) if written(wanted) else "It has none."
             raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
     missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
     if missing:
         or_give = "" if role == "trust" else f" or give {role}="
         raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...){or_give}.")
     return known[name](**given)
-
-
-def _number(text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -1,12 +1,13 @@
-"""A method's name, read off its parts: the grammar of `filtax.method` the other way round."""
+"""A method's name, read off its parts: the grammar of `filtax.method` the other way round; and its settings, read."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from filtax.checks import is_concrete
+from filtax.checks import is_concrete, nearest
 
-__all__ = ["spell", "spell_auxiliary"]
+__all__ = ["check_settings", "read_number", "read_settings", "spell", "spell_auxiliary", "written"]
 
 
 def spell(method: Any) -> str:
@@ -45,6 +46,74 @@ def spell_auxiliary(auxiliary: Any) -> str:
     elif name == "ME":
         name += f"[{auxiliary.slots}]"
     return name if inner is None else f"{name}/{inner.name}[{inner.slots}]"
+
+
+def read_settings(text: str | None) -> dict[str, Any]:
+    """Read `name=value, ...`; nothing is ever evaluated.
+
+    >>> read_settings("hazard=0.1, keep=4, form=root")
+    {'hazard': 0.1, 'keep': 4, 'form': 'root'}
+    """
+    given: dict[str, Any] = {}
+    for setting in filter(None, (part.strip() for part in (text or "").split(","))):
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise ValueError(f"method: ({setting}) is no setting; write name=value.")
+        if key in given:
+            raise ValueError(f"method: {key} is given twice; leave one of them out.")
+        given[key] = read_number(value)
+    return given
+
+
+def read_number(text: str) -> Any:
+    """Read a truth value, a whole number or a number; what is none of them stays text.
+
+    >>> read_number("4"), read_number("0.5"), read_number("root")
+    (4, 0.5, 'root')
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def check_settings(auxiliary: tuple, prior: tuple) -> None:
+    """Refuse a setting after the prior that neither part has, and one that is written after both.
+
+    Args:
+        auxiliary: Its name, the settings written after it, and those that it takes.
+        prior: The same of the prior.
+
+    >>> check_settings(("RL", {}, ["hazard"]), ("PR", {"hazzard": 0.1}, []))
+    Traceback (most recent call last):
+    ValueError: method: PR(hazzard=0.1) is not a setting of PR or RL. Did you mean "hazard"? Known: hazard.
+    """
+    (name, given, takes), (prior_name, of_prior, wants) = auxiliary, prior
+    for key, value in of_prior.items():
+        if key in given and key in takes:
+            raise ValueError(
+                f"method: {key} is given twice, {name}({key}={given[key]}) and {prior_name}({key}={value}); leave one "
+                "of them out."
+            )
+        if key not in takes and key not in wants and written(takes):
+            both = [*written(wants), *written(takes)]
+            listed = "" if (hint := nearest(key, both)).startswith("Known") else f" Known: {', '.join(both)}."
+            raise ValueError(
+                f"method: {prior_name}({key}={value}) is not a setting of {prior_name} or {name}. {hint}{listed}"
+            )
+
+
+def written(parameters: Iterable[str]) -> list[str]:
+    """Settings that a name can hold in parentheses; the number kept and the experts have brackets of their own.
+
+    >>> written(["hazard", "keep", "capacity"])
+    ['hazard', 'capacity']
+    """
+    return [key for key in parameters if key not in ("drift", "experts", "frame", "keep")]
 
 
 def _hazard(auxiliary: Any) -> list[str]:

@@ -114,6 +114,7 @@ def test_doubling_has_an_end():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: change_times(0.1, keep=10**9), r"CPT\[K\] must be a whole number of at most 10000000"),
         (lambda: change_times(0.1, keep=0), r"CPT\[K\] must be a whole number"),
         (lambda: change_locations(2.0), r"must lie in \[0, 1\]"),
         (lambda: run_length_count(0.0, 1.0), r"RLCC\(a=\.\.\.\) must be finite and above 0"),

@@ -63,6 +63,9 @@ def test_time_gaps_and_what_counts_ticks():
         (lambda: hazards.from_lengths([]), "must be a vector"),
         (lambda: hazards.geometric(0.5), "at least one datum"),
         (lambda: hazards.poisson(1.0), "must exceed 1"),
+        (lambda: hazards.poisson(-1.0), r"got -1\.0\. The mean length must exceed 1"),
+        (lambda: hazards.negative_binomial(0.5, 1.0), r"negative_binomial\(mean=0\.5\): .* must exceed 1"),
+        (lambda: hazards.hazard(np.array([0.1, 0.2])), r"hazard=\.\.\. must be one number, got shape \(2,\)"),
         (lambda: hazards.negative_binomial(9.0, 0.0), "above 0"),
     ],
 )

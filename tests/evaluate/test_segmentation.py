@@ -79,6 +79,11 @@ def test_delays_are_those_of_the_first_alarm_that_names_the_change():
     [
         (lambda: f1([], [3]), r"f1\(truth=\.\.\.\) must hold the changes of at least one annotator"),
         (lambda: covering([3, 4], [3], 9), r"for one annotator write \[\[50, 90\]\]"),
+        (lambda: covering([[3]], [50], 10), r"covering\(found=\.\.\.\) holds 50, but .* from 0 to 10;"),
+        (lambda: covering([[11]], [5], 10), r"covering\(truth=\.\.\.\) holds 11"),
+        (lambda: f1([[3]], [-3]), r"f1\(found=\.\.\.\) holds -3, but .* of at least 0;"),
+        (lambda: f1([[2.5]], [3]), r"holds 2\.5, but an index is a whole number"),
+        (lambda: f1([[-1]], [3]), r"f1\(truth=\.\.\.\) holds -1"),
         (lambda: detection_delays([[3]], [3], []), r"1 alarms but 0 starts"),
     ],
 )

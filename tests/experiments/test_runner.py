@@ -83,6 +83,15 @@ def test_the_page_gives_the_printed_form_beside_the_one_that_was_tested(found, t
     assert found["claims"][0]["evidence"] in html.unescape(page)
 
 
+def test_the_page_says_nothing_of_claims_where_there_are_none(found, tmp_path):
+    bare = Finding({**found.content, "claims": []}, found.folder)
+    page = write_report([bare], tmp_path / "report.html").read_text()
+    assert "claims," not in page
+    assert "the form tested" not in page
+    assert "Nothing was found" not in page
+    assert "Nothing was found" in write_report([], tmp_path / "empty.html").read_text()
+
+
 def test_every_printed_form_belongs_to_a_claim_and_differs_from_it():
     claims = {claim.number: claim.text for name in names() for claim in find(name).claims}
     assert set(PRINTED) <= set(claims)

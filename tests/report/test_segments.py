@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+import filtax as fx
 from filtax.report import draw_segments, run_length_image
 from filtax.report.figure import STYLE
 from filtax.report.segments import _compose
@@ -59,3 +60,9 @@ def test_the_picture_is_written_and_lengths_must_agree(tmp_path, found):
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match=r"y has 109 readings but the segmentation is of 110"):
         draw_segments(ONE[1:], found[0], tmp_path / "b.png")
+
+
+def test_the_call_of_the_documentation_takes_a_path_as_text(found, tmp_path):
+    written = fx.report.draw_segments(ONE, found[0], str(tmp_path / "new" / "a.png"), alarms=found[1], dpi=20)
+    assert written == tmp_path / "new" / "a.png"
+    assert written.stat().st_size > 0

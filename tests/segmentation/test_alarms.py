@@ -8,6 +8,7 @@ import pytest
 import filtax as fx
 from filtax.segmentation import Settings, calibrate, detect, segment, watch
 from filtax.segmentation.detect import causal_scale
+from filtax.segmentation.segment import series_of
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(2)
@@ -127,3 +128,23 @@ def _false_alarms(rate, runs):
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("at", [10, 100])
+@pytest.mark.parametrize("reading", [np.inf, 1e30, -1.7e308])
+def test_what_is_no_reading_counts_as_missing(reading, at):
+    """Within the first readings, which give the unit, and after them; nothing overflows on the way."""
+    gap, told = JUMPS.copy(), JUMPS.copy()
+    gap[at], told[at] = np.nan, reading
+    assert segment(told, period=None).changes == segment(gap, period=None).changes == [70, 130]
+    want, got = detect(gap, period=None), detect(told, period=None)
+    assert (got.times, got.starts) == (want.times, want.starts)
+    assert len(got.starts) == 2
+
+
+def test_a_constant_stream_does_not_make_its_first_change_absurd():
+    stuck = np.r_[np.full(60, 0.3), np.full(60, 1e9)]
+    assert np.isfinite(series_of("detect", stuck, 30)).all()
+    stuck[100] = 1e30
+    assert np.flatnonzero(np.isnan(series_of("segment", stuck))).tolist() == [100]

@@ -126,6 +126,11 @@ def hazard(given: Any) -> Any:
             f"hazard={given} is no number; write hazard=0.01, or give a law or a function by "
             "auxiliary=filtax.auxiliary.run_length(...)."
         )
+    if np.shape(given) not in ((), (1,)):
+        raise ValueError(
+            f"hazard=... must be one number, got shape {np.shape(given)}; give a function of the run length, or "
+            "filtax.auxiliary.hazards.from_lengths(...), where it changes with the run."
+        )
     checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
     return Flat(given)
 
@@ -168,7 +173,7 @@ def negative_binomial(mean: float, shape: float) -> FromLengths:
     >>> bool(negative_binomial(50.0, 4.0).table[0] < 0.001)
     True
     """
-    checks.positive("negative_binomial(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
+    _above_one("negative_binomial", mean)
     checks.positive("negative_binomial(shape=...)", shape)
     size, p = min(LONGEST, int(20 * mean) + 2), shape / (shape + mean - 1.0)
     k = np.arange(size + min(int(40.0 / p), FARTHEST))
@@ -181,9 +186,16 @@ def poisson(mean: float) -> FromLengths:
     >>> round(float(poisson(10.0).table[0]), 6)
     0.000123
     """
-    checks.positive("poisson(mean=...)", mean - 1.0, hint="The mean length must exceed 1.")
+    _above_one("poisson", mean)
     size = max(min(LONGEST, int(5 * mean) + 50), int(mean + 12.0 * np.sqrt(mean)) + 50)
     return _backwards((mean - 1.0) / (np.arange(2 * size) + 1.0), 1.0, size)
+
+
+def _above_one(law: str, mean: Any) -> None:
+    """Refuse a mean length that leaves nothing to draw beyond the one datum that every segment holds."""
+    checks.positive(f"{law}(mean=...)", mean, hint="The mean length must exceed 1.")
+    if not mean > 1.0:
+        raise ValueError(f"{law}(mean={mean}): a segment holds at least one datum; its mean length must exceed 1.")
 
 
 def _backwards(ratio: np.ndarray, last: float, size: int) -> FromLengths:

@@ -45,7 +45,8 @@ def reproduce(
     size = "full" if full else "quick"
     findings = _run(chosen, size, seed, jobs, out)
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
-    print_table([("experiment", "claim", "verdict", ""), *claims])
+    if claims:
+        print_table([("experiment", "claim", "verdict", ""), *claims])
     talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
     talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
 

@@ -35,7 +35,7 @@ def f1(truth: Any, found: Iterable[int], margin: int = 5) -> float:
         0.9090909090909091
     """
     told = [{0, *marks} for marks in _annotators("f1", truth)]
-    said = {0, *(int(t) for t in found)}
+    said = {0, *_indices("f1(found=...)", found)}
     precision = _matched(set().union(*told), said, margin) / len(said)
     recall = float(np.mean([_matched(marks, said, margin) / len(marks) for marks in told]))
     return 2.0 * precision * recall / (precision + recall)
@@ -60,9 +60,9 @@ def covering(truth: Any, found: Iterable[int], length: int) -> float:
         >>> covering([[5]], [], length=10)
         0.5
     """
-    mine = _edges(found, length)
+    mine = _edges(_indices("covering(found=...)", found, length), length)
     scores = []
-    for marks in _annotators("covering", truth):
+    for marks in _annotators("covering", truth, length):
         theirs = _edges(marks, length)
         low = np.maximum(theirs[:-1, None], mine[None, :-1])
         high = np.minimum(theirs[1:, None], mine[None, 1:])
@@ -104,14 +104,27 @@ def detection_delays(truth: Any, alarms: Sequence[int], starts: Sequence[int], m
     return delays
 
 
-def _annotators(call: str, truth: Any) -> list[list[int]]:
+def _annotators(call: str, truth: Any, length: int | None = None) -> list[list[int]]:
     marks = list(truth.values()) if isinstance(truth, Mapping) else list(truth)
     if not marks or any(np.ndim(each) != 1 for each in marks):
         raise ValueError(
             f"{call}(truth=...) must hold the changes of at least one annotator, each a list of indices; for one "
             "annotator write [[50, 90]]."
         )
-    return [[int(t) for t in each] for each in marks]
+    return [_indices(f"{call}(truth=...)", each, length) for each in marks]
+
+
+def _indices(call: str, changes: Iterable[Any], length: int | None = None) -> list[int]:
+    """The changes as whole numbers; refused where no datum can have that index; the end of the series passes."""
+    given = list(changes)
+    for t in given:
+        if not (t >= 0 and int(t) == t and (length is None or t <= length)):
+            wanted = "of at least 0" if length is None else f"from 0 to {length}"
+            raise ValueError(
+                f"{call} holds {t}, but an index is a whole number {wanted}; give that of the first datum of each new "
+                "segment."
+            )
+    return [int(t) for t in given]
 
 
 def _matched(truth: set[int], said: set[int], margin: int) -> int:
@@ -127,5 +140,5 @@ def _matched(truth: set[int], said: set[int], margin: int) -> int:
 
 def _edges(changes: Iterable[int], length: int) -> np.ndarray:
     """Where segments begin, and the end."""
-    inside = {int(t) for t in changes if 0 < int(t) < length}
+    inside = {t for t in changes if 0 < t < length}
     return np.array([0, *sorted(inside), length])

@@ -65,8 +65,9 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     """
     groups = [(said, list(some)) for said, some in groupby(findings, _size)]
     body = "".join(f"<p>{_links(some)}</p>" + "\n".join(map(_section, some)) for _, some in groups)
-    counts = "".join(f"<p>{said.capitalize()}: of {_counts(some)}.</p>" for said, some in groups)
-    head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}<p>{FORMS}</p>"
+    counts = "".join(f"<p>{said.capitalize()}{_counts(some)}.</p>" for said, some in groups)
+    forms = f"<p>{FORMS}</p>" if any(finding["claims"] for finding in findings) else ""
+    head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}{forms}"
     path.write_text(page("filtax reproduce", CSS, f"{head}{body}"), encoding="utf-8")
     return path
 
@@ -80,11 +81,14 @@ def _anchor(finding: Finding) -> str:
 
 
 def _counts(findings: Sequence[Finding]) -> str:
+    """What became of the claims; nothing where there are none."""
     claims = [claim for finding in findings for claim in finding["claims"]]
+    if not claims:
+        return ""
     counts = Counter(_kind(claim["verdict"]) for claim in claims)
     words = {"holds": "hold", "fails": "do not hold", "other": "hold in part or are not decided"}
     summary = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
-    return f"{len(claims)} claims, {summary or 'none were decided'}"
+    return f": of {len(claims)} claims, {summary}"
 
 
 def _links(findings: Sequence[Finding]) -> str:

@@ -57,7 +57,7 @@ class Track:
     baseline: bool = False
 
 
-def draw_stream(stream: Stream, tracks: Sequence[Track], path: Path, unit: str = "GW", dpi: int = 110) -> Path:
+def draw_stream(stream: Stream, tracks: Sequence[Track], path: str | Path, unit: str = "GW", dpi: int = 110) -> Path:
     """Draw the figure and write it as a picture; the folder is made if there is none.
 
     Args:
@@ -85,6 +85,7 @@ def draw_stream(stream: Stream, tracks: Sequence[Track], path: Path, unit: str =
 
     with mpl.rc_context(STYLE):
         figure = _compose(stream, tracks, unit)
+        path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)
     return path

@@ -20,7 +20,11 @@ COLUMNS = 4  # of the legend
 
 
 def draw_influence(
-    contamination: Any, influence: Mapping[str, Any], path: Path, unit: str = "standard deviations", dpi: int = 110
+    contamination: Any,
+    influence: Mapping[str, Any],
+    path: str | Path,
+    unit: str = "standard deviations",
+    dpi: int = 110,
 ) -> Path:
     """Draw the influence of a corrupted datum and write the picture; the folder is made if there is none.
 
@@ -54,6 +58,7 @@ def draw_influence(
             )
     with mpl.rc_context(STYLE):
         figure = _compose(grid, influence, unit)
+        path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)
     return path

@@ -28,7 +28,7 @@ FLOOR = 1e-6  # probability below which the heat map is white
 def draw_segments(
     y: Any,
     segmentation: Segmentation,
-    path: Path,
+    path: str | Path,
     *,
     alarms: Alarms | None = None,
     title: str = "",
@@ -70,6 +70,7 @@ def draw_segments(
         )
     with mpl.rc_context(STYLE):
         figure = _compose(y, segmentation, alarms, title, unit)
+        path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)
     return path

@@ -61,7 +61,8 @@ def detect(
     """Tell of the changes of a stream as they could have been told of at the time.
 
     Args:
-        y: Readings (T,), or (T, O) of several series that change together; NaN where missing.
+        y: Readings (T,), or (T, O) of several series that change together; NaN where missing. What is
+            not finite, or absurdly far from the first readings, counts as missing.
         settings: What a segment looks like before any of it was seen.
         threshold: Probability of a new regime at which to give an alarm; `calibrate` finds one for a rate of false
             alarms.
@@ -78,7 +79,7 @@ def detect(
     >>> detect(y).starts
     [80]
     """
-    y = series_of("detect", y)
+    y = series_of("detect", y, warmup)
     if len(y) < warmup:
         return Alarms([], [], None)
     z, centre, variance = causal_scale(y, warmup)

@@ -21,6 +21,8 @@ from filtax.segmentation.watch import Watched, watch
 
 __all__ = ["Segmentation", "segment", "series_of"]
 
+FARTHEST = 1e18  # median distances from the median: the square of what is farther off overflows in float32
+
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
@@ -50,7 +52,8 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
     """Find where a series changed.
 
     Args:
-        y: Readings (T,), or (T, O) of several series that change together; NaN where missing.
+        y: Readings (T,), or (T, O) of several series that change together; NaN where missing. What is
+            not finite, or absurdly far off, counts as missing.
         settings: What a segment looks like before any of it was seen.
         period: Length of the cycle in steps; None if there is none; "auto" to look for one.
         margin: Steps on each side over which the probability of one change may be spread.
@@ -81,11 +84,16 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
     )
 
 
-def series_of(call: str, y: Any) -> np.ndarray:
-    """The readings as (T, O), refused if there is nothing to look at.
+def series_of(call: str, y: Any, known: int | None = None) -> np.ndarray:
+    """The readings as (T, O), NaN where what came is no reading; refused if there is nothing to look at.
 
-    >>> series_of("segment", [1.0, 2.0]).shape
-    (2, 1)
+    Args:
+        call: Who asks.
+        y: (T,) or (T, O).
+        known: How many readings, from the first on, say what is absurd; all if left out.
+
+    >>> series_of("segment", [1.0, np.inf, 2.0, 4.0, 1e30])[:, 0].tolist()
+    [1.0, nan, 2.0, 4.0, nan]
     """
     (y,) = boundary.arrays(y=y)
     y = np.asarray(y, np.float64)
@@ -95,4 +103,14 @@ def series_of(call: str, y: Any) -> np.ndarray:
             f"{call}: y has shape {np.shape(y)}; give at least two readings, (T,) or (T, O), with a finite one in each "
             "column."
         )
-    return y
+    return np.column_stack([_believable(column, known) for column in y.T])
+
+
+def _believable(y: np.ndarray, known: int | None) -> np.ndarray:
+    """One column, NaN where a number is infinite or so far off that it would overflow."""
+    first = y[:known][np.isfinite(y[:known])]
+    with np.errstate(over="ignore"):
+        middle = np.median(first) if first.size else 0.0
+        spread = np.median(np.abs(first - middle)) if first.size else 0.0
+        unit = spread if spread > 0.0 else max(1.0, abs(middle))
+        return np.where(np.isfinite(y) & (np.abs(y - middle) <= FARTHEST * unit), y, np.nan)
