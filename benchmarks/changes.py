@@ -6,7 +6,8 @@ from benchmarks.harness import Bar, Result, Row, alternate, progress, spread
 
 LIMITS = {"plain": {1: 1.0, 10: 4.0, 100: 10.0}, "tuned": {1: 0.1, 10: 0.8, 100: 2.5}}
 FORMS = ("root", "covariance")  # the first is what `LG` alone means here
-BOUNDED, ALL, FLEET = "RL[K], d=2, one step", "RL[inf], a mean, whole stream", "streams of RL[10], d=2, one update"
+BOUNDED, ALL = "RL[K], d=2, one step of a complete stream", "RL[inf], a mean, whole complete stream"
+LOOKED_AT, FLEET = "RL[K], d=2, one step, each row looked at", "complete streams of RL[10], d=2, one update"
 
 
 def stream(steps: int, features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,8 +18,8 @@ def stream(steps: int, features: int) -> tuple[np.ndarray, np.ndarray]:
     return X.astype(np.float32), (np.sum(X * theta, axis=1) + rng.normal(size=steps)).astype(np.float32)
 
 
-def scan(name: str, X, Y, streams: int = 0):
-    """The most probable run length at each step, of one stream or of many."""
+def scan(name: str, X, Y, streams: int = 0, complete: bool = True):
+    """The most probable run length at each step, of one stream or of many; rows may be promised to be complete."""
     import jax
     import jax.numpy as jnp
 
@@ -26,7 +27,7 @@ def scan(name: str, X, Y, streams: int = 0):
 
     method = fx.method(name, model=fx.models.linear(noise=1.0))
     state = method.init(mean=jnp.zeros(X.shape[1]), cov=9.0)
-    one = lambda Y: method.scan(state, X, Y, keep=("runlength",), complete=True)[1].runlength
+    one = lambda Y: method.scan(state, X, Y, keep=("runlength",), complete=complete)[1].runlength
     if not streams:
         return lambda: jax.block_until_ready(one(Y))
     many, run = jnp.tile(jnp.asarray(Y), (streams, 1)), jax.jit(jax.vmap(one))
@@ -46,6 +47,10 @@ def run(process: str, quick: bool) -> Result:
         result.rows.append(Row(BOUNDED, f"K={K}, {process}", "ours", form, "float32", **timed, unit="us"))
         title = f"RL[{K}], {form}, {process}, us per step"
         result.bars.append(Bar(title, 1e6 * result.rows[-1].seconds, LIMITS[process][K]))
+    calls = {f"{K}": scan(kinds[FORMS[0], K], X, Y, complete=False) for K in LIMITS[process]}
+    for K, taken in alternate(calls, 7, f"changes, {process}:").items():
+        timed = spread(taken, steps)
+        result.rows.append(Row(LOOKED_AT, f"K={K}, {process}", "note", FORMS[0], "float32", **timed, unit="us"))
     if process == "plain":
         X1, Y1 = stream(steps, 1)
         count, short = (20, 50) if quick else (10_000, 100)
