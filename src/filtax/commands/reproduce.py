@@ -90,10 +90,11 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
 
 def _done(name: str, size: str, seed: int, out: Path) -> bool:
+    """Whether its numbers are there; figures that were lost are drawn of them."""
     from filtax.experiments import find
-    from filtax.experiments.findings import current, digest_of, folder_of
+    from filtax.experiments.findings import folder_of, stored
 
-    return current(folder_of(out, name, size, seed), digest_of(find(name), size, seed)) is not None
+    return stored(folder_of(out, name, size, seed), find(name), size, seed) is not None
 
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
