@@ -65,7 +65,7 @@ def reproduce(
     told = told or _silent
     names = list(
         dict.fromkeys(find(name).name for name in names)
-    )  # before any work: a name that is not there is refused
+    )  # a name that is not there is refused before any work
     if jobs == 1:
         return [_one(name, size, seed, Path(out), told) for name in names]
     import jax
