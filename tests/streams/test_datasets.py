@@ -102,7 +102,7 @@ def test_a_server_that_hangs_up_leaves_nothing(small, monkeypatch):
             self.end_headers()
             self.wfile.write(b"12")
 
-        def log_message(self, format, *args):  # noqa: A002
+        def log_message(self, format, *args):
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Half)
