@@ -65,6 +65,20 @@ def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(tmp_path, monk
         assert len(gather(tmp_path)) == 1
 
 
+def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(tmp_path, monkeypatch):
+    known, label = find("ridge"), "fig:recursive-ridge-params-and-rmse"
+    (first,) = reproduce(["ridge"], out=tmp_path)
+    (first.folder / f"{label.removeprefix('fig:')}.svg").unlink()
+    draw = lambda result: known.figures[label](Result(result.numbers, {"new": result.arrays["new"], **result.arrays}))
+    run = lambda *given: (made := known.run(*given), Result(made.numbers, {**made.arrays, "new": made.arrays["rmse"]}))[
+        1
+    ]
+    changed = dataclasses.replace(known, figures={label: draw}, run=run)
+    monkeypatch.setattr(runner, "find", lambda name: changed)
+    assert reproduce(["ridge"], out=tmp_path)[0]["numbers"] == first["numbers"]
+    assert len(gather(tmp_path)) == 1
+
+
 def test_a_changed_rule_is_decided_anew_without_a_run(tmp_path, monkeypatch):
     known = find("ridge")
     (first,) = reproduce(["ridge"], out=tmp_path)

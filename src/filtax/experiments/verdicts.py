@@ -105,15 +105,15 @@ def about(a: Any, b: Any, margin: float, names: tuple[str, str] = ("a", "b"), *,
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Holds if all parts do, fails if one does; the evidence is that of all.
+    """Holds if all parts do, fails if one does; the evidence is that of all, first of those that hold.
 
-    >>> all_of([holds_if(True, "first"), holds_if(False, "second")])
-    Verdict(text='does not hold', evidence='first; but second')
+    >>> all_of([holds_if(False, "first"), holds_if(True, "second")])
+    Verdict(text='does not hold', evidence='second; but first')
     """
     texts = [verdict.text for verdict in verdicts]
     text = FAILS if FAILS in texts else next((other for other in texts if other != HOLDS), HOLDS)
-    said = [f"{'' if v.text == HOLDS or i == 0 else 'but '}{v.evidence}" for i, v in enumerate(verdicts)]
-    return Verdict(text, "; ".join(said))
+    held, others = ([v.evidence for v in verdicts if (v.text == HOLDS) is held] for held in (True, False))
+    return Verdict(text, "; ".join([*held, *(f"but {said}" if held else said for said in others)]))
 
 
 def _interval(difference: np.ndarray) -> tuple[float, float]:
