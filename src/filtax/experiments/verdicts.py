@@ -105,15 +105,17 @@ def about(a: Any, b: Any, margin: float, names: tuple[str, str] = ("a", "b"), *,
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Holds if all parts do, fails if one does; the evidence is that of all, first of those that hold.
+    """Holds if all parts do, fails if one does; the evidence is that of all, what holds first.
 
     >>> all_of([holds_if(False, "first"), holds_if(True, "second")])
     Verdict(text='does not hold', evidence='second; but first')
     """
     texts = [verdict.text for verdict in verdicts]
     text = FAILS if FAILS in texts else next((other for other in texts if other != HOLDS), HOLDS)
-    held, others = ([v.evidence for v in verdicts if (v.text == HOLDS) is held] for held in (True, False))
-    return Verdict(text, "; ".join([*held, *(f"but {said}" if held else said for said in others)]))
+    rank = lambda verdict: {HOLDS: 0, FAILS: 2}.get(verdict.text, 1)  # noqa: E731
+    best = min(map(rank, verdicts), default=0)
+    said = [f"{'but ' if rank(verdict) > best else ''}{verdict.evidence}" for verdict in sorted(verdicts, key=rank)]
+    return Verdict(text, "; ".join(said))
 
 
 def _interval(difference: np.ndarray) -> tuple[float, float]:
