@@ -1,5 +1,7 @@
 """The electricity load: preparation against sums written out, the filter against numpy, and the rules."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -171,6 +173,33 @@ def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
     assert (row["median, published"], row["5-day, published"]) == (0.3, 0.4)
     assert ours.rows[0][7:9] == (None, None)
     assert theirs.rows[0][5:] == ours.rows[0][5:7]
+
+
+def test_networks_that_diverge_are_said():
+    means = {"RL[1]-OUPR": (0.36, 3.10, 13.08, 0.63, 0.51), "C-ACI": (0.3, 0.3, 0.4, 0.3, 0.8), "one": (9.0,)}
+    errors = {name: np.outer(of, np.tile([0.5, 1.5], 120)) for name, of in means.items()}
+    (said,) = electricity_table.diverged(errors, "at the published scaling and numbers")
+    for part in (
+        "With RL[1]-OUPR, at the published",
+        "2 of 5",
+        "network 2 has a mean error of 3.10",
+        "median network 0.63",
+    ):
+        assert part in said
+    assert "network 3 has a mean error of 13.08" in said
+    errors["C-ACI"][1, 7] = np.nan
+    assert "network 2 has a mean error of inf" in electricity_table.diverged(errors, "")[1]
+
+
+def test_the_published_variance_is_the_one_that_was_run():
+    """The facts of the published run: tuned 1.956, deployed exp(1.956)."""
+    assert electricity.PUBLISHED["RL[1]-OUPR+ACI"][0]["variance"] == pytest.approx(7.07, abs=0.005)
+    states: list[Any] = []
+    hours = prepare(TIME, LOAD, WEATHER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(electricity, "_scan", lambda methods, state, X, y: (states.append(state), y[None]))
+        electricity._forecasts("RL[1]-OUPR+ACI", electricity.PUBLISHED["RL[1]-OUPR+ACI"][0], hours, 1, 0)
+    np.testing.assert_allclose(np.diagonal(states[0].initial.cov[0]), 7.071, rtol=1e-3)
 
 
 @pytest.mark.nightly

@@ -1,3 +1,4 @@
+import dataclasses
 import html
 import json
 import subprocess
@@ -7,7 +8,19 @@ from time import monotonic, sleep
 
 import pytest
 
-from filtax.experiments import Experiment, Finding, Result, Table, find, gather, names, reproduce, runner
+from filtax.experiments import (
+    Experiment,
+    Finding,
+    Result,
+    Table,
+    find,
+    findings,
+    gather,
+    holds_if,
+    names,
+    reproduce,
+    runner,
+)
 from filtax.experiments.findings import digest_of, folder_of
 from filtax.experiments.page import write_report
 from filtax.experiments.printed import PRINTED
@@ -24,7 +37,7 @@ def found(tmp_path_factory):
 
 def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeypatch):
     shares = []
-    fail = Experiment("ridge", "", find("ridge").sizes, lambda *_: pytest.fail("ran again"), {})
+    fail = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
     monkeypatch.setattr(runner, "find", lambda name: fail)
     again = reproduce(["ridge"], out=found.folder.parents[1], told=lambda name, share: shares.append(share))[0]
     assert again.content == found.content
@@ -34,6 +47,59 @@ def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeyp
     whole = path.read_text()
     path.write_text(whole[: len(whole) // 2])
     assert reproduce(["ridge"], out=found.folder.parents[1])[0]["numbers"] == found["numbers"]
+
+
+def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(tmp_path, monkeypatch):
+    (first,) = reproduce(["ridge"], out=tmp_path)
+    for file in ("recursive-ridge-params-and-rmse.png", "arrays.npz"):
+        before = (first.folder / file).read_bytes()
+        (first.folder / file).unlink()
+        assert gather(tmp_path) == []
+        with monkeypatch.context() as patch:
+            if file != "arrays.npz":  # a figure takes no run
+                drawn = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
+                patch.setattr(runner, "find", lambda name, drawn=drawn: drawn)
+            (again,) = reproduce(["ridge"], out=tmp_path)
+        assert again["numbers"] == first["numbers"]
+        assert (first.folder / file).stat().st_size > len(before) // 2
+        assert len(gather(tmp_path)) == 1
+
+
+def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(tmp_path, monkeypatch):
+    known, label = find("ridge"), "fig:recursive-ridge-params-and-rmse"
+    (first,) = reproduce(["ridge"], out=tmp_path)
+    (first.folder / f"{label.removeprefix('fig:')}.svg").unlink()
+    draw = lambda result: known.figures[label](Result(result.numbers, {"new": result.arrays["new"], **result.arrays}))
+    run = lambda *given: (made := known.run(*given), Result(made.numbers, {**made.arrays, "new": made.arrays["rmse"]}))[
+        1
+    ]
+    changed = dataclasses.replace(known, figures={label: draw}, run=run)
+    monkeypatch.setattr(runner, "find", lambda name: changed)
+    assert reproduce(["ridge"], out=tmp_path)[0]["numbers"] == first["numbers"]
+    assert len(gather(tmp_path)) == 1
+
+
+def test_a_changed_rule_is_decided_anew_without_a_run(tmp_path, monkeypatch):
+    known = find("ridge")
+    (first,) = reproduce(["ridge"], out=tmp_path)
+    strict = dataclasses.replace(known.claims[0], decide=lambda result: holds_if(result.numbers["rmse"] == 0, "not 0"))
+    changed = dataclasses.replace(known, claims=(strict,), run=lambda *_: pytest.fail("ran again"))
+    for module in (runner, findings):
+        monkeypatch.setattr(module, "find", lambda name: changed)
+    assert gather(tmp_path)[0]["claims"][0]["verdict"] == "does not hold"
+    (again,) = reproduce(["ridge"], out=tmp_path)
+    assert [first["claims"][0]["verdict"], again["claims"][0]["verdict"]] == ["holds", "does not hold"]
+    assert json.loads((again.folder / "result.json").read_text()) == again.content
+    broken = dataclasses.replace(strict, decide=lambda result: holds_if(result.numbers["not kept then"], ""))
+    monkeypatch.setattr(runner, "find", lambda name: dataclasses.replace(known, claims=(broken,)))
+    with pytest.raises(KeyError, match="not kept then"):  # it is run again; here the rule is at fault
+        reproduce(["ridge"], out=tmp_path)
+
+
+def test_a_name_given_twice_is_run_once(tmp_path):
+    told = []
+    assert len(reproduce(["ridge", "ridge"], out=tmp_path, told=lambda *said: told.append(said))) == 1
+    assert told.count(("ridge", 0.0)) == 1
 
 
 def test_another_seed_or_size_is_another_run(found):
@@ -118,9 +184,12 @@ def lay(out, found, name, size, seed, /, **change):
     folder.mkdir(parents=True)
     content = {**found.content, "name": name, "size": size, "seed": seed, "digest": digest_of(find(name), size, seed)}
     (folder / "result.json").write_text(json.dumps(content | change))
+    (folder / "arrays.npz").write_bytes((found.folder / "arrays.npz").read_bytes())
 
 
-def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path):
+def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path, monkeypatch):
+    plain = {name: dataclasses.replace(find(name), figures={}, claims=()) for name in names()}
+    monkeypatch.setattr(findings, "find", plain.__getitem__)
     lay(tmp_path, found, "ridge", "quick", 0)
     lay(tmp_path, found, "ewma", "full", 3)
     lay(tmp_path, found, "ewma", "full", 0)
@@ -139,8 +208,9 @@ def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path):
     ]
 
 
-def test_a_quick_run_leaves_a_full_one_alone(found, tmp_path):
+def test_a_quick_run_leaves_a_full_one_alone(tmp_path, monkeypatch):
     made = Experiment("ridge", "", find("ridge").sizes, lambda setting, seed, _: Result({"n": setting.test + seed}), {})
+    monkeypatch.setattr(findings, "find", lambda name: made)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "find", lambda name: made)
         runs = [("full", 0), ("quick", 0), ("full", 1), ("quick", 1)]

@@ -57,6 +57,21 @@ def test_many_particles_without_a_loss_are_the_kalman_filter():
     assert np.abs(means - kalman(y[0])).max() < 0.1  # the state itself has standard deviations of 1 to 2
 
 
+def test_particles_of_each_trial_and_seed_are_others():
+    """The same observations four times, two in a batch."""
+    y = np.repeat(tracking_2d(25, key=0, kind="student").y[None], 4, axis=0)
+    ends = np.concatenate([_filter(SMALL, "student", RBPF, seed=seed)(y)[:, -1, 0] for seed in (0, 5)])
+    assert len(set(ends.tolist())) == 8
+    assert np.ptp(_filter(SMALL, "student", "KF", seed=5)(y)[:, -1, 0]) < 1e-6
+
+
+def test_a_run_gives_its_seed_to_the_particles(small):
+    y = _data(SMALL, 5, "student")["y"]
+    means = {seed: _filter(SMALL, "student", RBPF, seed=seed)(y)[0] for seed in (0, 5)}
+    told = small.arrays[f"student {RBPF}"]
+    assert np.abs(told - means[5]).max() < 1e-4 < np.abs(told - means[0]).max()
+
+
 def test_all_is_drawn_and_told(small):
     assert {table.title.split(":")[0] for table in small.tables} == {"Student", "Mixture", "Slow-down over the KF"}
     assert small.arrays["mixture WoLF-TMD"].shape == (25, 4)

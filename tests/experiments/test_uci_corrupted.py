@@ -142,6 +142,20 @@ def test_what_was_timed_on_some_sets_is_not_decided():
     assert "no better than the median" in UCI.claims[0].decide(made_up("wine", "WoLF-IMQ", 4.0)).evidence
 
 
+def test_the_evidence_of_times_is_what_the_table_says():
+    """Rounds in which the machine was slow for all: medians that are not paired say 13.5 x WoLF, the rounds 1.5 x."""
+    times = {s: dict(of) for s, of in made_up().numbers["times"].items()}
+    load = np.array([1.0, 1.0, 9.0, 9.0, 9.0])
+    slow = {"OGD": load, "EKF-B": 1.5 * load * [1, 1, 1, 4, 4], **dict.fromkeys(WOLF, load * [1, 1, 1, 1 / 9, 1 / 9])}
+    times["wine"] |= {m: of.tolist() for m, of in slow.items()}
+    result = Result({**made_up().numbers, "times": times})
+    verdict = UCI.claims[2].decide(result)
+    rows = {row[:2]: row[3] for row in uci_tables.time_table(times).rows}
+    wolf = max(rows["wine", m] for m in WOLF)
+    assert f"wine: EKF-B {rows['wine', 'EKF-B'] / wolf:.1f} x WoLF-IMQ (1.50 and 1.00 x OGD)" in verdict.evidence
+    assert verdict.text == "does not hold"
+
+
 def test_tables_show_what_was_published_and_intervals_over_trials():
     """Student's interval and that of a median, both of scipy."""
     numbers = {**made_up().numbers, "size": dict.fromkeys(SETS, 9)}

@@ -1,6 +1,7 @@
 import hashlib
 import os
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -75,6 +76,46 @@ def test_what_is_nowhere_is_said(small, monkeypatch):
     with pytest.raises(FileNotFoundError, match="get it from the source and put it there"):
         find_dataset("five")
     assert datasets.whereabouts("five") == "absent"
+
+
+@pytest.mark.parametrize(("sent", "said"), [(b"12", "it has 2 bytes, not 5"), (b"1234x", "its sha256 is ")])
+def test_a_file_that_came_half_or_wrong_is_not_kept(small, sent, said):
+    public = small / "public" / "five.bin"
+    public.write_bytes(sent)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError, match=f"{said}.*nothing was kept: try again"):
+            find_dataset("five")
+        assert datasets.whereabouts("five") == "public"
+        assert not [path for path in (small / "cache").rglob("*") if path.is_file()]
+    public.write_bytes(b"12345")
+    assert find_dataset("five")[0].read_bytes() == b"12345"
+
+
+def test_a_server_that_hangs_up_leaves_nothing(small, monkeypatch):
+    """It promises five bytes, sends two and closes: `http.client` may raise an error that is no OSError."""
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Half(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"12")
+
+        def log_message(self, format, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Half)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/{{name}}"
+    monkeypatch.setitem(datasets.DATASETS, "five", datasets.Dataset(("five.bin",), "", "", "the source", address))
+    try:
+        with pytest.raises(FileNotFoundError, match=r"fetch it by hand into"):
+            find_dataset("five")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert datasets.whereabouts("five") == "public"
 
 
 @pytest.mark.parametrize(("bytes_", "said"), [(b"12x45", "its sha256 is {}, not {}"), (b"123", "3 bytes, not 5")])

@@ -23,6 +23,7 @@ def reproduce(
     What was found before with the same setting is used again, and of an experiment that was interrupted the parts
     that were done. Writes quick/NAME or full/NAME for each experiment, with result.json and its figures, so that a
     quick run leaves a full one alone (with another seed: full-seed-3/NAME); and report.html, of all that lie there.
+    An experiment whose data are absent or damaged is left out, which is said first, and the exit code is then 2.
     """
     from filtax import experiments
 
@@ -31,7 +32,7 @@ def reproduce(
         titles = [(name, experiments.find(name).title, _numbers(name)) for name in known]
         print_table([("name", "experiment", "claims"), *titles])
         return
-    chosen = list(known) if names == ["all"] else names
+    chosen = list(dict.fromkeys(known if names == ["all"] else names))
     try:
         for name in chosen:
             experiments.find(name)
@@ -39,30 +40,72 @@ def reproduce(
         raise typer.BadParameter(str(error), param_hint="'NAMES'") from None
 
     start_jax()
-    from filtax.experiments.page import write_report
-
     out.mkdir(parents=True, exist_ok=True)
     size = "full" if full else "quick"
-    findings = _run(chosen, size, seed, jobs, out)
+    possible = [name for name in chosen if not _left_out(name, size, seed, out)]
+    try:
+        if possible:
+            _show(_run(possible, size, seed, jobs, out), size, seed)
+    finally:  # also of what was done before an interruption or a fault
+        _report(out)
+    if possible != chosen:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _show(findings: list[Any], size: str, seed: int) -> None:
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
     if claims:
         print_table([("experiment", "claim", "verdict", ""), *claims])
     talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
-    talk(f"Report: {write_report(experiments.gather(out), out / 'report.html')}")
+
+
+def _report(out: Path) -> None:
+    """Write what lies in the folder, if anything does."""
+    from filtax.experiments import gather
+    from filtax.experiments.page import write_report
+
+    if findings := gather(out):
+        talk(f"Report: {write_report(findings, out / 'report.html')}")
+
+
+def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
+    """Whether an experiment cannot run, which is said: a set it reads is absent or damaged, and it was not run before.
+
+    What is public is fetched here, before any work.
+    """
+    from filtax.experiments import find
+    from filtax.streams.datasets import DamagedDatasetError, find_dataset
+
+    experiment, problems = find(name), []
+    if not _done(name, size, seed, out):
+        for data in experiment.data:
+            try:
+                find_dataset(data)
+            except (DamagedDatasetError, FileNotFoundError) as problem:
+                problems.append((data, str(problem)))
+    if problems:
+        others = ", ".join(data for data, _ in problems[1:])
+        more = f" So it is with {others}: `filtax data list` has all files." if others else ""
+        talk(f"filtax: {name} is left out: {problems[0][1]}{more}")
+    return bool(problems)
+
+
+def _done(name: str, size: str, seed: int, out: Path) -> bool:
+    """Whether its numbers are there; figures that were lost are drawn of them."""
+    from filtax.experiments import find
+    from filtax.experiments.findings import folder_of, stored
+
+    return stored(folder_of(out, name, size, seed), find(name), size, seed) is not None
 
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
     from filtax import experiments
-    from filtax.experiments.findings import current, digest_of, folder_of
     from filtax.experiments.registry import expected_seconds
     from filtax.report import progress
     from filtax.streams.datasets import DamagedDatasetError
 
-    there = [current(folder_of(out, n, size, seed), digest_of(experiments.find(n), size, seed)) for n in chosen]
-    expected = {
-        name: 0.0 if found else expected_seconds(name, size) / jobs for name, found in zip(chosen, there, strict=True)
-    }
+    expected = {name: 0.0 if _done(name, size, seed, out) else expected_seconds(name, size) / jobs for name in chosen}
     done = dict.fromkeys(chosen, 0)
     with progress(chosen, 100, unit="%", expected=expected if len(expected) > 1 else None) as advance:
 

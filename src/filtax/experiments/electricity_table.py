@@ -15,9 +15,10 @@ from filtax.experiments.electricity_claims import five_day
 from filtax.experiments.experiment import Table
 from filtax.experiments.intervals import Interval, block_draws, ends, of_series
 
-__all__ = ["error_tables", "of_hours", "scores"]
+__all__ = ["diverged", "error_tables", "of_hours", "scores"]
 
 DAY, BUCKET, BLOCK = 24, 5, 35  # hours; days; days
+FAR = 3.0  # times the median over networks
 OURS = "RL[1]-OUPR"
 TITLE = "Absolute error: median of all hours, median of 5-day means, and the latter less that of RL[1]-OUPR, in pairs"
 Scores = tuple[float, Interval, float, Interval]
@@ -57,6 +58,32 @@ def of_hours(error: np.ndarray, block: int = BLOCK) -> Interval:
         middle = np.searchsorted(count, ((count[-1] + 1) // 2, count[-1] // 2 + 1))
         drawn.append(value[middle].mean())
     return ends(np.array(drawn))
+
+
+def diverged(errors: Mapping[str, np.ndarray], where: str) -> tuple[str, ...]:
+    """A sentence for each method that diverges from some first networks: mean error above 3 times their median.
+
+    Args:
+        errors: Of each method, (networks, T).
+        where: Which table, in words.
+
+    >>> said = diverged({"a": np.array([[0.5], [0.4], [7.0]]), "b": np.ones((3, 1))}, "here")
+    >>> len(said), said[0][:65]
+    (1, 'With a, here, the filter diverges from 1 of 3 first networks: net')
+    """
+    said = []
+    for name, error in errors.items():
+        means = np.nan_to_num(np.mean(error, axis=1), nan=np.inf)
+        middle = float(np.median(means))
+        lost = [i for i, mean in enumerate(means) if not np.isfinite(mean) or mean > FAR * middle]
+        if lost:
+            which = " and ".join(f"network {i + 1} has a mean error of {means[i]:.2f}" for i in lost)
+            said.append(
+                f"With {name}, {where}, the filter diverges from {len(lost)} of {len(means)} first networks: {which}, "
+                f"the median network {middle:.2f}. 5-day errors in the table are means over all {len(means)}, these "
+                "included."
+            )
+    return tuple(said)
 
 
 def error_tables(

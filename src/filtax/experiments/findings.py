@@ -1,7 +1,8 @@
 """What was found, and where it lies: a folder for each size and seed, and in it one for each experiment.
 
 A quick run does not touch what the full size found, nor one seed what another did. A finding is current as long as its
-digest is: that of the setting, of what is searched and held fixed, of the seed and the version.
+digest is (that of the setting, of what is searched and held fixed, of the seed and the version), and as its files are
+there. Its claims are decided anew whenever it is read: a rule may be another by then.
 """
 
 import hashlib
@@ -11,11 +12,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
-from filtax.experiments.experiment import SIZES, Experiment
+import numpy as np
+
+from filtax.experiments.experiment import SIZES, Experiment, Result
 from filtax.experiments.registry import find, names
 
-__all__ = ["Finding", "current", "digest_of", "folder_of", "gather"]
+__all__ = ["ENDINGS", "Finding", "current", "decide", "digest_of", "folder_of", "gather", "lost_figures", "stored"]
+
+ENDINGS = ("png", "svg")
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,57 @@ def digest_of(experiment: Experiment, size: str, seed: int) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def current(folder: Path, digest: str) -> Finding | None:
-    """An earlier finding with this digest; what cannot be read is found again.
+def decide(experiment: Experiment, result: Result) -> list[dict[str, Any]]:
+    """The claims of an experiment with the verdicts on a result, as `result.json` holds them.
 
-    >>> current(Path("nowhere"), "0123") is None
+    >>> decide(find("continual"), Result({}))
+    []
+    """
+    said = []
+    for claim in experiment.claims:
+        verdict = claim.decide(result)
+        of = {"number": claim.number, "text": claim.text, "source": claim.source}
+        said.append(of | {"verdict": verdict.text, "evidence": verdict.evidence})
+    return said
+
+
+def stored(folder: Path, experiment: Experiment, size: str, seed: int) -> tuple[Finding, Result] | None:
+    """An earlier finding with its claims decided anew, and its numbers and arrays; figures may be lost.
+
+    None if there is none with this digest, or if it cannot be read or decided: then it must be found again.
+
+    >>> stored(Path("nowhere"), find("ridge"), "quick", 0) is None
     True
     """
     content = _content(folder)
-    return Finding(content, folder) if content.get("digest") == digest else None
+    if content.get("digest") != digest_of(experiment, size, seed):
+        return None
+    try:
+        with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
+            result = Result(content["numbers"], dict(arrays))
+        return Finding({**content, "claims": decide(experiment, result)}, folder), result
+    except (OSError, EOFError, ValueError, LookupError, TypeError, BadZipFile):
+        return None
+
+
+def lost_figures(folder: Path, experiment: Experiment) -> list[str]:
+    """Labels of figures of which a file is not there.
+
+    >>> lost_figures(Path("nowhere"), find("ridge"))
+    ['fig:recursive-ridge-params-and-rmse']
+    """
+    there = lambda label: all((folder / f"{label.removeprefix('fig:')}.{end}").is_file() for end in ENDINGS)  # noqa: E731
+    return [label for label in experiment.figures if not there(label)]
+
+
+def current(folder: Path, experiment: Experiment, size: str, seed: int) -> Finding | None:
+    """An earlier finding that is whole, figures and all, with its claims decided anew.
+
+    >>> current(Path("nowhere"), find("ridge"), "quick", 0) is None
+    True
+    """
+    found = stored(folder, experiment, size, seed)
+    return None if found is None or lost_figures(folder, experiment) else found[0]
 
 
 def gather(out: Path) -> list[Finding]:
@@ -74,7 +123,7 @@ def gather(out: Path) -> list[Finding]:
             size, seed = (_content(path.parent).get(part) for part in ("size", "seed"))
             if size not in SIZES or not isinstance(seed, int) or path.parent != folder_of(out, name, size, seed):
                 continue
-            finding = current(path.parent, digest_of(find(name), size, seed))
+            finding = current(path.parent, find(name), size, seed)
             if finding is not None:
                 found.append((-SIZES.index(size), seed, place, finding))
     return [finding for *_, finding in sorted(found, key=lambda row: row[:3])]

@@ -2,7 +2,7 @@
 
 A folder holds `result.json` (numbers, setting, what is fixed, seed, versions, seconds, verdicts), `arrays.npz`, and
 each figure as PNG and SVG. A result is used again as long as its digest is the same, and so are the parts that were
-done of an experiment that was interrupted.
+done of an experiment that was interrupted. Of what is used again the claims are decided anew, and lost figures drawn.
 """
 
 import json
@@ -10,8 +10,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -23,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from filtax.experiments.experiment import Experiment, Result, Table
-from filtax.experiments.findings import Finding, current, digest_of, folder_of
+from filtax.experiments.findings import ENDINGS, Finding, decide, digest_of, folder_of, lost_figures, stored
 from filtax.experiments.parts import keeping
 from filtax.experiments.registry import find
-from filtax.experiments.verdicts import Verdict
 from filtax.report import look
 
 __all__ = ["reproduce"]
@@ -54,7 +54,7 @@ def reproduce(
         jobs: Processes that share the work.
 
     Returns:
-        A finding for each, in order.
+        A finding for each, in order; of a name given twice one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +63,9 @@ def reproduce(
     ('holds', True)
     """
     told = told or _silent
-    names = [find(name).name for name in names]  # before any work: a name that is not there is refused
+    names = list(
+        dict.fromkeys(find(name).name for name in names)
+    )  # a name that is not there is refused before any work
     if jobs == 1:
         return [_one(name, size, seed, Path(out), told) for name in names]
     import jax
@@ -111,17 +113,18 @@ def _silent(name: str, share: float) -> None:
 def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     experiment = find(name)
     folder = folder_of(out, experiment.name, size, seed)
-    digest = digest_of(experiment, size, seed)
-    kept = current(folder, digest)
+    kept = stored(folder, experiment, size, seed)
     if kept is not None:
-        told(experiment.name, 1.0)
-        return kept
+        with suppress(LookupError, TypeError, ValueError):  # numbers of which a figure cannot be drawn any more
+            finding = _refreshed(experiment, *kept)
+            told(experiment.name, 1.0)
+            return finding
+    digest = digest_of(experiment, size, seed)
     told(experiment.name, 0.0)
     began = time.perf_counter()
     with keeping(folder / PARTS, digest) as shelf:
         result = experiment.run(experiment.sizes[size], seed, lambda share: told(experiment.name, share))
     seconds = time.perf_counter() - began + shelf.saved
-    verdicts = [claim.decide(result) for claim in experiment.claims]
     content = {
         "name": experiment.name,
         "title": experiment.title,
@@ -133,7 +136,7 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
         "seconds": round(seconds, 3),
         "versions": {name: version(name) for name in ("filtax", "jax", "numpy")}
         | {"python": platform.python_version()},
-        "claims": [_told(claim, verdict) for claim, verdict in zip(experiment.claims, verdicts, strict=True)],
+        "claims": decide(experiment, result),
         "tables": [asdict(table) for table in result.tables],
         "notes": list(result.notes),
         "figures": {label: label.removeprefix("fig:") for label in experiment.figures},
@@ -141,29 +144,32 @@ def _one(name: str, size: str, seed: int, out: Path, told: Told) -> Finding:
     }
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **result.arrays)
-    _draw(experiment, result, folder)
-    _write(folder / "result.json", json.dumps(content, indent=1, default=_plain))  # last: it says that all is there
+    _draw(experiment, result, folder, experiment.figures)
+    _write(folder / "result.json", content)  # last: it says that all is there
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     told(experiment.name, 1.0)
     return Finding(json.loads((folder / "result.json").read_text()), folder)
 
 
-def _told(claim: Any, verdict: Verdict) -> dict[str, Any]:
-    said = {"number": claim.number, "text": claim.text, "source": claim.source}
-    return said | {"verdict": verdict.text, "evidence": verdict.evidence}
+def _refreshed(experiment: Experiment, finding: Finding, result: Result) -> Finding:
+    """An earlier finding with the figures that were lost, and the verdicts of the rules as they are now."""
+    _draw(experiment, result, finding.folder, lost_figures(finding.folder, experiment))
+    if json.loads((finding.folder / "result.json").read_text())["claims"] != finding["claims"]:
+        _write(finding.folder / "result.json", finding.content)
+    return finding
 
 
-def _draw(experiment: Experiment, result: Result, folder: Path) -> None:
-    for label, draw in experiment.figures.items():
+def _draw(experiment: Experiment, result: Result, folder: Path, labels: Iterable[str]) -> None:
+    for label in labels:
         with look():
-            figure = draw(result)
-            for ending in ("png", "svg"):
+            figure = experiment.figures[label](result)
+            for ending in ENDINGS:
                 figure.savefig(folder / f"{label.removeprefix('fig:')}.{ending}", dpi=130)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: Mapping[str, Any]) -> None:
     part = path.with_suffix(".part")
-    part.write_text(text)
+    part.write_text(json.dumps(content, indent=1, default=_plain))
     os.replace(part, path)
 
 

@@ -51,7 +51,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     done = 0
     for kind in KINDS:
         data = _data(setting, seed, kind)
-        runs = {name: _filter(setting, kind, name) for name in ROWS}
+        runs = {name: _filter(setting, kind, name, seed=seed) for name in ROWS}
         squares = {RAW: _squares(data["y"], data["theta"][..., :2])}
         for name, run in runs.items():
             squares[name], arrays[f"{kind} {name}"] = keep(f"{kind}, {name}", partial(_learned, run, data))
@@ -112,8 +112,14 @@ def _named(setting: Setting, kind: str, name: str) -> str:
     return PARTS[kind][name].format(I=setting.iterations, S=setting.particles)
 
 
-def _filter(setting: Setting, kind: str, name: str, dtype: Any = None, complete: bool = False) -> Callable:
-    """From observations (N, T, 2) to filtered means (N, T, 4), some trials at a time, so that one program does."""
+def _filter(
+    setting: Setting, kind: str, name: str, dtype: Any = None, complete: bool = False, seed: int = 0
+) -> Callable:
+    """From observations (N, T, 2) to filtered means (N, T, 4), some trials at a time, so that one program does.
+
+    Each trial draws its own noise, if any, which is not that of the data.
+    """
+    import jax
     import jax.numpy as jnp
 
     from filtax import models, priors
@@ -128,20 +134,23 @@ def _filter(setting: Setting, kind: str, name: str, dtype: Any = None, complete:
     X = jnp.broadcast_to(H, (setting.steps, *H.shape))
 
     def run(y: np.ndarray) -> np.ndarray:
-        batches = (y[i : i + setting.batch].astype(dtype) for i in range(0, len(y), setting.batch))
-        return np.concatenate([np.asarray(_scan(filter_, start_of, X, batch, complete)) for batch in batches])
+        own = jax.random.fold_in(jax.random.key(seed), len(KINDS) + KINDS.index(kind))
+        keys = jax.random.split(own, len(y))
+        parts = [slice(i, i + setting.batch) for i in range(0, len(y), setting.batch)]
+        means = (_scan(filter_, start_of, X, y[part].astype(dtype), keys[part], complete) for part in parts)
+        return np.concatenate([np.asarray(mean) for mean in means])
 
     return run
 
 
-def _scan(filter_: Any, start_of: Callable, X: Any, y: Any, complete: bool) -> Any:
-    """Filtered means of each trial; each draws its own noise, if any."""
+def _scan(filter_: Any, start_of: Callable, X: Any, y: Any, keys: Any, complete: bool) -> Any:
+    """Filtered means of each trial, with its key."""
     import jax
 
     def one(y: Any, key: Any) -> Any:
         return filter_.scan(start_of(key), X, y, keep=("belief_mean",), complete=complete)[1].belief_mean
 
-    return jax.vmap(one)(y, jax.random.split(jax.random.key(0), len(y)))
+    return jax.vmap(one)(y, keys)
 
 
 def _squares(means: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -244,5 +253,5 @@ EXPERIMENT = Experiment(
         ),
         Claim(27, "The RBPF performs like WoLF at a much higher cost.", "fig:2d-ssm-sample", _particles),
     ),
-    fixed={"parts": PARTS},
+    fixed={"parts": PARTS, "noise": "a key for each trial, of the seed"},
 )

@@ -105,14 +105,16 @@ def about(a: Any, b: Any, margin: float, names: tuple[str, str] = ("a", "b"), *,
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Holds if all parts do, fails if one does; the evidence is that of all.
+    """Holds if all parts do, fails if one does; the evidence is that of all, what holds first.
 
-    >>> all_of([holds_if(True, "first"), holds_if(False, "second")])
-    Verdict(text='does not hold', evidence='first; but second')
+    >>> all_of([holds_if(False, "first"), holds_if(True, "second")])
+    Verdict(text='does not hold', evidence='second; but first')
     """
     texts = [verdict.text for verdict in verdicts]
     text = FAILS if FAILS in texts else next((other for other in texts if other != HOLDS), HOLDS)
-    said = [f"{'' if v.text == HOLDS or i == 0 else 'but '}{v.evidence}" for i, v in enumerate(verdicts)]
+    rank = lambda verdict: {HOLDS: 0, FAILS: 2}.get(verdict.text, 1)  # noqa: E731
+    best = min(map(rank, verdicts), default=0)
+    said = [f"{'but ' if rank(verdict) > best else ''}{verdict.evidence}" for verdict in sorted(verdicts, key=rank)]
     return Verdict(text, "; ".join(said))
 
 

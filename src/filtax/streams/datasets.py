@@ -163,11 +163,12 @@ def _at_hand(name: str, file: str) -> Path:
             f"data set {name}: {file} is neither in $FILTAX_DATA nor in {data_homes()[-1]}; get it from "
             f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}."
         )
-    return _fetch(address, data_homes()[-1] / file)
+    return _fetch(address, data_homes()[-1] / file, file)
 
 
-def _fetch(address: str, path: Path) -> Path:
-    """Bring a file into the cache; a half file never has its name."""
+def _fetch(address: str, path: Path, file: str) -> Path:
+    """Bring a file into the cache; one that is not whole never has its name."""
+    from http.client import HTTPException
     from urllib.request import urlopen
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,24 +177,37 @@ def _fetch(address: str, path: Path) -> Path:
         with urlopen(address, timeout=30) as source, part.open("wb") as target:
             while block := source.read(1 << 20):
                 target.write(block)
-    except OSError as error:
-        part.unlink(missing_ok=True)
+        if wrong := _damage(part, file):
+            raise FileNotFoundError(
+                f"{address} gave a file that is not the one that was published: {wrong}; nothing was kept: try again, "
+                f"or fetch it by hand into {path}."
+            )
+        os.replace(part, path)
+    except FileNotFoundError:
+        raise
+    except (OSError, HTTPException) as error:
         raise FileNotFoundError(f"{address} could not be read ({error}); fetch it by hand into {path}.") from None
-    os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
     return path
 
 
 def _checked(path: Path, file: str) -> Path:
+    if wrong := _damage(path, file):
+        raise DamagedDatasetError(f"{path} is damaged: {wrong}; remove it and get it again.")
+    return path
+
+
+def _damage(path: Path, file: str) -> str:
+    """What is wrong with a file, in words; none if it is whole."""
     size, wanted = FILES[file]
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest != wanted:
-        found = path.stat().st_size
-        half = "" if found == size else f"it has {found} bytes, not {size}; "
-        raise DamagedDatasetError(
-            f"{path} is damaged: {half}its sha256 is {digest}, not {wanted}; remove it and get it again."
-        )
-    return path
+    if digest == wanted:
+        return ""
+    found = path.stat().st_size
+    half = "" if found == size else f"it has {found} bytes, not {size}; "
+    return f"{half}its sha256 is {digest}, not {wanted}"
 
 
 def _idx(path: Path) -> np.ndarray:
