@@ -64,6 +64,7 @@ def test_compiled_programs_are_kept_where_the_user_wants_them(done, home):
     assert not (home / ".cache").exists()
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home):
     """A file where the cache folder should be: nothing is kept, nothing is said, the numbers are the same."""
     (home / "file").write_text("")

@@ -7,10 +7,11 @@ import pytest
 import filtax as fx
 
 pytestmark = pytest.mark.x64
-FULL = ["RL[inf](capacity=2)-PR(hazard=0.2)", "RLCC[inf](a=1.5, b=3, capacity=2)-PR", "CPT[inf]-PR(hazard=0.2)"]
+FULL = ["RL[inf](capacity=2)-PR(hazard=0.2)", "CPL[inf]-MCI(hazard=0.2, beta=0.5)"]
+NIGHT = ["RLCC[inf](a=1.5, b=3, capacity=2)-PR", "CPT[inf]-PR(hazard=0.2)"]
 
 
-@pytest.mark.parametrize("name", [*FULL, "CPL[inf]-MCI(hazard=0.2, beta=0.5)"])
+@pytest.mark.parametrize("name", [*FULL, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHT)])
 def test_forecasts_of_a_full_bank_hold_every_hypothesis(name):
     method = fx.method(name, model=fx.models.linear(noise=0.5))
     rng = np.random.default_rng(1)

@@ -12,7 +12,10 @@ import filtax as fx
 from filtax.log_space import normalised
 
 
-@given(values=st.lists(st.floats(-50, 50), min_size=2, max_size=6), shift=st.sampled_from([0.0, -1e4, 1e12, -1e30]))
+@given(
+    values=st.lists(st.floats(-50, 50, allow_subnormal=False), min_size=2, max_size=6),
+    shift=st.sampled_from([0.0, -1e4, 1e12, -1e30]),
+)
 def test_weights_are_those_of_scipy_and_the_shift_does_not_count(values, shift):
     """Shifted values are rounded before they come; the same ones are given to both."""
     given_ = np.float32(values) + np.float32(shift)

@@ -114,6 +114,7 @@ def test_last_layer_is_linear_regression_on_the_features():
     np.testing.assert_array_equal(lifted[:HIDDEN], THETA[:HIDDEN])
 
 
+@pytest.mark.nightly
 def test_a_layer_in_the_middle_of_the_vector_is_left_free():
     """A dictionary is flattened by its names: the last layer may come first."""
     params = {"a_head": rng.normal(size=(4, 2)), "b_body": rng.normal(size=(3, 4)), "c_gain": rng.normal(size=4)}

@@ -41,6 +41,7 @@ def kalman(members, H, y, R):
     return m + K @ (y - H @ m), P - K @ H @ P, K
 
 
+@pytest.mark.nightly
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", ["EnKF", pytest.param("ETKF", marks=pytest.mark.nightly)])
 def test_error_falls_as_the_root_of_the_ensemble(kind):

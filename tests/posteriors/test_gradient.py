@@ -74,6 +74,7 @@ def test_a_datum_of_any_size_does_no_lasting_harm():
     assert np.isfinite(np.asarray(infos.belief_mean)).all()
 
 
+@pytest.mark.nightly
 def test_forecast_compile_and_reset_work_before_and_after_the_first_datum():
     ogd = fx.method(f"OGD(rate={RATE}, memory={MEMORY})+RL[3]-PR(hazard=0.1)", model=fx.models.linear(noise=0.5))
     state = ogd.init(mean=jnp.zeros(D))

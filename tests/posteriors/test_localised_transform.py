@@ -87,6 +87,7 @@ def test_what_is_missing_or_rejected_is_not_there():
     np.testing.assert_allclose(got, missing, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.nightly
 def test_the_taper_is_a_correlation():
     """One at no distance, none from the radius on, 5/24 half way from both sides, smooth, and positive definite."""
     taper = gaspari_cohn(2.0)

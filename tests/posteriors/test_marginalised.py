@@ -142,6 +142,7 @@ def test_weights_by_hand():
         assert float(got.trust) == 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.x64
 def test_moments_moves_and_draws():
     both = [Marginalised.start(jnp.arange(2.0), jnp.ones(2), 1, 30, key) for key in keys(2)]

@@ -216,6 +216,7 @@ def test_moves_of_particles():
     assert set(only.members[:, 0].tolist()) <= set(other.members[:, 0].tolist())
 
 
+@pytest.mark.nightly
 def test_copies_are_told():
     """Static parameters without a kernel end as copies of one particle; a certain prior is no collapse."""
     many = np.ones((300, 1)), np.random.default_rng(0).normal(size=300)

@@ -139,6 +139,7 @@ def test_a_target_in_the_table_brings_the_later_rows_nearer(ran, tmp_path):
     np.testing.assert_allclose(float(rows[2]["forecast"]), learned, atol=0.05)
 
 
+@pytest.mark.nightly
 def test_a_long_horizon_has_steps_at_a_distance(tmp_path):
     horizon = 60
     assert len(nearer_steps(horizon)) < 48

@@ -92,6 +92,7 @@ def test_scores_of_any_size_are_those_of_longer_numbers():
     np.testing.assert_allclose(errors.root, np.sqrt((off * off).mean(axis=1)).astype(float), rtol=1e-14)
 
 
+@pytest.mark.nightly
 def test_a_huge_series_is_cut_where_the_same_series_is(tmp_path):
     y = np.where(T < 70, 1.0, 9.0) + np.random.default_rng(3).normal(size=T.size)
     found = []

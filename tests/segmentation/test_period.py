@@ -24,6 +24,7 @@ def test_the_period_stays_in_step_over_the_whole_series():
     assert abs(300 / find_period(y) - 300 / 12.1) < 0.03
 
 
+@pytest.mark.nightly
 def test_noise_walks_steps_and_trends_have_none():
     """At most one in twenty of series with a memory passes for a cycle."""
     noise = rng.normal(size=(40, 150))
