@@ -7,8 +7,9 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["Bands", "beyond", "restored", "tails"]
+__all__ = ["ENDS", "Bands", "beyond", "restored", "tails"]
 
+ENDS = ("forecast", "lower", "upper")  # what is told of an interval
 TAILS = 10.0  # degrees of freedom
 
 

@@ -18,14 +18,13 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax.runs.bands import ENDS
 from filtax.runs.blocks import Block
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
 from filtax.streams import TimedFeatures
 
-__all__ = ["ENDS", "Fan"]
-
-ENDS = ("forecast", "lower", "upper")
+__all__ = ["Fan"]
 
 
 class Fan(NumberStream):

@@ -6,14 +6,12 @@ Axes: B rows, N streams, one for each step that is forecast, S series.
 import numpy as np
 
 from filtax.estimators.intervals import interval, parts_of
-from filtax.runs.bands import restored
+from filtax.runs.bands import ENDS, restored
 from filtax.runs.blocks import Block, padded
 from filtax.runs.large import held, released
 from filtax.runs.numbers import NumberStream
 
 __all__ = ["foresee", "reach", "settle"]
-
-ENDS = ("forecast", "lower", "upper")
 
 
 def reach(stream: NumberStream) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import Bands, beyond, restored, tails
+from filtax.runs.bands import ENDS, Bands, beyond, restored, tails
 from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
@@ -268,7 +268,7 @@ class NumberStream:
         said["pit"][part] = np.where(warm, pit, np.nan)
         stretch = self.bands.follow(slot, said["pit"][part])
         lower, upper = interval(parts, self.bands.levels(stretch))
-        for name, values in zip(("forecast", "lower", "upper"), (parts.mean, lower, upper), strict=True):
+        for name, values in zip(ENDS, (parts.mean, lower, upper), strict=True):
             said[name][part] = restored(name, base, scale, values)
         said["log_score"][part] = np.where(warm, density - np.log(np.where(ready, scale, 1.0)), np.nan)
         if not self.late.delay:

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from filtax.runs.fan import ENDS, Fan
+from filtax.runs.bands import ENDS
+from filtax.runs.fan import Fan
 from filtax.runs.large import Errors
 from filtax.runs.results import Run
 from filtax.runs.rivals import Rivals
