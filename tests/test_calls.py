@@ -62,8 +62,10 @@ def test_the_call_stays_one_for_many_streams_on_a_cpu_and_nowhere_else(monkeypat
     assert marks(many, rows, others) == 2
     assert marks(many, rows[1:], others[1:]) == 0
     assert marks(many, rows, others, platform="cuda") == 0
-    mixed = jax.vmap(apart(lambda A, b: A @ b), (None, 0))  # nothing much differs between these
-    assert marks(mixed, jnp.eye(3), rows) == 0
+    mixed = apart(lambda A, b: jnp.sum(A * b[None, :], axis=1))  # nothing much differs between these
+    assert marks(jax.vmap(mixed, (None, 0)), jnp.eye(3), rows) == 0
+    aside = jax.vmap(apart(lambda A, b: A @ b), (None, 0))  # but here what it makes has them side by side
+    assert marks(aside, jnp.eye(3), rows) == 1
     if jax.default_backend() == "cpu":
         compiled = jax.jit(jax.vmap(twice)).lower(rows, others).compile()
         assert str(compiled.as_text()).count(" call(") == 2

@@ -97,12 +97,70 @@ def test_what_streams_share_is_carried_once_and_what_is_not_read_is_dropped():
     assert carried == [(3, 3), (3, 20), (20,), (4, 3, 20)]
     alike = lambda carry, row: ((carry[0] + 1.0, carry[1] * row), carry[0])
     program = jax.make_jaxpr(jax.vmap(lambda Y: lanes.scan(alike, (jnp.ones(3), jnp.ones(2)), Y)))(Y)
-    assert not [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]  # most of it is shared
+    apart = [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]  # most of it is shared: it runs ahead
+    assert [[var.aval.shape for var in loop.outvars] for loop in apart] == [[(3,), (7, 3)], [(2, 20)]]
     compiled = jax.jit(lambda Y: lanes.scan(lambda a, y: ((a[0] + y, a[1] * y), a[1]), (0.0, 1.0), Y)[0][1])
     text = compiled.lower(jnp.ones(5)).as_text()
     assert "add" in text  # the counter of the loop
     assert text.count("stablehlo.multiply") == 1
     assert "tensor<5xf32>" not in text.split("stablehlo.while")[1].split("do {")[0].split(":")[0]
+
+
+def mostly_shared(scale):
+    """As a filter whose streams share their covariance: the largest array never depends on the data."""
+    blend = apart(lambda P, m: (P @ P / (1.0 + jnp.trace(P @ P)), P @ m, m))
+    soft = jax.nn.softplus  # a function with a slope of its own
+
+    def body(carry, row):
+        P, state, late = carry
+        x, y = row
+        P = 0.9 * P + jnp.outer(x, x) + jnp.linalg.inv(jnp.eye(3) + scale)
+        gain, moved, same = blend(P, state)
+        state = moved * soft(P[0] * y) + jnp.broadcast_to(gain[:, 0], (3,)) * y + same
+        late = jnp.where(x[0] > 0, late, late + state[0])
+        return (P, state / (1.0 + jnp.max(jnp.abs(state))), late), {"P": P[1], "state": state, "late": late, "x": x}
+
+    return body
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("differs", [False, True], ids=["one scale", "a scale each"])
+def test_what_is_shared_runs_ahead_and_changes_nothing(differs):
+    _, X, Y = problem(20)
+    start = jnp.eye(3), jnp.ones(3), jnp.zeros(())
+    scales = jnp.linspace(0.1, 1.0, 20)
+    scale = (lambda i: scales[i]) if differs else (lambda i: 0.3)
+    run = lambda loop, i, Y: loop(mostly_shared(scale(i)), start, (X, Y))
+    found = jax.jit(jax.vmap(lambda i, Y: run(lanes.scan, i, Y)))(jnp.arange(20), Y)
+    for i in (0, 19):
+        expected = run(reached, i, Y[i])
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(one[i], other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.x64
+def test_what_runs_ahead_has_slopes_and_a_second_axis_of_streams():
+    _, X, _ = problem(1)
+    Y = jnp.asarray(np.random.default_rng(6).normal(size=(17, 18, 7)))
+    start = jnp.eye(3), jnp.ones(3), jnp.zeros(())
+
+    def score(loop, scale):
+        last = lambda Y: loop(mostly_shared(scale), start, (X, Y))[1]["late"]
+        return jnp.mean(jax.vmap(jax.vmap(last))(Y) ** 2)
+
+    for found, plain in (
+        (mode(lambda s, loop=loop: score(loop, s)) for loop in (lanes.scan, jax.lax.scan))
+        for mode in (jax.value_and_grad, lambda f: jax.jacfwd(f), lambda f: f)
+    ):
+        np.testing.assert_allclose(jax.jit(found)(0.3), jax.jit(plain)(0.3), rtol=1e-10)
+
+
+def test_a_long_list_is_not_made():
+    """Where streams would read more of what is shared than they bring along, one loop does both."""
+    many = lambda carry, row: ((carry[0] + 1.0, carry[1] * row * jnp.sum(jnp.sin(carry[0]) * carry[1])), None)
+    start = jnp.ones((10, 10)), jnp.ones(())
+    program = jax.make_jaxpr(jax.vmap(lambda Y: lanes.scan(many, start, Y)))(jnp.ones((20, 3)))
+    assert not [eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]
 
 
 def test_what_differed_may_become_alike():

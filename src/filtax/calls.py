@@ -6,9 +6,9 @@ borders of a call, if it stays one.
 
 Whether it does is an attribute of the call: other devices do not see it, and a compiler that does not know it loses
 time only. In a loop a single stream is compiled as if there were no call, and so is a shared matrix that multiplies
-many vectors: there is little to make anew, and each call is one kernel more. Not so at the top of a program, such as
-that of one event: XLA counts its operations, those made anew with them, and from a thousand on hands it to another
-thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
+many vectors that lie one after the other: there is little to make anew, and each call is one kernel more. Not so at the
+top of a program, such as that of one event: XLA counts its operations, those made anew with them, and from a thousand
+on hands it to another thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
 """
 
 import functools
@@ -144,7 +144,7 @@ def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]
         # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
         asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
         few = _streams(values, made) < MANY and _at_the_top() and TUNED not in os.environ.get("XLA_FLAGS", "")
-        if few or (_streams(*asked) >= MANY and not single):
+        if few or (not single and (_streams(*asked) >= MANY or _side_by_side(values, made))):
             mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
             call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
     return list(values)
@@ -163,6 +163,12 @@ def _streams(held: Sequence[Any], sizes: tuple[int, ...]) -> float:
     return (
         max(math.prod(a.type.shape) / n for a, n in zip(held, sizes, strict=True) if n == largest) if largest else 0.0
     )
+
+
+def _side_by_side(held: Sequence[Any], sizes: tuple[int, ...]) -> bool:
+    """Whether the largest array has many streams as its last axis: then to make it anew is as dear as to make it."""
+    streams = _streams(held, sizes)
+    return streams >= MANY and any(a.type.shape[-1] == streams for a in held if a.type.shape)
 
 
 batching.primitive_batchers[_kept] = _batched

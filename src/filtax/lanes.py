@@ -5,8 +5,9 @@ four numbers, which a CPU works through one by one. Here it is put last: every o
 streams, whose numbers are neighbours in memory. Which axis it is changes no result, and what the streams share (the
 covariance of a linear model, say) is still computed once.
 
-A loop that is not vmapped, that is differentiated, whose streams share most of what it carries, or that carries large
-arrays, is that of `jax.lax.scan`.
+Where they share most of what is carried on, that runs ahead in a loop of its own, and the streams follow.
+
+A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`.
 """
 
 import math
@@ -20,6 +21,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
+from filtax.parting import parted, program
 from filtax.sideways import sideways
 
 __all__ = ["scan"]
@@ -84,7 +86,7 @@ def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Seq
     jaxpr, shared, carried = how["jaxpr"], how["shared"], how["carried"]
     size = next(value.shape[axis] for value, axis in zip(given, axes, strict=True) if axis is not None)
     usual = lambda: (jax.vmap(partial(_loop, **how), in_axes=list(axes))(*given), [0] * len(jaxpr.out_avals))  # noqa: E731
-    numbers = [math.prod(one.shape) for one in jaxpr.out_avals]
+    numbers = [_numbers(one) for one in jaxpr.out_avals]
     if size < WIDE or max(numbers, default=0) > SMALL:
         return usual()
     # rows stay in the order of the streams outside, and are turned one by one: all at once they would leave the cache
@@ -104,10 +106,60 @@ def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Seq
             differs[at], values[at] = True, jnp.broadcast_to(values[at][..., None], (*values[at].shape, size))
     most = max(numbers[:carried], default=0)
     if not any(there for there, n in zip(found, numbers[:carried], strict=False) if n == most):
-        return usual()  # most is shared: there is little to lay side by side, and to turn the rows costs more
+        held = [new if axis is None else old for old, new, axis in zip(given, values, axes, strict=True)]
+        at = [v.ndim - 1 if axis is None and d else axis for v, axis, d in zip(held, axes, differs, strict=True)]
+        return _in_turn(held, at, differs, **how) or usual()
     made = _rows.bind(*values, **{**how, "jaxpr": wider})
     at = lambda i: made[i].ndim - 1 if i < carried else 1  # noqa: E731
     return made, [at(i) if there else None for i, there in enumerate(found)]
+
+
+def _in_turn(given: Sequence[Any], axes: Sequence[Any], differs: list[bool], **how: Any) -> Any:
+    """First a loop over what all streams share, then one over the rest; None if the second would have much to read."""
+    given, axes, differs, how = _stilled(given, axes, differs, how)
+    shared, fixed, length = how["shared"], how["shared"] + how["carried"], how["length"]
+    kept = [False] * (len(how["jaxpr"].out_avals) - how["carried"])
+    parts = parted(how["jaxpr"], differs, [*differs[shared:fixed], *kept])
+    first, second = parts.alike.jaxpr, parts.other.jaxpr
+    of = lambda values, side: [value for value, there in zip(values, differs, strict=True) if there == side]  # noqa: E731
+    asked = second.invars[: len(parts.read)]
+    own = len(first.outvars) - len(asked)
+    listed = [i for i, at in enumerate(parts.read) if at < 0 or shared <= at < fixed]  # anew in each turn
+    if sum(_numbers(asked[i].aval) for i in listed) > sum(_numbers(_row(rows)) for rows in of(given, True)[-1:]):
+        return None
+    a, b = (part.count(False) for part in (differs[:shared], differs[shared:fixed]))
+    ahead = program(parts.alike, first.invars, [*first.outvars[:own], *(first.outvars[own + i] for i in listed)])
+    made = _rows.bind(*of(given, False), jaxpr=ahead, shared=a, carried=b, length=length)
+    found = dict(zip(listed, made[own:], strict=True))
+    read = [(var, found.get(i, given[at]), None) for i, (var, at) in enumerate(zip(asked, parts.read, strict=True))]
+    still = [i for i, at in enumerate(parts.read) if 0 <= at < shared]
+    theirs = list(zip(second.invars[len(asked) :], of(given, True), of(axes, True), strict=True))
+    a, b = shared - a, fixed - a - b
+    order = [*(read[i] for i in still), *theirs[:b], *(r for i, r in enumerate(read) if i not in still), *theirs[b:]]
+    inputs, values, places = zip(*order, strict=True)
+    rest = {"jaxpr": program(parts.other, inputs, second.outvars), "shared": a + len(still), "carried": b - a}
+    both = {True: zip(*_vmapped(values, places, **rest, length=length), strict=True), False: ((v, None) for v in made)}
+    return tuple(zip(*(next(both[there]) for there in parts.differs), strict=True))
+
+
+def _stilled(given: Sequence, axes: Sequence, differs: Sequence[bool], how: dict) -> tuple[list, list, list, dict]:
+    """The loop without what is the same in each turn and for each stream, which is done before it."""
+    shared = how["shared"]
+    moves = [there or i >= shared for i, there in enumerate(differs)]
+    parts = parted(how["jaxpr"], moves, [True] * len(how["jaxpr"].out_avals))
+    of = lambda values, side: [value for value, moving in zip(values, moves, strict=True) if moving == side]  # noqa: E731
+    done = jaxpr_as_fun(parts.alike)(*of(given, False))
+    how = {**how, "jaxpr": parts.other, "shared": len(done) + sum(moves[:shared])}
+    return (
+        [*done, *of(given, True)],
+        [*[None] * len(done), *of(axes, True)],
+        [*[False] * len(done), *of(differs, True)],
+        how,
+    )
+
+
+def _numbers(value: Any) -> int:
+    return math.prod(value.shape)
 
 
 def _turning(

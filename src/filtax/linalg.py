@@ -45,7 +45,9 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
     M = A.shape[1]
     if M > THIN or (M > SMALL and max(A.shape[0], B.shape[1]) > THIN):
         return jnp.matmul(A, B, precision="highest")
-    return _small(A, B) if max(A.shape[0], B.shape[1]) <= THIN else _outer(A, B)
+    if max(A.shape[0], B.shape[1]) > THIN:
+        return _outer(A, B)
+    return _small(A, B) if B.shape[1] > 1 else _slim(A, B[:, 0])[:, None]
 
 
 def _outer(A: Array, B: Array) -> Array:
@@ -53,6 +55,7 @@ def _outer(A: Array, B: Array) -> Array:
 
 
 _small = apart(_outer)  # what it multiplies is made once, and so is the product
+_slim = apart(lambda A, b: _outer(A, b[:, None])[:, 0])  # a vector goes in as one: as a column it would be copied
 
 
 def gram(A: Float[Array, "N M"]) -> Float[Array, "N N"]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from filtax.calls import chosen
+from filtax.parting import bind
 
 __all__ = ["sideways"]
 
@@ -53,18 +54,10 @@ def _evaluate(
     read = lambda atom: (atom.val, False) if isinstance(atom, Literal) else known[atom]  # noqa: E731
     for eqn in jaxpr.eqns:
         given, there = zip(*map(read, eqn.invars), strict=True) if eqn.invars else ((), ())
-        made, differ = _equation(eqn, given, there, size) if any(there) else (_alike(eqn, given), None)
+        made, differ = _equation(eqn, given, there, size) if any(there) else (bind(eqn, given), None)
         known.update(zip(eqn.outvars, zip(made, differ or [False] * len(made), strict=True), strict=True))
     made, differ = zip(*map(read, jaxpr.outvars), strict=True)
     return list(made), list(differ)
-
-
-def _alike(eqn: JaxprEqn, given: Sequence) -> Sequence[Any]:
-    """An operation on what all streams share."""
-    bound = eqn.primitive.get_bind_params(eqn.params)
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # older versions of JAX tell two things
-    made = eqn.primitive.bind(*functions, *given, **params)
-    return made if eqn.primitive.multiple_results else [made]
 
 
 def _equation(eqn: JaxprEqn, given: Sequence, there: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
@@ -127,7 +120,7 @@ def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequ
     """As `jax.vmap` has it, with the axis in front for the while: not every rule of JAX bears it at the end."""
     axes = tuple(0 if differs else None for differs in there)
     front = [jnp.moveaxis(value, -1, 0) if differs else value for value, differs in zip(given, there, strict=True)]
-    made = jax.vmap(lambda *values: _alike(eqn, values), in_axes=axes)(*front)
+    made = jax.vmap(lambda *values: bind(eqn, values), in_axes=axes)(*front)
     return [jnp.moveaxis(value, 0, -1) for value in made], [True] * len(made)
 
 
