@@ -192,14 +192,16 @@ def test_networks_that_diverge_are_said():
 
 
 def test_the_published_variance_is_the_one_that_was_run():
-    """The facts of the published run: tuned 1.956, deployed exp(1.956)."""
-    assert electricity.PUBLISHED["RL[1]-OUPR+ACI"][0]["variance"] == pytest.approx(7.07, abs=0.005)
-    states: list[Any] = []
+    """The facts of the published run: tuned 1.956, deployed exp(1.956), from a start with P0 = I."""
+    assert electricity.PUBLISHED["RL[1]-OUPR+ACI"][0]["shock"] == pytest.approx(7.07, abs=0.005)
+    given: list[Any] = []
     hours = prepare(TIME, LOAD, WEATHER)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(electricity, "_scan", lambda methods, state, X, y: (states.append(state), y[None]))
+        patch.setattr(electricity, "_scan", lambda methods, state, X, y: (given.append((methods, state)), y[None]))
         electricity._forecasts("RL[1]-OUPR+ACI", electricity.PUBLISHED["RL[1]-OUPR+ACI"][0], hours, 1, 0)
-    np.testing.assert_allclose(np.diagonal(states[0].initial.cov[0]), 7.071, rtol=1e-3)
+    (methods, state), *_ = given
+    np.testing.assert_allclose(methods.prior.shock, [7.071], rtol=1e-3)
+    np.testing.assert_allclose(np.diagonal(state.initial.cov[0]), 1.0)
 
 
 @pytest.mark.nightly

@@ -2,13 +2,14 @@
 
 from unittest import mock
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
 from filtax.experiments import Result, find, tracking
 from filtax.experiments.tracking import KINDS, METHODS, RBPF, Setting, _data, _filter
-from filtax.experiments.tracking_settings import RAW, SHARED
+from filtax.experiments.tracking_settings import BETAS, RAW, SHARED
 from filtax.streams import tracking_2d
 
 TRACKING = find("tracking")
@@ -67,9 +68,25 @@ def test_particles_of_each_trial_and_seed_are_others():
 
 def test_a_run_gives_its_seed_to_the_particles(small):
     y = _data(SMALL, 5, "student")["y"]
-    means = {seed: _filter(SMALL, "student", RBPF, seed=seed)(y)[0] for seed in (0, 5)}
+    beta = small.numbers["beta"]["student"]
+    means = {seed: _filter(SMALL, "student", RBPF, seed=seed, beta=beta)(y)[0] for seed in (0, 5)}
     told = small.arrays[f"student {RBPF}"]
     assert np.abs(told - means[5]).max() < 1e-4 < np.abs(told - means[0]).max()
+
+
+def test_beta_is_chosen_on_a_trial_that_is_not_scored(small):
+    """The best of the candidates, one filter each, on a stream drawn here; no scored stream is like it."""
+    own, noise = jax.random.split(jax.random.fold_in(jax.random.key(5), 4))
+    trial = tracking_2d(SMALL.steps, key=own, kind="student")
+    assert np.abs(_data(SMALL, 5, "student")["y"] - trial.y).max(axis=(1, 2)).min() > 1.0
+    errors = []
+    for beta in BETAS:
+        built, start_of, X = tracking._built(SMALL, "student", RBPF, beta=beta)
+        means = np.asarray(built.scan(start_of(noise), X, trial.y, keep=("belief_mean",))[1].belief_mean)
+        errors.append(((means - trial.theta) ** 2).sum(axis=0).max())
+    assert small.numbers["beta"]["student"] == BETAS[int(np.argmin(errors))]
+    assert len(set(np.round(errors, 3))) > 1
+    assert any("not among those that are scored" in note.replace("\n", " ") for note in small.notes)
 
 
 def test_all_is_drawn_and_told(small):

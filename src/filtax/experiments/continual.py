@@ -17,6 +17,7 @@ from filtax.evaluate import average_accuracy, forgetting, forward_transfer, lear
 from filtax.experiments.continual_figures import draw
 from filtax.experiments.continual_learning import GRIDS, METHODS, Learned, Learner
 from filtax.experiments.experiment import Advance, Experiment, Result, Table
+from filtax.experiments.intervals import of_mean
 from filtax.experiments.parts import keep
 from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
 
@@ -35,6 +36,8 @@ NOTES = (
     "one network of this size can hold at once.",
     "The number of each method and the variance of the weights at the start are those with which most labels of a "
     "first stream were foreseen, its boundaries unknown; it has other images, and other orders of pixels or classes.",
+    "The interval, of 95 %, is Student's for the mean over streams; of few streams it is wide, and the pairs of "
+    "methods, which have the same streams, differ less than it says.",
     "Pairs of classes are counted 0 and 1 in each task; the network does not know which pair it sees.",
 )
 
@@ -71,7 +74,7 @@ class Setting:
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     sizes = (setting.side**2, *setting.hidden, CLASSES)
     streams = {scenario: _streams(setting, scenario, seed) for scenario in SCENARIOS}
-    numbers: dict[str, Any] = {"chosen": {s: {} for s in SCENARIOS}, "scores": {s: {} for s in SCENARIOS}}
+    numbers: dict[str, Any] = {of: {s: {} for s in SCENARIOS} for of in ("chosen", "scores", "intervals")}
     arrays: dict[str, np.ndarray] = {}
     for i, name in enumerate(METHODS):
         learner = Learner(name, sizes, setting.posterior, setting.keep, seed)
@@ -85,11 +88,13 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
                 of = Learned(*learned)
                 arrays |= {f"{scenario}, {kind}, {part}": getattr(of, part) for part in Learned._fields}
                 numbers["scores"][scenario][kind] = scores(of, mixed=kind.endswith("shuffled"))
+                numbers["intervals"][scenario][kind] = of_mean(of.right.reshape(len(of.right), -1).mean(axis=1))
             advance((i + (j + 1) / len(streams)) / len(METHODS))
     for scenario, (_, tasks) in streams.items():
         arrays[f"{scenario}, majority"] = right = np.stack([_majority(one) for one in tasks])
         numbers["scores"][scenario]["majority class"] = {"foreseen": float(right.mean())}
-    tables = tuple(_table(setting, scenario, numbers["scores"][scenario]) for scenario in SCENARIOS)
+        numbers["intervals"][scenario]["majority class"] = of_mean(right.reshape(len(right), -1).mean(axis=1))
+    tables = tuple(_table(setting, scenario, numbers) for scenario in SCENARIOS)
     return Result(numbers, arrays, (*tables, _choices(setting, numbers["chosen"])), NOTES)
 
 
@@ -148,10 +153,15 @@ def scores(learned: Learned, *, mixed: bool = False) -> dict[str, float]:
     return {name: float(np.mean(value)) for name, value in found.items()}
 
 
-def _table(setting: Setting, scenario: str, found: dict[str, dict[str, float]]) -> Table:
-    rows = [(name, *(row.get(column) for column in COLUMNS)) for name, row in found.items()]
+def _table(setting: Setting, scenario: str, numbers: dict[str, Any]) -> Table:
+    ends = numbers["intervals"][scenario]
+    first, *others = COLUMNS
+    rows = [
+        (name, row.get(first), ends[name], *(row.get(column) for column in others))
+        for name, row in numbers["scores"][scenario].items()
+    ]
     title = f"{scenario}: {setting.of(scenario)} tasks of {setting.steps}, mean of {setting.trials} streams"
-    return Table(title, ("", *COLUMNS), rows)
+    return Table(title, ("", first, f"{first}, 95 %", *others), rows)
 
 
 def _choices(setting: Setting, chosen: dict[str, dict[str, dict[str, float]]]) -> Table:

@@ -89,7 +89,7 @@ def diverged(errors: Mapping[str, np.ndarray], where: str) -> tuple[str, ...]:
 def error_tables(
     errors: Mapping[str, np.ndarray],
     theirs: Mapping[str, np.ndarray],
-    published: Mapping[str, tuple[Any, float, float]],
+    published: Mapping[str, tuple[Any, float | None, float | None]],
     chosen: Mapping[str, Mapping[str, float]],
 ) -> tuple[Table, Table]:
     """As the text has it, and as the published runs had it.

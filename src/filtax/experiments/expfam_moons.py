@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import of_mean, of_median
 from filtax.experiments.moons_learning import WINDOW, learner, mixed, moons_model, rolling
 from filtax.experiments.verdicts import FAILS, HOLDS, Verdict
 
@@ -101,15 +102,19 @@ def _right(found: dict[str, np.ndarray], stream: Any) -> np.ndarray:
 
 def _summary(found: dict[str, np.ndarray], stream: Any) -> dict[str, Any]:
     """Quartiles at the end, the highest median, and beliefs that failed."""
-    quartiles = np.quantile(rolling(_right(found, stream)), (0.25, 0.5, 0.75), axis=0)
+    right = _right(found, stream)
+    curves = rolling(right)
+    quartiles = np.quantile(curves, (0.25, 0.5, 0.75), axis=0)
     cov = found["cov"].astype(float)
     finite = np.isfinite(cov).all(axis=(1, 2))
     values = np.linalg.eigvalsh(0.5 * (cov + cov.transpose(0, 2, 1))[finite])
     negative = int((values[:, 0] < -1e-6 * values[:, -1]).sum())
     return {
         "end": quartiles[:, -1].tolist(),
+        "end_interval": of_median(curves[:, -1]),
         "peak": float(quartiles[1].max()),
-        "total": float(_right(found, stream).mean()),
+        "total": float(right.mean()),
+        "total_interval": of_mean(right.mean(axis=1)),
         "refused": int((~found["ok"] & finite).sum()),
         "not_finite": int((~finite).sum()),
         "not_psd": negative,
@@ -124,17 +129,19 @@ def _tables(n: dict[str, Any]) -> tuple[Table, ...]:
                 one = found[name]
                 spread = one["end"][2] - one["end"][0]
                 failures = f"{one['not_finite']} / {one['not_psd']} / {one['refused']}"
-                rows.append((f"{noise}: {words}", one["peak"], one["end"][1], spread, one["total"], failures))
-        rows.append((f"{noise}: batch network", None, found["network"], None, None, None))
-        rows.append(
-            (f"{noise}: best possible", None, found["best_possible_at_end"], None, found["best_possible"], None)
-        )
+                at_end, total = (one["end"][1], one["end_interval"]), (one["total"], one["total_interval"])
+                rows.append((f"{noise}: {words}", one["peak"], *at_end, spread, *total, failures))
+        best = (found["best_possible_at_end"], None, None, found["best_possible"])
+        rows.append((f"{noise}: batch network", None, found["network"], *[None] * 5))
+        rows.append((f"{noise}: best possible", None, *best, None, None))
     heads = (
         "noise",
         "highest median",
         "median at the end",
+        "at the end, 95 %",
         "its IQR",
         "all steps",
+        "all steps, 95 %",
         "not finite / not PSD / refused a row",
     )
     return (Table(f"Accuracy over the last {WINDOW} steps; two equal classes, so guessing has 0.5", heads, rows),)
@@ -147,6 +154,7 @@ NOTES = (
     "the process. Baselines: the classes are equally frequent, so the majority has 0.5.",
     "The mixed form (log odds' Jacobian with the variance of a label, E8) is run in single precision, as the public "
     "code did. It adds 1/(p(1-p))² times the information, 16 times at least.",
+    "Intervals, of 95 %, are over first weights on one stream: at the end of the median, over all steps of the mean.",
     "A refused row is one that the forecast had declared impossible; the belief stays as it was, finite.",
 )
 

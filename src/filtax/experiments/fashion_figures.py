@@ -7,6 +7,8 @@ fig:showdown-mnist-lofi-rank.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from filtax.experiments.experiment import Result
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def _by_dimension(*kinds: str) -> Callable[[Result], "Figure"]:
 
 
 def _showdown(result: Result) -> "Figure":
-    from filtax.report.panels import COLOURS, panels
+    from filtax.report.panels import COLOURS, INK, panels
 
     figure, axis = panels(size=(8.0, 4.2))
     kinds = list(dict.fromkeys(row[0] for row in result.numbers["rows"]))
@@ -51,6 +53,11 @@ def _showdown(result: Result) -> "Figure":
         axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, marker=marker, ls="", label=kind)
         for seconds, error, d in points:
             axis.annotate(str(d), (seconds, error), textcoords="offset points", xytext=(4, 3), fontsize=7, color=colour)
+        best = min(points, key=lambda point: point[1])
+        axis.axhline(best[1], color=colour, ls="--", lw=0.9, alpha=0.8)
+        axis.axhline(np.median([p[1] for p in points]), color=colour, ls=":", lw=0.9, alpha=0.8)
+    axis.plot([], [], color=INK, ls="--", lw=0.9, label="best dimension of each")
+    axis.plot([], [], color=INK, ls=":", lw=0.9, label="median over dimensions")
     shown = [row[2] for row in result.numbers["rows"] if row[0] != "subspace, untrained"]
     room = 0.3 * (max(shown) - min(shown)) + 0.002
     title = f"Error and time, by dimension (majority class: {result.numbers['majority']:.2f})"

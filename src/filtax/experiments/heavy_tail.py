@@ -11,6 +11,7 @@ import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.heavy_tail_figures import PLAIN, STATIC, WINDOW, WOLF, draw_errors, draw_posteriors, draw_sample
+from filtax.experiments.intervals import of_median
 from filtax.experiments.verdicts import Verdict, all_of, below, holds_if
 
 __all__ = ["EXPERIMENT", "Setting"]
@@ -166,25 +167,27 @@ def _sample(setting: Setting, stream: Any, means: Mapping[str, np.ndarray]) -> d
 
 
 def _tables(setting: Setting, numbers: Mapping[str, Any]) -> tuple[Table, ...]:
-    def quartiles(values: Any) -> str:
-        return " / ".join(f"{q:.2f}" for q in np.quantile(values, (0.25, 0.5, 0.75)))
+    def told(values: Any) -> tuple[float, Any, str]:
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+        return float(middle), of_median(values), f"{low:.2f} to {high:.2f}"
 
-    rows = [(n, PUBLISHED[n], quartiles(v), quartiles(numbers["published"][n])) for n, v in numbers["rmse"].items()]
+    n = numbers
+    heads = ("ours", "ours, theta_0 = (1, 1, 1)")
     error = Table(
-        f"RMSE of {setting.streams} streams: quartiles, published median",
-        ("method", "published", "ours", "ours, theta_0 = (1, 1, 1)"),
-        rows,
+        f"RMSE of {setting.streams} streams: medians, their intervals, and the middle half of the streams",
+        ("method", "published", *(f"{head}{part}" for head in heads for part in ("", ", 95 %", ", quartiles"))),
+        [(name, PUBLISHED[name], *told(v), *told(n["published"][name])) for name, v in n["rmse"].items()],
         published=("published",),
     )
-    resets = [(n, float(np.median(numbers["resets"][n])), float(np.median(numbers["f1"][n]))) for n in (PLAIN, WOLF)]
-    counts = Table("Resets a stream, and F1: medians", ("method", "resets", "F1"), resets)
+    resets = [(name, *told(n["resets"][name])[:2], *told(n["f1"][name])[:2]) for name in (PLAIN, WOLF)]
+    counts = Table("Resets a stream, and F1: medians", ("method", "resets", "95 %", "F1", "F1, 95 %"), resets)
     halves = [
-        (n, float(np.median(numbers["before"][n])), float(np.median(numbers["after"][n])))
-        for n in (STATIC, PLAIN, WOLF)
-        if numbers["before"][n]
+        (name, *told(n["before"][name])[:2], *told(n["after"][name])[:2])
+        for name in (STATIC, PLAIN, WOLF)
+        if n["before"][name]
     ]
     title = f"Mean rolling RMSE, streams whose first change comes after step {EARLIEST}: medians"
-    return error, counts, Table(title, ("method", "before it", "after it"), halves)
+    return error, counts, Table(title, ("method", "before it", "before, 95 %", "after it", "after, 95 %"), halves)
 
 
 def _lowest(result: Result) -> Verdict:

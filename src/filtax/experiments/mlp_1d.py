@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import of_mean
 from filtax.experiments.mlp_1d_figures import METHODS, draw_sorted, draw_true, draw_unsorted
 from filtax.experiments.mlp_1d_settings import PRINTED, PUBLISHED, TUNED
 from filtax.experiments.online_methods import SPACES, build, learner, searched
@@ -183,11 +184,17 @@ def _tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:
         rows = []
         for name in METHODS:
             of = [np.array(numbers["rmedse"][model][run][name]) for run in RUNS]
-            rows.append((name, PRINTED[model][name], *(f"{v.mean():.2f} ± {v.std():.2f}" for v in of)))
-        rows.append((LAST, None, *(f"{np.mean(numbers['last'][run]):.2f}" for run in RUNS)))
-        columns = ("method", "published", "sorted", "unsorted", "published law and settings")
+            rows.append((name, PRINTED[model][name], *_cells(of)))
+        rows.append((LAST, None, *_cells([np.array(numbers["last"][run]) for run in RUNS])))
+        heads = ("sorted", "unsorted", "published law and settings")
+        columns = ("method", "published", *(f"{head}{part}" for head in heads for part in ("", ", 95 %")))
         tables.append(Table(f"{said}: RMedSE, mean ± sd over trials", columns, rows, ("published",)))
     return tuple(tables)
+
+
+def _cells(of: list[np.ndarray]) -> list[Any]:
+    """Mean and spread of each, and the interval of the mean."""
+    return [cell for v in of for cell in (f"{v.mean():.2f} ± {v.std():.2f}", of_mean(v))]
 
 
 def _notes(setting: Setting) -> tuple[str, ...]:
@@ -198,7 +205,8 @@ def _notes(setting: Setting) -> tuple[str, ...]:
         f"R = 1, Q = 1e-4 I, P0 = p I; {ITERATIONS} revisions in EKF-B and EKF-IW; OGD takes {INNER['MLP']} (network) "
         f"and {INNER['true']} (formula) steps of Adam for a datum. Tuned on four warm-up streams of 500 under the "
         f"text's law: {spelled}.",
-        f"{setting.trials} trials of {setting.steps} data, each network drawn anew. No trial is dropped.",
+        f"{setting.trials} trials of {setting.steps} data, each network drawn anew. No trial is dropped. "
+        "Intervals, of 95 %, are Student's for the mean over trials; ± is the standard deviation of a trial.",
     )
 
 

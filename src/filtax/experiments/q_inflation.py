@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import Interval, of_mean, of_median
 from filtax.experiments.verdicts import UNDECIDED, Verdict, all_of, holds_if
 
 if TYPE_CHECKING:
@@ -140,16 +141,26 @@ def _ensembles(setting: Setting, seed: int, advance: Advance) -> np.ndarray:
     return np.stack(gaps)
 
 
+def _intervals(rmse: np.ndarray, changed: np.ndarray) -> list[Interval]:
+    """Of the median over the streams that change, for each q."""
+    return [of_median(row[changed] if changed.any() else row) for row in rmse]
+
+
 def _tables(numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Table, ...]:
     used, printed = numbers["used"]["curve"], numbers["printed"]["curve"]
-    rows: list[tuple] = [(f"q = {q:g}", a, b) for q, a, b in zip(arrays["q"], used, printed, strict=True)]
-    rows += [("last value", numbers["last_value"], None), ("truth known", NOISE**0.5, NOISE**0.5)]
-    rows.append(("streams with a change", numbers["used"]["share_changed"], numbers["printed"]["share_changed"]))
-    heads = ("", f"changes with {HAZARD:g}", f"with the printed {PRINTED:g}")
-    gaps = [(int(size), gap.mean(), gap.std()) for size, gap in zip(arrays["sizes"], arrays["enkf"], strict=True)]
+    ends = {name: _intervals(arrays[f"rmse_{name}"], arrays[f"changed_{name}"]) for name in ("used", "printed")}
+    cells = zip(arrays["q"], used, ends["used"], printed, ends["printed"], strict=True)
+    rows: list[tuple] = [(f"q = {q:g}", *each) for q, *each in cells]
+    rows.append(("last value", numbers["last_value"], of_median(arrays["last_value"]), None, None))
+    rows.append(("truth known", NOISE**0.5, None, NOISE**0.5, None))
+    shares = (numbers["used"]["share_changed"], None, numbers["printed"]["share_changed"], None)
+    rows.append(("streams with a change", *shares))
+    heads = ("", f"changes with {HAZARD:g}", "95 %", f"with the printed {PRINTED:g}", "printed, 95 %")
+    both = zip(arrays["sizes"], arrays["enkf"], strict=True)
+    gaps = [(int(size), gap.mean(), of_mean(gap), gap.std()) for size, gap in both]
     return (
         Table("Median prequential RMSE over the streams that change", heads, rows),
-        Table("Distance of the EnKF's mean from the KF's", ("members", "mean", "sd over runs"), gaps),
+        Table("Distance of the EnKF's mean from the KF's", ("members", "mean", "95 %", "sd over runs"), gaps),
     )
 
 

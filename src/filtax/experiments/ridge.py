@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENT", "Setting"]
 
-THETA, NOISE = np.array([2.0, -1.0]), 1.0
+THETA, NOISE = (2.0, -1.0), 1.0
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,10 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
     from filtax import models
     from filtax.grammar import method
+    from filtax.streams import parabola_regression
 
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-2.0, 3.0, setting.train + setting.test)
-    X = np.stack([x, x**2], axis=1)
-    y = X @ THETA + np.sqrt(NOISE) * rng.standard_normal(x.size)
-    (X, X_test), (y, y_test) = np.split(X, [setting.train]), np.split(y, [setting.train])
+    stream = parabola_regression(setting.train + setting.test, key=seed, theta=THETA, noise=NOISE)
+    (X, X_test), (y, y_test) = (np.split(part, [setting.train]) for part in (stream.X, stream.y))
 
     filter_ = method("LG+C-Static", model=models.linear(noise=NOISE))
     state = filter_.init(mean=jnp.zeros(2), cov=1.0 / setting.precision)

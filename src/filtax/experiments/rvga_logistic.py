@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import of_mean
 from filtax.experiments.verdicts import Verdict, all_of, holds_if
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENT", "Setting"]
 
-THETA = np.array([-0.5, 2.0, -1.0])  # of (1, x_1, x_2)
+THETA = (-0.5, 2.0, -1.0)  # of (1, x_1, x_2)
 NAMES = ("bias", "$x_1$", "$x_2$")
 ROUNDS = (1, 2, 3, 4, 5)
 LINEAR_NOISE = 0.5
@@ -54,7 +55,9 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
         "away_at_quarter": away[:, quarter - 1].tolist(),
         "sampled_gap": float((np.abs(sampled[0] - mean[0, :few]) / np.sqrt(var[0, :few])).max()),
         "accuracy": float(right.mean()),
+        "accuracy_interval": of_mean(right.mean(axis=1)),
         "accuracy_majority": float(_majority(y).mean()),
+        "majority_interval": of_mean(_majority(y).mean(axis=1)),
         "linear": _linear(setting.linear_steps, seed),
     }
     advance(1.0)
@@ -64,10 +67,11 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _labels(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (N, T, 3), standard normal with a one in front, and labels drawn from the logistic model."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((setting.streams, setting.steps, 2))
-    X = np.concatenate([np.ones((*x.shape[:2], 1)), x], axis=2)
-    return X, (rng.random(X.shape[:2]) < 1 / (1 + np.exp(-X @ THETA))).astype(float)
+    from filtax.streams import fixed_labels
+
+    keys = np.random.SeedSequence((seed, 0)).generate_state(setting.streams)
+    streams = [fixed_labels(setting.steps, key=int(key), theta=THETA) for key in keys]
+    return np.stack([stream.X for stream in streams]), np.stack([stream.y for stream in streams])
 
 
 def _recursive(posterior: str, X: np.ndarray, y: np.ndarray, seed: int | None = None) -> tuple[np.ndarray, ...]:
@@ -111,10 +115,10 @@ def _linear(steps: int, seed: int) -> dict[str, Any]:
 
     from filtax import models
     from filtax.grammar import method
+    from filtax.streams import fixed_regression
 
-    rng = np.random.default_rng(seed + 1)
-    X = rng.standard_normal((steps, 3))
-    y = X @ THETA + np.sqrt(LINEAR_NOISE) * rng.standard_normal(steps)
+    stream = fixed_regression(steps, key=seed + 1, theta=THETA, noise=LINEAR_NOISE)
+    X, y = stream.X, stream.y
 
     def learn(posterior: str) -> tuple[np.ndarray, np.ndarray]:
         filter_ = method(f"{posterior}+C-Static", model=models.linear(noise=LINEAR_NOISE))
@@ -154,7 +158,10 @@ def _as_printed(X: np.ndarray, y: np.ndarray, rounds: int) -> tuple[np.ndarray, 
 def _tables(n: dict[str, Any], a: dict[str, np.ndarray]) -> tuple[Table, ...]:
     last = zip(("bias", "x_1", "x_2"), THETA, a["batch"], a["mean"][-1], a["sd"][-1], strict=True)
     rounds = zip(ROUNDS, n["linear"]["ours"], n["linear"]["printed"], strict=True)
-    labels = [("R-VGA", n["accuracy"]), ("majority so far", n["accuracy_majority"])]
+    labels = [
+        ("R-VGA", n["accuracy"], n["accuracy_interval"]),
+        ("majority so far", n["accuracy_majority"], n["majority_interval"]),
+    ]
     return (
         Table("After the last label", ("", "truth", "batch", "recursive", "posterior sd"), list(last)),
         Table(
@@ -163,7 +170,7 @@ def _tables(n: dict[str, Any], a: dict[str, np.ndarray]) -> tuple[Table, ...]:
             list(rounds),
             ("as printed",),
         ),
-        Table("Labels foreseen", ("", "share"), labels),
+        Table("Labels foreseen, mean over streams", ("", "share", "95 %"), labels),
     )
 
 
@@ -250,5 +257,10 @@ EXPERIMENT = Experiment(
         Claim(2, "R-VGA contains Bayesian linear regression.", "prop:rvga-matches-linreg", _contains_regression),
         Claim(3, "The parameters converge to the batch logistic estimate.", "fig:recursive-logreg-params", _near_batch),
     ),
-    fixed={"theta": THETA, "rounds": ROUNDS, "linear_noise": LINEAR_NOISE},
+    fixed={
+        "theta": THETA,
+        "labels": "a key for each stream, of the seed",
+        "rounds": ROUNDS,
+        "linear_noise": LINEAR_NOISE,
+    },
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import of_median
 from filtax.experiments.moons_learning import moons_model
 from filtax.experiments.parts import keep
 from filtax.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
@@ -120,12 +121,12 @@ def _growth(curves: np.ndarray) -> dict[str, Any]:
 
 def _tables(n: dict[str, Any]) -> tuple[Table, ...]:
     rows: list[tuple] = [
-        (words, len(n[name]["final"]), n[name]["share"], float(np.median(n[name]["final"])), min(n[name]["final"]))
+        (words, len(final := n[name]["final"]), n[name]["share"], float(np.median(final)), of_median(final), min(final))
         for name, words in (("samples", "by samples"), ("rule", "by quadrature"))
     ]
-    rows.append(("best possible", None, None, n["best_possible"], None))
-    rows.append(("last label", None, None, n["last_label"], None))
-    heads = ("", "seeds", "share with a plateau", "median accuracy, all steps", "lowest")
+    rows.append(("best possible", None, None, n["best_possible"], None, None))
+    rows.append(("last label", None, None, n["last_label"], None, None))
+    heads = ("", "seeds", "share with a plateau", "median accuracy, all steps", "95 %", "lowest")
     return (Table("Expanding accuracy", heads, rows),)
 
 

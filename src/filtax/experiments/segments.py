@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax.experiments import segments_shown as shown
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
+from filtax.experiments.intervals import of_median
 from filtax.grammar import method
 from filtax.layout import Layout
 from filtax.models import gaussian
@@ -46,6 +47,7 @@ NOTES = (
     "The forecast is the thesis's, of the hypotheses that are there, without the one that a reset would add. The error "
     "is against y with its noise, whose standard deviation of 0.2 is the least that can be reached; 'last value' "
     "forecasts the y before. Counted are the data at which the most probable run length is 0; there are 4 boundaries.",
+    "Intervals, of 95 %, are those of the medians over streams, between two of them.",
 )
 
 
@@ -139,9 +141,12 @@ def _table(arrays: dict[str, np.ndarray], names: list[str]) -> Table:
     for name in (*names, "last value"):
         low, middle, high = (float(q) for q in np.quantile(arrays[name], (0.25, 0.5, 0.75)))
         rmse, count = PUBLISHED.get(name, (None, None))
-        ours = None if name == "last value" else float(np.median(arrays[f"{name}, count"]))
-        rows.append((name, rmse, low, middle, high, count, ours))
-    columns = ("", "published RMSE", "25 %", "median", "75 %", "published count", "median count")
+        counts = None if name == "last value" else arrays[f"{name}, count"]
+        ours = (None, None) if counts is None else (float(np.median(counts)), of_median(counts))
+        rows.append((name, rmse, middle, of_median(arrays[name]), low, high, count, *ours))
+    quartiles = ("25 % of streams", "75 % of streams")
+    columns = ("", "published RMSE", "ours, median", "95 %", *quartiles)
+    columns = (*columns, "published count", "ours, median count", "count, 95 %")
     published = ("published RMSE", "published count")
     return Table("RMSE of forecasts and number of changepoints, over streams", columns, rows, published=published)
 

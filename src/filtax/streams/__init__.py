@@ -3,6 +3,7 @@
 from filtax.streams.datasets import Images, find_dataset, read_arrays, read_images, read_table
 from filtax.streams.faulty import corrupted_table, heavy_tailed_regression, noisy_curve
 from filtax.streams.features import fill, harmonics, hourly_features, lagged
+from filtax.streams.fixed import fixed_labels, fixed_regression, parabola_regression
 from filtax.streams.labels import jumping_labels, rotating_labels
 from filtax.streams.load import hourly_load
 from filtax.streams.moons import moons
@@ -33,6 +34,8 @@ __all__ = [
     "drifting_regression",
     "fill",
     "find_dataset",
+    "fixed_labels",
+    "fixed_regression",
     "harmonics",
     "heavy_tailed_regression",
     "hourly_features",
@@ -42,6 +45,7 @@ __all__ = [
     "linked_parabolas",
     "moons",
     "noisy_curve",
+    "parabola_regression",
     "permuted_tasks",
     "piecewise_polynomial",
     "piecewise_regression",
