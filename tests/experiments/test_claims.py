@@ -1,5 +1,6 @@
 """What is said of every claim: its margin, the words of the thesis, the form tested, and the reason where it fails."""
 
+import dataclasses
 import html
 
 import numpy as np
@@ -45,6 +46,9 @@ def test_a_claim_is_written_and_shown_with_its_form_tolerance_and_reason(found, 
     assert (claim["printed"], claim["tested"], claim["reason"]) == (*PRINTED[1], None)
     (other,) = decide(find("bernoulli-bandit"), made_up_bandit())
     assert (other["verdict"], other["reason"]) == ("does not hold", REASONS[19])
+    bandit = find("bernoulli-bandit")
+    sure = dataclasses.replace(bandit.claims[0], decide=lambda result: holds_if(True, ""))
+    assert decide(dataclasses.replace(bandit, claims=(sure,)), Result({}))[0]["reason"] is None
     both = Finding({**found.content, "claims": [claim, other]}, found.folder)
     page = html.unescape(write_report([both], tmp_path / "report.html").read_text())
     for said in (claim["tolerance"], claim["printed"], claim["tested"], other["tolerance"], f"Why: {other['reason']}"):
