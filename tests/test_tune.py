@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optuna
 import pytest
 
 import filtax as fx
@@ -107,8 +108,21 @@ def test_the_function_stays_the_function_whatever_is_imported():
     assert set(fx._HOME.items()) & {(name, name) for name in fx._HOME} == set()  # a module would take its name
 
 
-def test_a_journal_keeps_its_seed(tmp_path):
-    tune(bowl, SPACE, budget=8, seed=4, journal=tmp_path / "search.log")
-    assert tune(bowl, SPACE, budget=16, seed=4, journal=tmp_path / "search.log").seed == 4
+def test_a_journal_keeps_its_seed_and_budget_and_says_what_another_does(tmp_path):
+    journal = tmp_path / "search.log"
+    attributes = lambda: optuna.load_study(study_name="filtax", storage=stored(journal)).user_attrs
+    first = tune(bowl, SPACE, budget=8, seed=4, journal=journal)
+    assert (first.seed, first.budget) == (4, 8)
+    assert [attributes()[name] for name in ("seed", "budget", "budgets")] == [4, 8, [8]]
+    tune(bowl, SPACE, budget=8, seed=4, journal=journal)  # the same again: nothing to say
+    with pytest.warns(UserWarning, match=r"had a budget of 8 and has tried 8 settings; with 16 it goes on to 16\."):
+        assert tune(bowl, SPACE, budget=16, seed=4, journal=journal).losses.size == 16
+    with pytest.warns(UserWarning, match=r"with 8 it tries no more, and the best of all 16 is given\."):
+        assert tune(bowl, SPACE, budget=8, seed=4, journal=journal).losses.size == 16
+    assert attributes()["budgets"] == [8, 16, 8]
     with pytest.raises(ValueError, match=r"was begun with seed=4, not 5; give that"):
-        tune(bowl, SPACE, budget=24, seed=5, journal=tmp_path / "search.log")
+        tune(bowl, SPACE, budget=24, seed=5, journal=journal)
+
+
+def stored(journal):
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(journal)))

@@ -4,6 +4,7 @@ The search is optuna's, with a journal in a file, so that an interrupted search 
 of the objective: write it with `jax.vmap`, and a batch costs little more than one setting.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +85,9 @@ class Tuned:
         settings: Every setting that was tried, by name, each (N,).
         losses: Their losses, (N,); inf where the objective gave no number.
         seed: Of the search.
+        budget: Settings that were asked for.
 
-    >>> Tuned({"q": 0.1}, 1.0, {"q": np.array([0.1])}, np.array([1.0]), seed=0).best["q"]
+    >>> Tuned({"q": 0.1}, 1.0, {"q": np.array([0.1])}, np.array([1.0]), seed=0, budget=1).best["q"]
     0.1
     """
 
@@ -94,6 +96,7 @@ class Tuned:
     settings: Mapping[str, np.ndarray]
     losses: np.ndarray
     seed: int
+    budget: int
 
 
 def tune(
@@ -111,7 +114,8 @@ def tune(
     Args:
         objective: From settings, a dictionary of (B,) arrays, to B losses; NaN and inf count as the worst.
         space: By name, `Uniform`, `Log` or `Whole`.
-        budget: Settings to try in all, those in the journal included.
+        budget: Settings to try in all, those in the journal included. The journal records it; with another than it
+            was begun with the search goes on to it, or, if that many were tried, ends at once. Both are warned of.
         batch: Settings in a call of the objective. The last call may have fewer.
         seed: Of the search; one that goes on has that of its journal.
         journal: File that keeps the search; if it is there already, the search goes on from it.
@@ -129,6 +133,7 @@ def tune(
     checks.whole("tune(budget=...)", budget, least=1)
     checks.whole("tune(batch=...)", batch, least=1)
     study = _study(seed, journal, space)
+    _record_budget(study, budget, journal)
     while (done := len(_finished(study))) < budget:
         trials = [study.ask() for _ in range(min(batch, budget - done))]
         points = [{name: part.suggest(trial, name) for name, part in space.items()} for trial in trials]
@@ -144,7 +149,7 @@ def tune(
     if not np.isfinite(losses).any():
         raise ValueError(f"tune: none of the {losses.size} settings gave a finite loss; look at the objective.")
     settings = {name: np.array([trial.params[name] for trial in finished]) for name in space}
-    return Tuned(dict(study.best_params), float(losses.min()), settings, losses, seed)
+    return Tuned(dict(study.best_params), float(losses.min()), settings, losses, seed, budget)
 
 
 def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) -> Any:
@@ -174,6 +179,18 @@ def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) 
     start = seed + len(study.get_trials(deepcopy=False))
     study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True, n_startup_trials=2 * BATCH)
     return study
+
+
+def _record_budget(study: Any, budget: int, journal: Path | str | None) -> None:
+    """Keep every budget that was asked for, and say what another than the last one does."""
+    budgets, tried = study.user_attrs.get("budgets", []), len(_finished(study))
+    if budgets and budgets[-1] != budget:
+        does = f"goes on to {budget}" if tried < budget else f"tries no more, and the best of all {tried} is given"
+        words = f"had a budget of {budgets[-1]} and has tried {tried} settings; with {budget} it {does}."
+        warnings.warn(f"tune(journal={str(journal)!r}): the search {words}", stacklevel=3)
+    if budgets[-1:] != [budget]:
+        study.set_user_attr("budgets", [*budgets, budget])
+    study.set_user_attr("budget", budget)
 
 
 def _finished(study: Any) -> list[Any]:

@@ -79,6 +79,9 @@ def test_beta_is_chosen_on_a_trial_that_is_not_scored(small):
     own, noise = jax.random.split(jax.random.fold_in(jax.random.key(5), 4))
     trial = tracking_2d(SMALL.steps, key=own, kind="student")
     assert np.abs(_data(SMALL, 5, "student")["y"] - trial.y).max(axis=(1, 2)).min() > 1.0
+    with mock.patch("filtax.streams.tracking_2d", side_effect=StopIteration) as drawn, pytest.raises(StopIteration):
+        tracking._beta(SMALL, 5, "student")
+    assert (jax.random.key_data(drawn.call_args.kwargs["key"]) == jax.random.key_data(own)).all()
     errors = []
     for beta in BETAS:
         built, start_of, X = tracking._built(SMALL, "student", RBPF, beta=beta)

@@ -64,6 +64,7 @@ def test_it_goes_on_where_it_stopped_and_never_looks_behind_the_first_rows(tuned
     assert (again.returncode, again.stdout) == (0, tuned.stdout)
     more = filtax(*ASK, "--budget", 14, "--out", "found", home=home)
     assert "14 settings on 120 rows" in more.stderr
+    assert "had a budget of 12 and has tried 12 settings; with 14 it goes on to 14." in more.stderr
     other = filtax(*ASK, "--budget", 14, "--out", "found", "--by", "mae", home=home)
     assert "holds another search" in sentence(other, 2)
 

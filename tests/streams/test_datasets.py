@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import os
 from pathlib import Path
@@ -18,7 +19,9 @@ def test_every_file_has_a_checksum_and_every_set_its_terms():
         assert set(one.files) <= set(datasets.FILES)
         assert one.about
         assert one.licence
-        assert one.origin
+        assert one.origin.startswith(("https://", "http://"))
+        assert bool(one.address) != bool(one.how)  # fetched, or a sentence that says how
+        assert not one.how or one.how.endswith(".")
 
 
 @at_hand
@@ -91,6 +94,30 @@ def test_a_file_that_came_half_or_wrong_is_not_kept(small, sent, said):
     assert find_dataset("five")[0].read_bytes() == b"12345"
 
 
+def test_what_others_compressed_is_whole_if_its_content_is(small, monkeypatch):
+    """The same bytes, compressed anew: fetched and kept; other bytes, or a half, are neither."""
+    public = small / "public" / "five.gz"
+    one = datasets.Dataset(("five.gz",), "", "", "the source", public.as_uri())
+    monkeypatch.setitem(datasets.DATASETS, "five", one)
+    monkeypatch.setitem(datasets.FILES, "five.gz", (1, "0" * 64))
+    monkeypatch.setitem(datasets.CONTENTS, "five.gz", hashlib.sha256(b"12345").hexdigest())
+    for sent in (gzip.compress(b"12346"), gzip.compress(b"12345")[:-9], b"12345"):
+        public.write_bytes(sent)
+        with pytest.raises(FileNotFoundError, match="nothing was kept"):
+            find_dataset("five")
+    for level in (1, 9):
+        public.write_bytes(gzip.compress(b"12345", level))
+        (path,) = find_dataset("five")
+        assert gzip.decompress(path.read_bytes()) == b"12345"
+        path.unlink()
+
+
+@at_hand
+def test_contents_are_those_of_the_files():
+    for file, wanted in datasets.CONTENTS.items():
+        assert hashlib.sha256(gzip.decompress((HOME / file).read_bytes())).hexdigest() == wanted
+
+
 def test_a_server_that_hangs_up_leaves_nothing(small, monkeypatch):
     """It promises five bytes, sends two and closes: `http.client` may raise an error that is no OSError."""
     from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -142,7 +169,8 @@ def test_the_address_of_a_file_is_made_of_its_name():
     assert of("tcpd", "tcpd/series/nile.json").endswith("/TCPD/master/datasets/nile/nile.json")
     assert of("tcpd-annotations", "tcpd/annotations.json").endswith("/TCPD/master/annotations.json")
     assert of("fashion-mnist", datasets.DATASETS["fashion-mnist"].files[1]).endswith("/train-labels-idx1-ubyte.gz")
-    assert datasets.DATASETS["mnist"].address_of("mnist/any.gz") is None
+    assert of("mnist", datasets.DATASETS["mnist"].files[0]).endswith("/mnist/train-images-idx3-ubyte.gz")
+    assert datasets.DATASETS["boston"].address_of("uci/boston.csv.gz") is None
 
 
 def test_a_set_is_where_its_files_are_be_it_in_two_folders(small, monkeypatch):
@@ -173,6 +201,7 @@ def test_the_command_lists_the_sets_and_refuses_a_damaged_one(small):
     assert told == {name: "public" if one.address else "absent" for name, one in datasets.DATASETS.items()}
     assert all(one.licence in rows for one in datasets.DATASETS.values())
     assert "What is public is fetched into" in below
+    assert all(one.origin in rows and one.how in below for one in datasets.DATASETS.values())
     for name, one in datasets.DATASETS.items():
         for file in one.files:
             line = next((line.split() for line in below.splitlines() if f" {file} " in line), None)

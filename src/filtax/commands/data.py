@@ -33,6 +33,8 @@ def data(
         hint = "" if data_homes()[1:] else ", or into a folder that FILTAX_DATA names"
         print(f"\nWhat is absent was made from what stands under `from`. Bring these very files into {folders}{hint}:")
         print_table([("name", "file", "sha256"), *(row for name in absent for row in _missing(name))])
+        print()
+        print_table([("name", "how it was made"), *((name, DATASETS[name].how) for name in absent)])
 
 
 def _missing(name: str) -> list[tuple[str, str, str]]:

@@ -1,5 +1,8 @@
 """`filtax tune`: choose the settings of a run on its first rows."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -73,9 +76,22 @@ def tune(
                 advance("settings", tried - done)
                 done = tried
 
-            found = search(asked, folder, rows=rows, budget=budget, seed=seed, by=by, told=told)
+            with _heard() as warned:
+                found = search(asked, folder, rows=rows, budget=budget, seed=seed, by=by, told=told)
+        for words in warned:
+            talk(words)
         print((folder / TUNED).read_text(), end="")
         better = found.loss < found.usual
         unit = "minus the log score" if by == "log_score" else "error"
         words = f"{unit} {found.loss:.4g} a row, {found.usual:.4g} before" if better else "none was better than before"
         talk(f"{found.tried} settings on {found.rows} rows: {words}. To use it: filtax run --config {folder / TUNED}")
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Sentences of the warnings that come meanwhile; they are there when it is over."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        yield said
+    said += [str(warning.message) for warning in warned]

@@ -19,7 +19,7 @@ from filtax.bandits.environments import PUBLISHED_SD, THESIS_SD
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.intervals import of_mean
 from filtax.experiments.parts import keep
-from filtax.experiments.verdicts import Verdict, all_of, below
+from filtax.experiments.verdicts import PAIRED, Verdict, all_of, below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,6 +144,7 @@ EXPERIMENT = Experiment(
             "As under periodic drift RL[1]-OUPR has the least regret, then CPP-OU, C-ACI, and RL[1]-PR the most.",
             "fig:bandit-results",
             _ranking,
+            f"{PAIRED}, for neighbours in the order, by both step sizes and both regrets",
         ),
     ),
     fixed={"steps": STEPS_OF_WALK, "hazards": HAZARDS, "variances": VARIANCES, "rates": RATES},

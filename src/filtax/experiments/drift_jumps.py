@@ -18,7 +18,7 @@ from filtax.experiments.labelling import (
     least_by_keep,
     same_streams,
 )
-from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if
+from filtax.experiments.verdicts import PAIRED, Verdict, about, all_of, below, holds_if
 from filtax.streams import jumping_labels
 
 __all__ = ["EXPERIMENT"]
@@ -68,12 +68,14 @@ EXPERIMENT = Experiment(
             "C-ACI, CPP-OU and RL[1]-OUPR are comparable, RL[1]-PR is worst.",
             "fig:clf-results-abrupt",
             _three_alike,
+            "0.015 between any two of the three; RL[1]-PR above each, paired, with 95 %",
         ),
         Claim(
             18,
             "Up to three hypotheses the best RL[K]-PR is worse than RL[1]-OUPR, with more it is better.",
             "fig:clf-rlpr-comparison-abrupt",
             _crossing,
+            f"{PAIRED}: OUPR below RL[1], RL[2] and RL[3], and one RL[K] with K > 3 below OUPR",
         ),
     ),
     fixed={"spaces": SPACES, "published": PUBLISHED},

@@ -222,6 +222,7 @@ EXPERIMENT = Experiment(
             "An outlier biases the EWMA and not WoLF-EWMA; elsewhere they agree, with k near beta but at outliers.",
             "prop:kf-unidimensional-is-ewma",
             _robust,
+            "a step of 0.04 and one of 0.002; 1e-3 between k and beta; a correlation of 0.95; k below 0.01",
         ),
     ),
     data=("djia",),

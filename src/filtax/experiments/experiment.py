@@ -69,10 +69,12 @@ class Claim:
         text: The claim, in a sentence.
         source: Label in the thesis.
         decide: From a result to a verdict.
+        tolerance: The margin that it allows, in words; "none: ..." where there is none.
 
     Example:
         >>> from filtax.experiments import Claim, Result, holds_if
-        >>> claim = Claim(1, "the error is 1", "fig:none", lambda result: holds_if(result.numbers["rmse"] == 1, "is 1"))
+        >>> decide = lambda result: holds_if(abs(result.numbers["rmse"] - 1) <= 0.1, "near 1")
+        >>> claim = Claim(1, "the error is 1", "fig:none", decide, "0.1")
         >>> claim.decide(Result({"rmse": 1.0})).text
         'holds'
     """
@@ -81,6 +83,11 @@ class Claim:
     text: str
     source: str
     decide: Callable[[Result], Verdict]
+    tolerance: str
+
+    def __post_init__(self) -> None:
+        if not self.tolerance:
+            raise ValueError(f"claim {self.number} has no tolerance; say its margin in words, or why it needs none.")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from filtax.experiments.experiment import SIZES, Experiment, Result
+from filtax.experiments.printed import PRINTED
+from filtax.experiments.reasons import REASONS
 from filtax.experiments.registry import find, names
+from filtax.experiments.verdicts import FAILS
 
 __all__ = ["ENDINGS", "Finding", "current", "decide", "digest_of", "folder_of", "gather", "lost_figures", "stored"]
 
@@ -61,14 +64,20 @@ def digest_of(experiment: Experiment, size: str, seed: int) -> str:
 def decide(experiment: Experiment, result: Result) -> list[dict[str, Any]]:
     """The claims of an experiment with the verdicts on a result, as `result.json` holds them.
 
+    Each has its text, label and tolerance; the words of the thesis and the form that was tested, None where that is the
+    printed one; the verdict, what it rests on, and of what does not hold the reason that was found.
+
     >>> decide(find("continual"), Result({}))
     []
     """
     said = []
     for claim in experiment.claims:
         verdict = claim.decide(result)
-        of = {"number": claim.number, "text": claim.text, "source": claim.source}
-        said.append(of | {"verdict": verdict.text, "evidence": verdict.evidence})
+        of = {"number": claim.number, "text": claim.text, "source": claim.source, "tolerance": claim.tolerance}
+        form = PRINTED.get(claim.number)
+        of |= {"printed": form and form.words, "tested": form and form.tested}
+        reason = REASONS.get(claim.number) if verdict.text == FAILS else None
+        said.append(of | {"verdict": verdict.text, "evidence": verdict.evidence, "reason": reason})
     return said
 
 

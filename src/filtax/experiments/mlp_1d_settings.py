@@ -1,7 +1,8 @@
 """Hyper-parameters of the regression in one dimension, ours and those of the published runs, and what was printed."""
 
-__all__ = ["PRINTED", "PUBLISHED", "TUNED"]
+__all__ = ["PRINTED", "PUBLISHED", "RUNS", "TUNED"]
 
+RUNS = ("sorted", "unsorted", "published")
 TUNED = {  # by `tuned()`: on warm-up streams under the text's law
     "MLP": {
         "EKF": {"p": 0.3866},

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from filtax.experiments.findings import Finding
-from filtax.experiments.printed import PRINTED
 from filtax.report.page import page
 
 __all__ = ["write_report"]
@@ -113,10 +112,11 @@ def _section(finding: Finding) -> str:
 
 
 def _claim(claim: dict[str, Any]) -> str:
-    text, source, evidence, verdict = (html.escape(claim[name]) for name in ("text", "source", "evidence", "verdict"))
-    form = PRINTED.get(claim["number"])
-    both = "<br>" if form is None else f"<p><q>{html.escape(form.words)}</q> Tested: {html.escape(form.tested)}</p>"
-    why = f"<small>{source}; {evidence}</small>"
+    said = {name: html.escape(value) for name, value in claim.items() if isinstance(value, str)}
+    text, source, evidence, verdict = (said[name] for name in ("text", "source", "evidence", "verdict"))
+    both = f"<p><q>{said['printed']}</q> Tested: {said['tested']}</p>" if "printed" in said else "<br>"
+    reason = f"<p>Why: {said['reason']}</p>" if "reason" in said else ""
+    why = f"{reason}<small>{source}; tolerance: {said['tolerance']}. {evidence}</small>"
     kind = _kind(claim["verdict"])
     return f'<tr><td>{claim["number"]}</td><td>{text}{both}{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
 

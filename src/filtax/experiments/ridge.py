@@ -122,6 +122,7 @@ EXPERIMENT = Experiment(
             "The recursive mean and its held-out error match batch ridge regression.",
             "prop:recursive-and-static-ridge",
             _same_as_batch,
+            "1e-10 relative, after every datum; the last held-out error within 15 % of the noise's standard deviation",
         ),
     ),
 )

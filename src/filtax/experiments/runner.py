@@ -11,10 +11,9 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from importlib.metadata import version
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -50,7 +49,7 @@ def reproduce(
         size: "quick" or "full".
         seed: Of all that is drawn.
         out: Folder of the folders: `quick/NAME`, `full/NAME`, and with another seed than 0 `full-seed-3/NAME`.
-        told: Called with a name and the share done, from 0 to 1; with several jobs only when one is done.
+        told: Called with a name and the share done, from 0 to 1; with several jobs from a thread of its own.
         jobs: Processes that share the work.
 
     Returns:
@@ -71,13 +70,17 @@ def reproduce(
     import jax
 
     wide = jax.numpy.zeros(()).dtype.itemsize == 8
-    others = set(active_children())
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (wide,)) as pool:
-        waiting = [pool.submit(_one, name, size, seed, Path(out), _silent) for name in names]
-        for name, future in zip(names, waiting, strict=True):
-            future.add_done_callback(partial(_tell_done, told, name))
+    others, spawned = set(active_children()), get_context("spawn")
+    shares = spawned.SimpleQueue()
+    listener = Thread(target=_listen, args=(shares, told), daemon=True)
+    listener.start()
+    with ProcessPoolExecutor(jobs, spawned, _start_worker, (wide, shares)) as pool:
+        waiting = [pool.submit(_one, name, size, seed, Path(out), _send) for name in names]
         try:
-            return [future.result() for future in waiting]
+            found = [future.result() for future in waiting]
+            shares.put(None)
+            listener.join()
+            return found
         except BaseException:  # interrupted, or one has failed: what is not begun is left, what runs is ended
             pool.shutdown(wait=False, cancel_futures=True)
             for worker in set(active_children()) - others:
@@ -85,7 +88,23 @@ def reproduce(
             raise
 
 
-def _start_worker(wide: bool) -> None:
+def _listen(shares: Any, told: Told) -> None:
+    """Tell what the workers send, until nothing more is to come."""
+    while (one := shares.get()) is not None:
+        told(*one)
+
+
+def _send(name: str, share: float) -> None:
+    """Called in a worker, which has been given the queue when it was started."""
+    _sent.put((name, share))
+
+
+_sent: Any = None
+
+
+def _start_worker(wide: bool, shares: Any) -> None:
+    global _sent  # a process has one, and a queue cannot be handed over with a task
+    _sent = shares
     import signal
 
     import jax
@@ -99,11 +118,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)  # parts that are done are kept, and a half one is not
-
-
-def _tell_done(told: Told, name: str, future: Future[Finding]) -> None:
-    if not future.cancelled() and future.exception() is None:
-        told(name, 1.0)
 
 
 def _silent(name: str, share: float) -> None:

@@ -222,6 +222,7 @@ EXPERIMENT = Experiment(
             "Accuracy rises fast, stays flat for about 100 steps, then rises again.",
             "fig:recursive-nnet-clf-accuracy",
             _plateaus,
+            "slopes: flat is below 1e-4 a step, rising above 5e-4; at least 9 of 10 seeds, of 20 or more",
         ),
     ),
     fixed={"rounds": ROUNDS},

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax.experiments import segments_shown as shown
 from filtax.experiments.experiment import Advance, Claim, Experiment, Result, Table
 from filtax.experiments.intervals import of_median
+from filtax.experiments.verdicts import PAIRED
 from filtax.grammar import method
 from filtax.layout import Layout
 from filtax.models import gaussian
@@ -163,6 +164,7 @@ EXPERIMENT = Experiment(
             "RL[1]-OUPR has the lowest RMSE: it is below each rival, where a tie within 10 % is not below.",
             "fig:sements-dependency-lr",
             shown.lowest,
+            f"{PAIRED}; a tie within 10 % of the rival's median refutes it",
         ),
         Claim(
             21,
@@ -170,6 +172,7 @@ EXPERIMENT = Experiment(
             "good forecasts are not good segments.",
             "fig:segments-count",
             shown.counts,
+            "median counts: at least 12, 4 give or take 2, below 4",
         ),
     ),
 )

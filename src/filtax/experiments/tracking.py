@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from filtax.experiments.experiment import Advance, Claim, Experiment, Result
+from filtax.experiments.experiment import Advance, Experiment, Result
 from filtax.experiments.parts import keep
+from filtax.experiments.tracking_claims import CLAIMS
 from filtax.experiments.tracking_figures import KINDS, METHODS, RBPF, draw_errors, draw_sample
-from filtax.experiments.tracking_settings import BETAS, PARTS, RAW, ROWS, SHARED, particles
-from filtax.experiments.tracking_tables import ratios, squares_tables, time_table
-from filtax.experiments.verdicts import Verdict, about, all_of, below, holds_if, holds_only_if
+from filtax.experiments.tracking_settings import BETAS, PARTS, RAW, ROWS, SHARED
+from filtax.experiments.tracking_tables import squares_tables, time_table
 
 __all__ = ["EXPERIMENT", "Setting"]
 
@@ -217,76 +217,12 @@ def _times(setting: Setting, runs: Mapping[str, Callable], data: Mapping[str, np
     return times
 
 
-def _slowdown(result: Result, kind: str, name: str, over: str = "KF") -> float:
-    return float(np.median(ratios(result.numbers, kind, name, over)))
-
-
-def _rmse(result: Result, kind: str, name: str) -> np.ndarray:
-    """RMSE of component 0 in each trial, (N,)."""
-    return np.sqrt(np.array(result.numbers["squares"][kind][name])[:, 0] / result.numbers["steps"])
-
-
-def _cost(result: Result) -> Verdict:
-    """WoLF at most 1.3 times the KF; B and IW as often as they condition, which is once more than they revise."""
-    times = [(kind, name) for kind in KINDS for name in METHODS[3:]]
-    ratios = [_slowdown(result, kind, name) for kind, name in times]
-    shared = [_slowdown(result, kind, name, SHARED) for kind, name in times]
-    said = f"WoLF {min(ratios):.2f} to {max(ratios):.2f} x KF, {max(shared):.1f} x a KF that shares one covariance"
-    parts = [holds_only_if(max(ratios) <= 1.3, "the KF does not share one covariance over all trials", said)]
-    count = result.numbers["iterations"] + 1
-    for kind in KINDS:
-        for name in METHODS[1:3]:
-            ratio = _slowdown(result, kind, name)
-            said = f"{kind}: {name} {ratio:.1f} x KF for {count} conditionings"
-            parts.append(holds_if(0.7 * count <= ratio <= 1.4 * count, said))
-    return all_of(parts)
-
-
-def _student(result: Result) -> Verdict:
-    """WoLF below the three others; KF-IW and KF-B like the KF."""
-    error = {name: _rmse(result, "student", name) for name in METHODS}
-    parts = [below(error[a], error[b], (a, b)) for a in METHODS[3:] for b in METHODS[:3]]
-    parts += [about(error[name], error["KF"], 0.1, (name, "KF")) for name in METHODS[1:3]]
-    return all_of(parts)
-
-
-def _mixture(result: Result) -> Verdict:
-    """IMQ, TMD and B below a fifth of the KF's sum of squares; IW above half of it."""
-    squares = {name: np.array(result.numbers["squares"]["mixture"][name])[:, 0] for name in METHODS}
-    parts = [below(squares[name], squares["KF"], (name, "KF"), ratio=0.2) for name in ("WoLF-IMQ", "WoLF-TMD", "KF-B")]
-    return all_of([*parts, below(0.5 * squares["KF"], squares["KF-IW"], ("0.5 x KF", "KF-IW"))])
-
-
-def _particles(result: Result) -> Verdict:
-    """As good as the better WoLF, and dearer."""
-    error = {kind: {name: _rmse(result, kind, name) for name in (*METHODS, RBPF)} for kind in KINDS}
-    dearer = {kind: min(_slowdown(result, kind, RBPF, over=name) for name in METHODS[3:]) for kind in KINDS}
-    return particles(error, dearer)
-
-
 EXPERIMENT = Experiment(
     name="tracking",
     title="Tracking in the plane with Student and mixture observations",
     sizes={"quick": Setting(), "full": Setting(trials=500, narrow=True)},
     run=_run,
     figures={"fig:linear-ssm-sample-runs": draw_sample, "fig:2d-ssm-sample": draw_errors},
-    claims=(
-        Claim(
-            24, "WoLF costs as much as the KF; KF-B and KF-IW cost their iterations.", "tab:2d-ssm-running-time", _cost
-        ),
-        Claim(
-            25,
-            "Student noise: IMQ and TMD are closest to the truth; KF-IW and KF-B look like the KF.",
-            "fig:linear-ssm-sample-runs",
-            _student,
-        ),
-        Claim(
-            26,
-            "Mixture noise: IMQ, TMD and KF-B are right, KF-IW and the KF are not robust.",
-            "fig:linear-ssm-sample-runs",
-            _mixture,
-        ),
-        Claim(27, "The RBPF performs like WoLF at a much higher cost.", "fig:2d-ssm-sample", _particles),
-    ),
+    claims=CLAIMS,
     fixed={"parts": PARTS, "betas": BETAS, "noise": "a key for each trial, of the seed"},
 )

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Verdict", "about", "all_of", "below", "holds_if", "holds_only_if"]
+__all__ = ["PAIRED", "Verdict", "about", "all_of", "below", "holds_if", "holds_only_if"]
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided at this size"
 DRAWS, LEVEL = 2000, 0.95
+PAIRED = "the 95 % interval of the median paired difference lies below 0"  # the tolerance of `below`, in words
 
 
 @dataclass(frozen=True)

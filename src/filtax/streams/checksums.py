@@ -1,6 +1,9 @@
-"""Names, sizes in bytes and sha256 of the files of the public data sets; made from their own list."""
+"""Names, sizes in bytes and sha256 of the files of the public data sets; made from their own list.
 
-__all__ = ["FILES"]
+`CONTENTS` has the sha256 of what is in a file that others compress otherwise: with that it is whole, too.
+"""
+
+__all__ = ["CONTENTS", "FILES"]
 
 FILES: dict[str, tuple[int, str]] = {
     "bandits/adult.csv.gz": (602916, "fbfd5774d1c107366c5fcb3f0317586726c37cc93abf13dff629000f0bc2d666"),
@@ -141,4 +144,43 @@ FILES: dict[str, tuple[int, str]] = {
     "uci/wine_red.csv.gz": (23197, "cbad2c9caff088a381c9182f80056a9d2209e8cf09ad1631d1f53fcbb82ef7b3"),
     "uci/yacht.csv.gz": (1694, "16979c3c8cba146e233de0b172a56329846f53e15ae494eb4113ec2dd25dca2f"),
     "well_log.csv.gz": (13933, "b6afc3cd825ac36c0a22fb46b312c5fc55a8f5628332f2a598879a86946e3408"),
+}
+
+CONTENTS: dict[str, str] = {
+    "bandits/adult.csv.gz": "c6c77bfbd8b6c387f5e508860cdc6595f3522e645be92e9d55612bbf046829f9",
+    "bandits/mushroom.csv.gz": "5a2f9eaf7c33feaacea4e5a76278083f3c016c7bb7d4d6cd3064b2ec23d81695",
+    "bandits/statlog_shuttle.csv.gz": "bc530f06d2d44f15104222aed2277cedc3e50247e119a39fa717300a250aa5d3",
+    "electricity_postcovid/actuals_2017_2020.csv.gz": (
+        "e3f5504b04b487fca30b2fa31891bae9d05831a1b00e9d68d3a0cfd263bf0fdb"
+    ),
+    "electricity_postcovid/weather_forecasts_2017_2020.csv.gz": (
+        "ec1189cb5aa2863b70a807e717f54ba2b68410faf3ad683ad878b39f0c822b43"
+    ),
+    "finance/djia_close_1885_2023.csv.gz": "97450ad6d95a1cac84d2e3a5815b64ee4141135c69feb50cdb006ac03c25e06a",
+    "finance/djia_daily_ohlcv_1992_2026.csv.gz": "4b853c4e8f0be0f5f413fea20634bea1f95f76892d6635358d4a9821fc029cb8",
+    "finance/sp500_20_stocks_daily_1990_2022.csv.gz": (
+        "8849845acc0209a54516aa8e219fa629bd4cb0718759e0d1fda0df9647fd97b7"
+    ),
+    "finance/sp500_index_daily_1990_2022.csv.gz": "1ecfef6bbde3e0bc998361248dbdf5a53bfd086498a24c0dff01347ba5c2694c",
+    "mnist/t10k-images-idx3-ubyte.gz": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "mnist/t10k-labels-idx1-ubyte.gz": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    "mnist/train-images-idx3-ubyte.gz": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "mnist/train-labels-idx1-ubyte.gz": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "streams/elec2.csv.gz": "e007ac5cdd690b61795bfeae01f357c789224d5eb3b0f08cce7d25215f08e79a",
+    "streams/keystroke.csv.gz": "60a8ba9b6987866debd48495fc3d8c0750d756f367207cf1702eafd467090d86",
+    "streams/noaa_weather.csv.gz": "720fe40bfde237910583718d0b007eb57811a8c73230958add9469478d38899d",
+    "streams/nycflights13.csv.gz": "c4bc7941496413e00ed589c04adb7b5e8c127213cb6cd6507fd215b6ebe0debc",
+    "streams/outdoor_objects.csv.gz": "eb41e93eb7fd5dee3d31bf00dcbf01c986eef9b6924a4053ac8128c63abb4905",
+    "streams/phishing.csv.gz": "cfe77f0b77dd706ac5491842d7ad787c80b5805eb315a47a4b89d0172c760fca",
+    "streams/trump_approval.csv.gz": "aef188d04b606270e9590013282e2ede3f5f92edae1106d85d3defa483189cb0",
+    "uci/boston.csv.gz": "59f7ce87c12ec1b5171d45cf591ff1111ecb9b3bf127bacf1a7e46be883ed2dd",
+    "uci/concrete.csv.gz": "88b98d31c0076a5aa76df566011f1f96a48988e3251810673d2d5477d7cbfea2",
+    "uci/energy.csv.gz": "fbe8cb33b36297feb31a32904d8fec2c4cdf0cb7ec19cd0f2da52034048f6fe7",
+    "uci/kin8nm.csv.gz": "e74acfb93744b300a8bca76890a2a4a2f3dedf0ea6a76a7fb353da44ee91c773",
+    "uci/naval.csv.gz": "2d3e3ab5dcfefe06057f4655d2a11ab931ae6ce4f436452145e5a40bd35331d3",
+    "uci/power.csv.gz": "b03855e0700d68d356f51ef4322bbe20c0da1921adbbe94f7cc77f7692115e1d",
+    "uci/protein.csv.gz": "ad471b6eb76d967317749abbf58cfb03e1dbbb84035bba6d60338cac647a42db",
+    "uci/wine_red.csv.gz": "0a217383ca4f6abe5f4df1bfa741de54979537957374d8a4c0b44960db1be840",
+    "uci/yacht.csv.gz": "7ab905e069cbb935254c9c8be544ee7fac9c451e554e82b7133ade01d606e2f7",
+    "well_log.csv.gz": "c1c5e48ba8699116b4fd4d89ac5e65a44304f5302df6ff79a4c023919ac89114",
 }

@@ -1,7 +1,8 @@
 """Public data sets by name: found in `$FILTAX_DATA`, then in the user's cache, then fetched from where they are public.
 
 Every file is checked against its size and sha256 before it is read. What cannot be found is said, with how to get it.
-Most sets have no address from which these very files can be had: put them where `$FILTAX_DATA` points.
+Most sets have no address from which these very files can be had: `how` says what to do with what their origin offers;
+put them where `$FILTAX_DATA` points.
 """
 
 import csv
@@ -9,12 +10,13 @@ import gzip
 import hashlib
 import os
 import struct
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from filtax.streams.checksums import FILES
+from filtax.streams.checksums import CONTENTS, FILES
 from filtax.streams.sets import DATASETS, Dataset
 
 __all__ = [
@@ -161,7 +163,8 @@ def _at_hand(name: str, file: str) -> Path:
     if address is None:
         raise FileNotFoundError(
             f"data set {name}: {file} is neither in $FILTAX_DATA nor in {data_homes()[-1]}; get it from "
-            f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}."
+            f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}. "
+            f"{DATASETS[name].how}".rstrip()
         )
     return _fetch(address, data_homes()[-1] / file, file)
 
@@ -203,11 +206,20 @@ def _damage(path: Path, file: str) -> str:
     size, wanted = FILES[file]
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest == wanted:
+    if digest == wanted or (file in CONTENTS and _content_digest(path) == CONTENTS[file]):
         return ""
     found = path.stat().st_size
     half = "" if found == size else f"it has {found} bytes, not {size}; "
     return f"{half}its sha256 is {digest}, not {wanted}"
+
+
+def _content_digest(path: Path) -> str:
+    """sha256 of what is compressed in a file; none if it is not whole."""
+    try:
+        with gzip.open(path, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except (OSError, EOFError, zlib.error):
+        return ""
 
 
 def _idx(path: Path) -> np.ndarray:
