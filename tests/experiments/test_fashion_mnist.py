@@ -12,7 +12,7 @@ CLAIMS = {claim.number: claim.decide for claim in find("fashion-mnist").claims}
 
 
 def made_up(draws=(), **errors):
-    """A result of given errors by kind, and of further draws of LoFi; a run takes 1 + d/100 s, one of LoFi twice that."""
+    """A result of given errors by kind, and of more draws of LoFi; a run takes 1 + d/100 s, one of LoFi twice that."""
     kinds = {"subspace": "subspace", "untrained": "subspace, untrained", "pulse": "PULSE", "lofi": "LoFi"}
     rows = [
         (kinds[kind], d, error, (1 + d / 100) * (2 if kind == "lofi" else 1))
