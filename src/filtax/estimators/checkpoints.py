@@ -85,19 +85,27 @@ def _like(manifest: dict) -> dict:
 def _memory(note: dict, size: list[int]) -> np.ndarray:
     if tuple(size) == (0, 0):
         return np.zeros(0)
-    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).fresh
+    kernels = engine(note["params"]["method"], float(note["params"]["prior"]), *size)
+    return kernels.fresh if note.get("elder") else np.zeros(kernels.fresh.size - kernels.elder)
+
+
+def _now(note: dict, size: list[int], memory: np.ndarray) -> np.ndarray:
+    """A memory as it is laid out now; one of before had no elder, and gets one that knows what the champion does."""
+    if note.get("elder") or not memory.size:
+        return memory
+    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).with_elder(memory)
 
 
 def _of_learner(model: Any) -> tuple[dict, dict]:
     model._begin()
     memory = vars(model).get("_vector", np.zeros(0))
-    return {"params": _params(model), **_learned(model)}, {"memory": np.asarray(memory)}
+    return {"params": _params(model), "elder": True, **_learned(model)}, {"memory": np.asarray(memory)}
 
 
 def _to_learner(note: dict, arrays: dict) -> Any:
     model = _revived(note["kind"], note["params"], note)
     if arrays["memory"].size:
-        model._vector = arrays["memory"]
+        model._vector = _now(note, note["size"], arrays["memory"])
     return model
 
 
@@ -157,6 +165,7 @@ def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
     note = {
         "estimator": type(fleet.estimator).__name__,
         "params": _params(fleet.estimator),
+        "elder": True,
         "capacity": fleet.capacity,
         "events": fleet._events,
         "order": [_plain(key) for key in fleet._members],
@@ -176,7 +185,7 @@ def _to_fleet(note: dict, arrays: dict) -> Fleet:
         for (key, event, tale), memory in zip(pool["keys"], memories, strict=True):
             members[key] = _revived(note["estimator"], note["params"], note["tales"][tale])
             last[key] = event
-            fleet._put(key, members[key], memory)
+            fleet._put(key, members[key], _now(note, pool["size"], memory))
     fleet._members = {key: members[key] for key in note["order"]}
     fleet._last = {key: last[key] for key in note["order"]}
     return fleet

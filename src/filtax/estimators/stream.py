@@ -256,7 +256,7 @@ def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
     small, large = old.layout.unpack(np.asarray(vector)), new.layout.unpack(new.fresh)
     if new.heads > old.heads:
         spare = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], new.heads - old.heads, axis=0)])  # noqa: E731
-        more = jax.tree.map(spare, (small.champion, small.challenger))
-        small = eqx.tree_at(lambda memory: (memory.champion, memory.challenger), small, more)
+        held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
+        small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
     grown = embedded(small, large)
     return np.concatenate([np.ravel(leaf).astype(np.float64) for leaf in jax.tree.leaves(grown)])
