@@ -202,6 +202,9 @@ def _of_segmenter(model: Any) -> tuple[dict, dict]:
         "t": held.get("t_", 0),
         "alarm": held.get("_last", {}).get("alarm"),
         "start": held.get("_last", {}).get("start", 0),
+        "doubted": len(held.get("_doubted", [])),
+        "calm": held.get("_calm", 0),
+        "share": held.get("_share", 0.0),
         "columns": held.get("n_features_in_"),
         "names": [str(name) for name in held.get("feature_names_in_", [])],
     }
@@ -212,6 +215,9 @@ def _of_segmenter(model: Any) -> tuple[dict, dict]:
         arrays["early"] = np.concatenate(model._early)
     if note["watching"]:
         arrays |= {"state": model._state, "unit": np.stack(model._unit), "sums": np.stack(model._sums)}
+    if note["doubted"]:
+        state, sums = model._before
+        arrays |= {"doubted": np.concatenate(model._doubted), "before": state, "sums before": np.stack(sums)}
     return note, arrays
 
 
@@ -226,6 +232,9 @@ def _arrays_of_segmenter(note: dict) -> dict:
         fresh: Any = Segmenter(**note["params"])
         state = fresh._start(width)
         arrays |= {"state": state, "unit": np.zeros((2, width)), "sums": np.zeros((3, width))}
+        if note.get("doubted"):  # those of before doubted nothing
+            doubted = np.zeros((note["doubted"], width))
+            arrays |= {"doubted": doubted, "before": state, "sums before": np.zeros((3, width))}
     return arrays
 
 
@@ -239,6 +248,10 @@ def _to_segmenter(note: dict, arrays: dict) -> Any:
     model._early = [row[None] for row in arrays["early"]] if note["early"] else []
     if note["watching"]:
         model._state, model._unit, model._sums = arrays["state"], tuple(arrays["unit"]), list(arrays["sums"])
+    model._calm, model._share = note.get("calm", 0), note.get("share", 0.0)
+    if note.get("doubted"):
+        model._doubted = [row[None] for row in arrays["doubted"]]
+        model._before = (arrays["before"], list(arrays["sums before"]))
     _name_features(model, note)
     return model
 
