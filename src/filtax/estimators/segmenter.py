@@ -9,6 +9,7 @@ import numpy as np
 
 from filtax import checks
 from filtax.estimators import arrays
+from filtax.estimators.features import is_missing
 from filtax.estimators.params import Estimator
 from filtax.estimators.reading import reader
 from filtax.estimators.stretch import deviation
@@ -73,7 +74,7 @@ class Segmenter(Estimator):
         x = x if isinstance(x, Mapping) else {READINGS: x}
         if "_names" not in vars(self):
             self._begin(sorted(x, key=repr))
-        row = [math.nan if x.get(name) is None else float(x[name]) for name in self._names]
+        row = [math.nan if is_missing(x.get(name)) else float(x[name]) for name in self._names]
         self._read(np.array([row]))
 
     def learn_many(self, X: Any, y: Any = None) -> None:

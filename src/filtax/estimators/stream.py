@@ -80,10 +80,9 @@ class Learner(Estimator):
         y = list(y)
         if len(X) != len(y):
             raise ValueError(f"learn_many: X has {len(X)} rows but y has {len(y)}; row t of each must belong together.")
-        numeric = hasattr(X, "columns") and all(kind.kind in "fiub" for kind in map(np.dtype, _dtypes(X)))
-        if numeric:
+        if hasattr(X, "columns") and all(getattr(kind, "kind", "O") in "fiub" for kind in X.dtypes):
             names = [name.item() if isinstance(name, np.generic) else name for name in X.columns]
-            self._learn_table(names, np.asarray(X, np.float64), y)
+            self._learn_table(names, _numbers(X), y)
             return
         rows = records(X) if hasattr(X, "columns") else list(X)
         for x, target in zip(rows, y, strict=True):
@@ -247,8 +246,11 @@ def records(X: Any) -> list[dict]:
     return [dict(zip(names, row, strict=True)) for row in X.itertuples(index=False)]
 
 
-def _dtypes(X: Any) -> list:
-    return [kind if isinstance(kind, np.dtype) else np.dtype(object) for kind in X.dtypes]
+def _numbers(X: Any) -> np.ndarray:
+    """The columns of a data frame as numbers, (T, M); a column of pandas' own types is NaN where it holds NA."""
+    if all(isinstance(kind, np.dtype) for kind in X.dtypes):
+        return np.asarray(X, np.float64)
+    return X.to_numpy(np.float64, na_value=np.nan)
 
 
 def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
