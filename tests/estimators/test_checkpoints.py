@@ -21,9 +21,9 @@ def read(model, rows):
     return told
 
 
-@pytest.mark.parametrize("cut", [0, 7, 30, 60])
+@pytest.mark.parametrize("cut", [0, 7, 30, 51, 60])
 def test_a_segmenter_goes_on_bit_for_bit(cut, tmp_path):
-    """Before the first reading, while its unit is not known, right after, and behind a change."""
+    """Before the first reading, while its unit is not known, right after, in doubt, and behind a change."""
     settings = {"warmup": 20, "keep": 10, "least": 3}
     whole, model = Segmenter(**settings), Segmenter(**settings)
     want = read(whole, READINGS)

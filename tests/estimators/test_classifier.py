@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import filtax as fx
 from filtax.estimators import Classifier
@@ -43,3 +44,57 @@ def test_a_class_may_appear_at_any_time():
     assert sorted(seen) == [0, 1, 2, 3, 4]
     np.testing.assert_allclose(list(seen.values()), list(want.values()), rtol=1e-9)
     assert model.predict_one({"a": 12.0, "b": 0.0}) == 4
+
+
+QUICK = {"method": "LG+C-Static"}
+
+
+def test_labels_that_python_cannot_tell_apart_are_refused():
+    model = taught(Classifier(**QUICK), [{"a": 0.0}, {"a": 1.0}], [1, 0])
+    model.learn_one({"a": 1.0}, 1.0)  # one number, however it is written
+    before = model._vector.copy()
+    with pytest.raises(ValueError, match="the label True came after 1, and to Python the two are equal"):
+        model.learn_one({"a": 1.0}, True)
+    np.testing.assert_array_equal(model._vector, before)
+    with pytest.warns(UserWarning, match="the label '1' came after 1: they are two classes"):
+        model.learn_one({"a": 1.0}, "1")
+    assert model.classes_.tolist() == ["1", 0, 1]
+    assert model.classes_.dtype == object
+    assert set(model.predict_proba_one({"a": 1.0})) == {0, 1, "1"}
+    with pytest.raises(ValueError, match="mixes texts and other labels"):
+        Classifier(**QUICK).fit([[0.0], [1.0]], [1, "1"])
+
+
+def test_a_forecast_of_labels_is_a_distribution():
+    model = Classifier(**QUICK)
+    unmet = model.predict_one({"a": 1.0}, with_dist=True)
+    assert (unmet.mode, unmet.prob("x"), unmet.entropy) == (None, 0.0, 0.0)
+    taught(model, [{"a": float(t % 2)} for t in range(20)], ["even", "odd"] * 10)
+    law = model.predict_one({"a": 1.0}, with_dist=True, id=3)
+    assert law.probabilities == model.predict_proba_one({"a": 1.0})
+    assert law.mode == model.predict_one({"a": 1.0}) == "odd"
+    assert law.log_prob("odd") == np.log(law.prob("odd"))
+    assert law.log_prob("none") == -np.inf
+    np.testing.assert_allclose(law.entropy, -sum(p * np.log(p) for p in law.probabilities.values()))
+    assert "odd" in repr(law)
+    assert model.late_["waiting"] == 1
+
+
+def test_what_pandas_calls_missing_is_missing():
+    """Columns and labels of pandas' own types: one by one, in one piece, and as numbers with NaN; the same bits."""
+    import pandas as pd
+
+    columns = {"w": pd.array([None, 1, 2, None, 5], "Int64"), "b": pd.array([True, None, False, True, True], "boolean")}
+    frame = pd.DataFrame({**columns, "z": np.arange(5.0)})
+    y = pd.Series(["u", "v", pd.NA, "u", "v"], dtype="string")
+    many, one, plain = (Classifier(**QUICK) for _ in range(3))
+    many.learn_many(frame, y)
+    for x, label in zip(frame.to_dict("records"), y, strict=True):
+        one.learn_one(x, label)
+    plain.learn_many(frame.astype("float64"), ["u", "v", None, "u", "v"])
+    np.testing.assert_array_equal(many._vector, one._vector)
+    np.testing.assert_array_equal(many._vector, plain._vector)
+    one.learn_one({"w": pd.NA, "z": pd.NaT}, pd.NA)
+    assert one.alarm_ == "missing"
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        many.partial_fit(frame, ["u"] * 5)

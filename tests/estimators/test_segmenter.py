@@ -1,6 +1,7 @@
 """A segmenter fed one reading at a time: against the alarms for the whole series."""
 
 import numpy as np
+import pytest
 
 import filtax as fx
 from filtax.estimators import Segmenter
@@ -20,3 +21,32 @@ def test_a_segmenter_gives_the_alarms_of_detect():
     assert model.runlength_ == 99 - model.changes_[0]
     assert 0.0 <= model.change_probability_ <= 1.0
     assert model.predict_one() == 1
+
+
+@pytest.mark.parametrize("size", [6.0, 1e6])
+def test_an_outlier_is_no_change_and_a_change_is_no_outlier(size):
+    """Told at once what it is, not learned from; two in a row are errors, and what stays is a change."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=140)
+    y[50] += size
+    y[[70, 71]] -= size
+    y[110:] += size
+    model, told = Segmenter(keep=30), {}
+    for t, value in enumerate(y):
+        model.learn_one(value)
+        if model.alarm_:
+            told[t] = (model.alarm_, model.trust_)
+    errors = dict.fromkeys((50, 70, 71, 110, 111), ("outlier", 0.0))
+    assert told == {**errors, 114: ("change", 1.0)}
+    assert model.changes_ == [110]
+
+
+def test_readings_that_are_odd_all_the_time_are_believed():
+    """A noise that is four times what it was is a change, although no three readings in a row need be odd."""
+    rng = np.random.default_rng(82)
+    model, told = Segmenter(keep=30), []
+    for t in range(200):
+        model.learn_one(rng.normal() * (4.0 if t >= 150 else 1.0))
+        told.append(model.alarm_)
+    assert "change" in told[150:185]
+    assert "change" not in told[:150]

@@ -10,8 +10,8 @@ Fleet          thousands of keyed streams of one of the first two, in one state
 from filtax.estimators.checkpoints import load, save
 from filtax.estimators.classifier import Classifier
 from filtax.estimators.fleet import Fleet
-from filtax.estimators.forecast import Forecast
+from filtax.estimators.forecast import Chances, Forecast
 from filtax.estimators.regressor import Regressor
 from filtax.estimators.segmenter import Segmenter
 
-__all__ = ["Classifier", "Fleet", "Forecast", "Regressor", "Segmenter", "load", "save"]
+__all__ = ["Chances", "Classifier", "Fleet", "Forecast", "Regressor", "Segmenter", "load", "save"]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from filtax.estimators.features import is_missing
+
 __all__ = ["labels_of", "matrix", "names_of", "not_fitted", "numbers_of", "same_features"]
 
 
@@ -19,7 +21,7 @@ def matrix(owner: str, X: Any) -> np.ndarray:
         raise TypeError(
             "Sparse data was passed, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
         )
-    array = np.asarray(X)
+    array = _without_na(np.asarray(X))
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim != 2:
@@ -58,6 +60,8 @@ def labels_of(owner: str, y: Any, length: int) -> np.ndarray:
     >>> labels_of("Classifier", ["a", "b"], 2).tolist()
     ['a', 'b']
     """
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        raise ValueError("y mixes texts and other labels, of which an array would make texts; give labels of one type.")
     array = _column(owner, y, length)
     if array.dtype.kind == "f":
         _finite("y", array)
@@ -149,11 +153,18 @@ def _column(owner: str, y: Any, length: int) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {array.shape} instead.")
-    if array.dtype.kind == "O" and any(value is None for value in array):
+    if array.dtype.kind == "O" and any(is_missing(value) for value in array):
         raise ValueError("Input y contains NaN.")
     if len(array) != length:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{length}, {len(array)}]")
     return array
+
+
+def _without_na(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind != "O":
+        return array
+    filled = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
+    return np.array(filled, dtype=object).reshape(array.shape)
 
 
 def _finite(name: str, array: np.ndarray) -> None:

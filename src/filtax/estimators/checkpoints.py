@@ -85,19 +85,27 @@ def _like(manifest: dict) -> dict:
 def _memory(note: dict, size: list[int]) -> np.ndarray:
     if tuple(size) == (0, 0):
         return np.zeros(0)
-    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).fresh
+    kernels = engine(note["params"]["method"], float(note["params"]["prior"]), *size)
+    return kernels.fresh if note.get("elder") else np.zeros(kernels.fresh.size - kernels.elder)
+
+
+def _now(note: dict, size: list[int], memory: np.ndarray) -> np.ndarray:
+    """A memory as it is laid out now; one of before had no elder, and gets one that knows what the champion does."""
+    if note.get("elder") or not memory.size:
+        return memory
+    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).with_elder(memory)
 
 
 def _of_learner(model: Any) -> tuple[dict, dict]:
     model._begin()
     memory = vars(model).get("_vector", np.zeros(0))
-    return {"params": _params(model), **_learned(model)}, {"memory": np.asarray(memory)}
+    return {"params": _params(model), "elder": True, **_learned(model)}, {"memory": np.asarray(memory)}
 
 
 def _to_learner(note: dict, arrays: dict) -> Any:
     model = _revived(note["kind"], note["params"], note)
     if arrays["memory"].size:
-        model._vector = arrays["memory"]
+        model._vector = _now(note, note["size"], arrays["memory"])
     return model
 
 
@@ -157,6 +165,7 @@ def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
     note = {
         "estimator": type(fleet.estimator).__name__,
         "params": _params(fleet.estimator),
+        "elder": True,
         "capacity": fleet.capacity,
         "events": fleet._events,
         "order": [_plain(key) for key in fleet._members],
@@ -176,7 +185,7 @@ def _to_fleet(note: dict, arrays: dict) -> Fleet:
         for (key, event, tale), memory in zip(pool["keys"], memories, strict=True):
             members[key] = _revived(note["estimator"], note["params"], note["tales"][tale])
             last[key] = event
-            fleet._put(key, members[key], memory)
+            fleet._put(key, members[key], _now(note, pool["size"], memory))
     fleet._members = {key: members[key] for key in note["order"]}
     fleet._last = {key: last[key] for key in note["order"]}
     return fleet
@@ -193,6 +202,9 @@ def _of_segmenter(model: Any) -> tuple[dict, dict]:
         "t": held.get("t_", 0),
         "alarm": held.get("_last", {}).get("alarm"),
         "start": held.get("_last", {}).get("start", 0),
+        "doubted": len(held.get("_doubted", [])),
+        "calm": held.get("_calm", 0),
+        "share": held.get("_share", 0.0),
         "columns": held.get("n_features_in_"),
         "names": [str(name) for name in held.get("feature_names_in_", [])],
     }
@@ -203,6 +215,9 @@ def _of_segmenter(model: Any) -> tuple[dict, dict]:
         arrays["early"] = np.concatenate(model._early)
     if note["watching"]:
         arrays |= {"state": model._state, "unit": np.stack(model._unit), "sums": np.stack(model._sums)}
+    if note["doubted"]:
+        state, sums = model._before
+        arrays |= {"doubted": np.concatenate(model._doubted), "before": state, "sums before": np.stack(sums)}
     return note, arrays
 
 
@@ -217,6 +232,9 @@ def _arrays_of_segmenter(note: dict) -> dict:
         fresh: Any = Segmenter(**note["params"])
         state = fresh._start(width)
         arrays |= {"state": state, "unit": np.zeros((2, width)), "sums": np.zeros((3, width))}
+        if note.get("doubted"):  # those of before doubted nothing
+            doubted = np.zeros((note["doubted"], width))
+            arrays |= {"doubted": doubted, "before": state, "sums before": np.zeros((3, width))}
     return arrays
 
 
@@ -230,6 +248,10 @@ def _to_segmenter(note: dict, arrays: dict) -> Any:
     model._early = [row[None] for row in arrays["early"]] if note["early"] else []
     if note["watching"]:
         model._state, model._unit, model._sums = arrays["state"], tuple(arrays["unit"]), list(arrays["sums"])
+    model._calm, model._share = note.get("calm", 0), note.get("share", 0.0)
+    if note.get("doubted"):
+        model._doubted = [row[None] for row in arrays["doubted"]]
+        model._before = (arrays["before"], list(arrays["sums before"]))
     _name_features(model, note)
     return model
 

@@ -1,11 +1,14 @@
 """Predict a label from a stream."""
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from filtax.estimators import arrays
+from filtax.estimators.features import is_missing
+from filtax.estimators.forecast import Chances
 from filtax.estimators.stream import Learner, records
 
 __all__ = ["Classifier"]
@@ -17,6 +20,9 @@ class Classifier(Learner):
     Each class has a filter of its own for "this class or another", $p_c$; probabilities are $p_c / \sum_k p_k$ over the
     classes met so far. For two classes that is logistic regression exactly. A class that was never met has learned from
     every datum that it was not this one: so it is ready when it appears, and nothing starts anew.
+
+    A label is a text, a number or a truth value. 1 and 1.0 are one label; 1 and "1" are two, which a warning says; True
+    and 1, which no dict of Python can hold apart, are refused.
 
     Args:
         method: Name of a filter for a logistic model, in the grammar of `filtax.method`.
@@ -54,16 +60,25 @@ class Classifier(Learner):
         """The classes met so far, sorted; the order of the columns of `predict_proba`."""
         if "_labels" not in vars(self):
             raise AttributeError("nothing was learned yet: Classifier has no classes_ before the first label.")
-        return np.array(self._order())
+        labels = self._order()
+        kinds = {type(label) for label in labels} - {int, float}
+        apart = len(kinds) + any(type(label) in (int, float) for label in labels) > 1
+        return np.array(labels, dtype=object if apart else None)  # an array of one type would make them one
 
     @property
     def _multiclass(self) -> bool:
         return True
 
-    def predict_one(self, x: Mapping, *, id: Hashable = None) -> Any:
-        """The most probable label; None before any was met."""
-        chances = self.predict_proba_one(x, id=id)
-        return max(chances, key=lambda label: chances[label]) if chances else None
+    def predict_one(self, x: Mapping, with_dist: bool = False, *, id: Hashable = None) -> Any:
+        """The most probable label; None before any was met.
+
+        Args:
+            x: Features by name.
+            with_dist: Return the forecast distribution instead: `.mode`, `.prob(y)`, `.log_prob(y)`, `.entropy`.
+            id: Remember x until its label comes with `learn_one(None, y, id=id)`.
+        """
+        law = Chances(self.predict_proba_one(x, id=id))
+        return law if with_dist else law.mode
 
     def predict_proba_one(self, x: Mapping, *, id: Hashable = None) -> dict[Any, float]:
         """The probability of each class met so far; empty before any was met.
@@ -107,7 +122,7 @@ class Classifier(Learner):
         target = self._fit_arrays(X, y, arrays.labels_of, "n_features_in_" not in vars(self))
         table = vars(self).pop("_arrays")
         for label in sorted(set(np.asarray([] if classes is None else classes).tolist()) - set(self._labels)):
-            self._labels.append(label)
+            self._class(label)
         self._learn_table(self._names(table.shape[1]), table, target.tolist())
         return self
 
@@ -155,11 +170,27 @@ class Classifier(Learner):
         targets = np.zeros((len(y), 2))
         for at, label in enumerate(y):
             targets[at, 1] = len(self._labels)
-            if label is None or (isinstance(label, float) and np.isnan(label)):
-                targets[at, 0] = np.nan
-                continue
             label = label.item() if isinstance(label, np.generic) else label
-            if label not in self._labels:
-                self._labels.append(label)
-            targets[at, 0] = self._labels.index(label)
+            targets[at, 0] = np.nan if is_missing(label) else self._class(label)
         return targets
+
+    def _class(self, label: Any) -> int:
+        """The number of a label; a new one becomes a class."""
+        if label in self._labels:
+            at = self._labels.index(label)
+            known = self._labels[at]
+            if isinstance(known, bool) != isinstance(label, bool):
+                raise ValueError(
+                    f"the label {label!r:.40} came after {known!r:.40}, and to Python the two are equal; give labels "
+                    "of one type, such as texts."
+                )
+            return at
+        alike = [known for known in self._labels if str(known) == str(label)]
+        if alike:
+            warnings.warn(
+                f"the label {label!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one type "
+                "if they are meant to be one.",
+                stacklevel=5,
+            )
+        self._labels.append(label)
+        return len(self._labels) - 1

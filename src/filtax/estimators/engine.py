@@ -2,7 +2,8 @@
 
 A filter that is believed (the champion) forecasts and learns. What its forecast calls an outlier it does not get to
 see. From the first surprise on, a second filter (the challenger) learns from scratch; if the surprises turn out to be a
-change, it takes over, with all it has learned since. So one bad datum costs nothing, and a change costs a few data.
+change, it takes over, with all it has learned since. So one bad datum costs nothing, and a change costs a few data. A
+third (the elder) never forgets: where the champion has followed a change by itself, the elder's forecasts tell of it.
 
 Axes: M features, H heads (one for regression, one for each class otherwise). Cost: that of a step of the method; twice
 that while something may have changed.
@@ -11,13 +12,16 @@ that while something may have changed.
 from functools import lru_cache, partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from filtax.estimators.elder import followed
 from filtax.estimators.forecast import Forecast
 from filtax.estimators.memory import TOLD, Layout, Memory
+from filtax.estimators.rivalry import unsuspected
 from filtax.estimators.steps import chances, labelled, measured, moments, scaled
 from filtax.estimators.units import Units
 from filtax.grammar import method as build
@@ -131,6 +135,23 @@ class Engine:
         with jax.enable_x64(True):
             return Forecast(self._full(vector, x))
 
+    @property
+    def elder(self) -> int:
+        """Numbers of a memory that belong to the race with the elder; they stand before the stretch."""
+        memory = self.layout.unpack(self.fresh)
+        return sum(np.size(leaf) for leaf in jax.tree.leaves((memory.regime, memory.rival)))
+
+    def with_elder(self, vector: np.ndarray) -> np.ndarray:
+        """A memory that was kept when there was no elder, with one that knows what its champion does."""
+        end = len(TOLD) + 1
+        whole = np.concatenate([vector[:-end], self.fresh[vector.size - end : -end], vector[-end:]])
+        with jax.enable_x64(True):
+            memory = self.layout.unpack(jnp.asarray(whole))
+            if memory.rival is not None:
+                young = followed(memory.rival, memory.champion[0], jnp.array(True), memory.spell, bool(self.heads))
+                memory = eqx.tree_at(lambda held: held.rival, memory, young)
+            return np.asarray(self.layout.pack(memory))
+
     def stretch(self, vector: Any) -> float:
         """The logarithm of the factor by which intervals are stretched."""
         return float(np.asarray(vector)[-len(TOLD) - 1])
@@ -141,11 +162,16 @@ class Engine:
 
     def _fresh(self, state: State) -> Memory:
         carry = (state.bank, state.t, state.began, state.refused, state.strain)
+        belief = state.initial
         if self.heads:
-            carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.heads, *leaf.shape)), carry)
+            spread = lambda leaf: jnp.broadcast_to(leaf, (self.heads, *leaf.shape))  # noqa: E731
+            carry, belief = jax.tree.map(spread, (carry, belief))
+        rival = unsuspected(belief) if state.bank.log_weight.size > 1 else None  # with one hypothesis all is explained
         zero = jnp.zeros(())
         told = jnp.zeros(len(TOLD)).at[TOLD.index("trust")].set(1.0)
-        return Memory(Units.start(self.slots), Units.start(1), carry, carry, zero, zero, zero, told)
+        return Memory(
+            Units.start(self.slots), Units.start(1), carry, carry, zero, zero, zero + jnp.inf, rival, zero, told
+        )
 
     def _one(self, step: Any, vector: Array, row: Array) -> Array:
         return self.layout.pack(step(self.layout.unpack(vector), row))

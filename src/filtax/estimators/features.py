@@ -15,10 +15,22 @@ import numpy as np
 
 from filtax import checks
 
-__all__ = ["SlotTable", "room_for"]
+__all__ = ["SlotTable", "is_missing", "room_for"]
 
 CATEGORY = math.inf  # how a row marks a category that is there
 SHARED = 8  # one slot in so many is shared once the others are taken
+
+
+def is_missing(value: Any) -> bool:
+    """Whether nothing was given: None, NaN, or what pandas writes for it; pandas is not imported for that.
+
+    >>> import pandas as pd
+    >>> [is_missing(value) for value in (None, math.nan, pd.NA, pd.NaT, 0.0, "")]
+    [True, True, True, True, False, False]
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def room_for(names: int, capacity: int) -> int:
@@ -98,7 +110,7 @@ def _entry(name: Hashable, value: Any) -> list[tuple[tuple, float]]:
     """What one feature puts into a row; nothing if it is missing."""
     if type(value) is float:
         return [(("number", name), value)] if math.isfinite(value) else []
-    if value is None:
+    if is_missing(value):
         return []
     if isinstance(value, str):
         return [(("category", name, str(value)), CATEGORY)]

@@ -1,5 +1,7 @@
-"""A forecast of one number, as plain numbers of Python: whatever precision JAX is set to, this one is float64."""
+"""A forecast of one number or label, as plain numbers of Python: whatever precision JAX is set to, it is float64."""
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -8,7 +10,7 @@ from jaxtyping import PyTree
 from filtax.estimators.intervals import interval, parts_of
 from filtax.estimators.stretch import stretched
 
-__all__ = ["Forecast"]
+__all__ = ["Chances", "Forecast"]
 
 
 class Forecast:
@@ -61,3 +63,42 @@ class Forecast:
         with jax.enable_x64(True):
             value: Any = getattr(self._law, name)
             return float(value(*arguments) if arguments else value)
+
+
+class Chances:
+    """The distribution of the next label.
+
+    Attributes:
+        probabilities: Of each class met so far, by label; empty before any was met.
+
+    >>> seen = Chances({"rain": 0.75, "sun": 0.25})
+    >>> seen.mode, seen.prob("rain"), seen.prob("snow"), round(seen.entropy, 3)
+    ('rain', 0.75, 0.0, 0.562)
+    """
+
+    def __init__(self, probabilities: Mapping[Any, float]):
+        self.probabilities = dict(probabilities)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable label; None before any was met."""
+        known = self.probabilities
+        return max(known, key=lambda label: known[label]) if known else None
+
+    @property
+    def entropy(self) -> float:
+        """How unsure it is, in nats."""
+        return 0.0 - math.fsum(p * math.log(p) for p in self.probabilities.values() if p > 0.0)
+
+    def prob(self, y: Any) -> float:
+        """Probability of a label; 0 for one that was never met."""
+        return self.probabilities.get(y, 0.0)
+
+    def log_prob(self, y: Any) -> float:
+        """Log probability of a label."""
+        chance = self.prob(y)
+        return math.log(chance) if chance > 0.0 else -math.inf
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{label!r}: {chance:.3g}" for label, chance in self.probabilities.items())
+        return f"Chances({{{shown}}})"

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from filtax.estimators.rivalry import Rivalry
 from filtax.estimators.units import Units
 from filtax.module import Module
 
@@ -29,6 +30,8 @@ class Memory(Module):
         challenger: Carry of one that began with the first of the surprises that may turn out to be a change.
         score: Evidence for a change, W.
         spell: Data since that beginning.
+        regime: Data since the last change that was told of; infinite before the first.
+        rival: The filter that never forgets, and how far it is behind; None where the champion does not forget either.
         stretch: Logarithm of the factor by which intervals are stretched.
         told: What the last datum showed, in the order of `TOLD`.
     """
@@ -39,6 +42,8 @@ class Memory(Module):
     challenger: PyTree
     score: Float[Array, "*H"]
     spell: Float[Array, "*H"]
+    regime: Float[Array, "*H"]
+    rival: Rivalry | None
     stretch: Float[Array, ""]
     told: Float[Array, "*H R"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from filtax.estimators import arrays
+from filtax.estimators.features import is_missing
 from filtax.estimators.stream import Learner, records
 from filtax.estimators.stretch import deviation
 
@@ -134,7 +135,7 @@ class Regressor(Learner):
         targets = np.zeros((len(y), 2))
         for at, value in enumerate(y):
             try:
-                targets[at, 0] = math.nan if value is None else float(value)
+                targets[at, 0] = math.nan if is_missing(value) else float(value)
             except (TypeError, ValueError, OverflowError):
                 raise ValueError(f"y is {value!r:.40}; give a number, or None where it is missing.") from None
         return targets

@@ -2,55 +2,35 @@
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from filtax import checks
 from filtax.estimators import arrays
+from filtax.estimators.features import is_missing
 from filtax.estimators.params import Estimator
+from filtax.estimators.reading import reader
+from filtax.estimators.stretch import deviation
 from filtax.segmentation import Settings
 from filtax.segmentation.plan import build
-from filtax.segmentation.watch import _watch
 from filtax.state import State
 
 __all__ = ["Segmenter"]
 
 READINGS = "reading"
-
-
-@lru_cache(maxsize=64)
-def _kernel(settings: Settings, outputs: int) -> Any:
-    """One reading, compiled once for a setting; a segment born now expects mean and variance of what came before."""
-    method, _ = build(settings, outputs, cyclic=False)
-
-    @jax.jit
-    def read(state: State, centre: Any, variance: Any, y: Any, odds: Any, since: Any, least: Any) -> tuple:
-        initial = state.initial
-        mean = jnp.zeros_like(initial.mean).at[:outputs].set(centre)
-        rate = jnp.asarray(settings.shape * settings.noise * variance, mean.dtype)
-        first = eqx.tree_at(lambda belief: (belief.unit.mean, belief.rate), initial, (mean, rate))
-        slots = state.bank.log_weight.size
-        anew = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), first)
-        belief = jax.tree.map(lambda new, old: jnp.where(state.t == 0, new, old), anew, state.bank.belief)
-        state = eqx.tree_at(lambda s: (s.initial, s.bank.belief), state, (first, belief))
-        born = jax.tree.map(lambda leaf: leaf[None], first)
-        since, least = (jnp.asarray(value, jnp.int32) for value in (since, least))
-        carry, seen = _watch(method, state, (None, y, born, jnp.zeros(1, bool)), odds, since, least, posterior=False)
-        return state.after(*carry), (seen.alarm, seen.start, seen.log_odds)
-
-    return read
+SPARED = 2  # odd readings in a row that may be errors; one more, and all of them are believed
+OFTEN, PACE = 0.3, 0.1  # share of odd readings among the last 1/PACE or so from which on they are no errors
 
 
 class Segmenter(Estimator):
     """Changes of one or several readings that change together, told of while they come.
 
     The alarms of `filtax.segmentation.detect` without a cycle, one reading at a time and in bounded memory: in each
-    segment a line and a noise of its own, and the posterior of where the present segment began.
+    segment a line and a noise of its own, and the posterior of where the present segment began. A reading that is odd
+    is an outlier, and not learned from; if two more follow, or every third of late was odd, they are no errors, and
+    are believed.
 
     Args:
         threshold: Probability of a new regime at which to give an alarm; `filtax.segmentation.calibrate` finds one for
@@ -59,6 +39,7 @@ class Segmenter(Estimator):
         least: Readings that a new regime must hold before it is told of.
         warmup: Readings that give the unit of the stream; no alarm is given before they are there.
         keep: Hypotheses kept about the start of the present segment.
+        false_alarms: Probability that a good reading is called an outlier; 0 believes every reading.
 
     >>> model = Segmenter()
     >>> for t in range(120):
@@ -74,12 +55,14 @@ class Segmenter(Estimator):
         least: Any = 5,
         warmup: Any = 30,
         keep: Any = 100,
+        false_alarms: Any = 0.001,
     ):
         self.threshold = threshold
         self.hazard = hazard
         self.least = least
         self.warmup = warmup
         self.keep = keep
+        self.false_alarms = false_alarms
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Take one reading.
@@ -91,7 +74,7 @@ class Segmenter(Estimator):
         x = x if isinstance(x, Mapping) else {READINGS: x}
         if "_names" not in vars(self):
             self._begin(sorted(x, key=repr))
-        row = [math.nan if x.get(name) is None else float(x[name]) for name in self._names]
+        row = [math.nan if is_missing(x.get(name)) else float(x[name]) for name in self._names]
         self._read(np.array([row]))
 
     def learn_many(self, X: Any, y: Any = None) -> None:
@@ -106,7 +89,21 @@ class Segmenter(Estimator):
 
     def fit(self, X: Any, y: Any = None) -> "Segmenter":
         """Forget everything, then take the rows of an array (T, O) as readings."""
-        for name in ("_names", "_early", "_state", "_sums", "_unit", "_last", "changes_", "n_features_in_", "t_"):
+        for name in (
+            "_names",
+            "_early",
+            "_doubted",
+            "_before",
+            "_calm",
+            "_share",
+            "_state",
+            "_sums",
+            "_unit",
+            "_last",
+            "changes_",
+            "n_features_in_",
+            "t_",
+        ):
             vars(self).pop(name, None)
         vars(self).pop("feature_names_in_", None)
         return self.partial_fit(X)
@@ -135,9 +132,13 @@ class Segmenter(Estimator):
     def _begin(self, names: list) -> None:
         checks.share("threshold", self.threshold, hint="It is the probability of a new regime that gives an alarm.")
         checks.whole("warmup", self.warmup, least=2, hint="It is a number of readings.")
+        checks.share("false_alarms", self.false_alarms, hint="It is a probability for each reading.")
         checks.whole("least", self.least, least=1, hint="It is a number of readings.")
         self._settings()
         self._names, self._early = names, []
+        self._doubted: list[np.ndarray] = []  # odd readings in a row, and what was known before them
+        self._before: tuple = ()
+        self._calm, self._share = 0, 0.0  # readings that are believed whatever they are; how many were odd of late
         self.changes_: list[int] = []
         self.t_ = 0
         self._last = {"alarm": None, "odds": -math.inf, "start": 0}
@@ -156,7 +157,7 @@ class Segmenter(Estimator):
                 rows, self._early = np.concatenate(self._early), []
                 self._set_out(rows)
         else:
-            self._watch((row - self._unit[0]) / self._unit[1])
+            self._judge((row - self._unit[0]) / self._unit[1])
         if np.isnan(row).all() and self._last["alarm"] is None:
             self._last["alarm"] = "missing"
 
@@ -185,7 +186,34 @@ class Segmenter(Estimator):
         for total, more in zip(self._sums, (came, filled, filled**2), strict=True):
             total += more.sum(axis=0)
 
+    def _judge(self, z: np.ndarray) -> None:
+        """Learn a reading, unless it is odd; too many odd ones in a row were none."""
+        read = self._look(z)
+        odd = 0.0 < self.false_alarms < 1.0 and read[2] > deviation(1.0 - self.false_alarms)
+        self._share += PACE * (float(odd) - self._share)
+        believed, self._calm = bool(self._calm) or self._share > OFTEN, max(self._calm - 1, 0)
+        if not odd or believed:
+            self._doubted = [] if np.isfinite(z).any() else self._doubted
+            return self._take(z, read)
+        if not self._doubted:
+            self._before = (self._state, [total.copy() for total in self._sums])
+        self._doubted.append(z)
+        if len(self._doubted) <= SPARED:
+            nothing = np.full_like(z, np.nan)
+            self._take(nothing, self._look(nothing))
+            self._last["alarm"] = self._last["alarm"] or "outlier"
+            return None
+        (self._state, self._sums), rows, self._doubted = self._before, self._doubted, []
+        self._calm = max(self.least, 1)
+        for one in rows:
+            self._take(one, self._look(one))
+        return None
+
     def _watch(self, z: np.ndarray, count: bool = True) -> None:
+        self._take(z, self._look(z), count)
+
+    def _look(self, z: np.ndarray) -> tuple[State, tuple, float]:
+        """What a reading would make of the state, what it would tell, and how odd it is; nothing changes."""
         number = np.maximum(self._sums[0], 1.0)
         centre = self._sums[1] / number
         variance = max(float((self._sums[2] / number - centre**2).mean()), 1e-6)
@@ -193,8 +221,12 @@ class Segmenter(Estimator):
         odds = math.log(self.threshold) - math.log1p(-self.threshold) if 0.0 < self.threshold < 1.0 else math.inf
         y = z if len(centre) > 1 else z[:, 0]
         with jax.enable_x64(True):
-            kernel = _kernel(self._settings(), len(centre))
-            self._state, told = kernel(self._state, centre, variance, y, odds, since, self.least)
+            kernel = reader(self._settings(), len(centre))
+            state, told, odd = kernel(self._state, centre, variance, y, odds, since, self.least)
+        return state, told, float(odd)
+
+    def _take(self, z: np.ndarray, read: tuple, count: bool = True) -> None:
+        self._state, told, _ = read
         alarm, start, log_odds = (part[0] for part in map(np.asarray, told))
         if count:
             self._count(z)
@@ -214,7 +246,7 @@ class Segmenter(Estimator):
 
     @property
     def alarm_(self) -> str | None:
-        """What the last reading brought: None, "change", or "missing"."""
+        """What the last reading brought: None, "outlier", "change", or "missing"."""
         return self._told("alarm")
 
     @property
@@ -229,5 +261,5 @@ class Segmenter(Estimator):
 
     @property
     def trust_(self) -> float:
-        """1.0 for a reading that was there, 0.0 for a missing one."""
-        return 0.0 if self._told("alarm") == "missing" else 1.0
+        """1.0 for a reading that was learned from, 0.0 for a missing one or an outlier."""
+        return 0.0 if self._told("alarm") in ("missing", "outlier") else 1.0

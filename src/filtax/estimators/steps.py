@@ -1,10 +1,13 @@
 r"""One datum through an estimator: units, forecast, verdict, and the two filters. Everything here is traced.
 
 The champion forecasts and learns; what its forecast calls an outlier it does not get to see. From the first surprise
-on a challenger learns from scratch; if the surprises turn out to be a change, it takes over.
+on a challenger learns from scratch; if the surprises turn out to be a change, it takes over. An elder learns what the
+champion learns and forgets nothing: where its forecasts fall behind, the champion has followed a change already.
 
 Axes: M features, H heads (labels only: one for each class, and some to spare).
 """
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -15,7 +18,9 @@ from jaxtyping import Array, PyTree
 from filtax.bone import Bone
 from filtax.distributions import Mixture, Normal, StudentT
 from filtax.estimators import alarms
+from filtax.estimators.elder import followed, studied
 from filtax.estimators.memory import TOLD, Memory
+from filtax.estimators.rivalry import Rivalry, outdone
 from filtax.estimators.stretch import next_stretch
 from filtax.estimators.units import Units, reexpressed
 from filtax.programs import advance
@@ -26,6 +31,7 @@ __all__ = ["chances", "labelled", "measured", "moments", "scaled"]
 
 KNOWN = 5.0  # data after which a forecast is held to what it says
 RELEARN = 10.0  # data that the units of y are worth after a change
+WARM = 50.0  # data before which no change is told of: a filter that has not settled yet is surprised by itself
 
 
 def _features(units: Units, x: Array) -> Array:
@@ -133,7 +139,16 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     carries = _moved(memory, inputs, target, heads=False)
     champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
     told = (old + size * forecast.mean, size * size * forecast.var, tail, jnp.where(outlier, 0.0, told[0]), *told[1:])
-    after = _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+    made = forecast.log_prob(jnp.where(seen, (y - old) / size, 0.0)) - jnp.log(size)
+
+    def race(rival: Rivalry) -> tuple[PyTree, Array]:
+        belief = reexpressed(rival.bank, memory.inputs, inputs, memory.target, target)
+        belief, law = studied(method, belief, z, data[0])
+        return belief, law.log_prob(jnp.where(seen, level, 0.0)) - jnp.log(unit)
+
+    rival, since = _raced(memory, race, made, known & ~outlier, limit)
+    evidence = (score, rival, since, limit)
+    after = _decided(memory, inputs, target, champion, challenger, evidence, outlier, seen, told, heads=False)
     return eqx.tree_at(lambda new: new.stretch, after, stretch)
 
 
@@ -164,7 +179,24 @@ def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     change = jnp.max(jnp.where(used, told[1], 0.0))
     runs = jnp.min(jnp.where(used, told[2], jnp.iinfo(told[2].dtype).max))
     told = (chance, chance * (1.0 - chance), chance, jnp.where(outlier, 0.0, trust), change, runs)
-    return _decided(memory, inputs, target, champion, challenger, score, limit, outlier, seen, told)
+
+    def race(rival: Rivalry) -> tuple[PyTree, Array]:
+        one = lambda belief, y: studied(method, reexpressed(belief, memory.inputs, inputs), z, y)  # noqa: E731
+        beliefs, law = jax.vmap(one)(rival.bank, data[0])
+        theirs = jnp.where(heads < classes, law.mean, 0.0)
+        return beliefs, jnp.log(jnp.sum(jnp.where(own, theirs, 0.0)) / jnp.maximum(jnp.sum(theirs), 1e-300))
+
+    rival, since = _raced(memory, race, jnp.log(chance), known & ~outlier, limit)
+    evidence = (score, rival, since, limit)
+    return _decided(memory, inputs, target, champion, challenger, evidence, outlier, seen, told, heads=True)
+
+
+def _raced(memory: Memory, race: Callable, made: Array, counts: Array, limit: Array) -> tuple[Rivalry | None, Array]:
+    """One datum of the race with the elder: the race, and 0, or the data since a change that it shows."""
+    if memory.rival is None:
+        return None, jnp.zeros((), jnp.int32)
+    belief, theirs = race(memory.rival)
+    return outdone(memory.rival._replace(bank=belief), jnp.where(counts, made - theirs, 0.0), 2.0 * limit)
 
 
 def _decided(
@@ -173,21 +205,31 @@ def _decided(
     target: Units,
     champion: PyTree,
     challenger: PyTree,
-    score: Array,
-    limit: Array,
+    evidence: tuple,
     outlier: Array,
     seen: Array,
     told: tuple,
+    *,
+    heads: bool,
 ) -> Memory:
-    """If it was a change the challenger takes over; what is told of the datum."""
-    changed = score > limit
+    """If surprises turn out to be a change the challenger takes over; what is told of the datum."""
+    score, rival, since, limit = evidence
+    count = memory.target.count[0]
+    taken, followed_it = score > limit, since > 0
+    changed = taken | followed_it
+    told_of = changed & ((count >= WARM) | jnp.isfinite(memory.regime))
     spell = jnp.where(memory.score == 0.0, 1.0, memory.spell + 1.0)
-    champion = jax.tree.map(lambda new, old: jnp.where(changed, new, old), challenger, champion)
+    start = jnp.where(followed_it, since.astype(spell.dtype), spell)
+    champion = jax.tree.map(lambda new, old: jnp.where(taken, new, old), challenger, champion)
     quiet = jnp.where(outlier, float(alarms.OUTLIER), 0.0)
-    alarm = jnp.where(changed, float(alarms.CHANGE), jnp.where(seen, quiet, float(alarms.MISSING)))
-    told = (*told, alarm, jnp.where(changed, spell, 0.0))
+    alarm = jnp.where(told_of, float(alarms.CHANGE), jnp.where(seen, quiet, float(alarms.MISSING)))
+    told = (*told, alarm, jnp.where(told_of, start, 0.0))
     shown = jnp.stack([jnp.asarray(value, score.dtype).reshape(()) for value in told])
-    at = TOLD.index("runlength")
-    shown = shown.at[at].set(jnp.where(changed, spell - 1.0, shown[at]))
+    at, sure = TOLD.index("runlength"), TOLD.index("change_probability")
+    regime = jnp.where(told_of, start - 1.0, memory.regime + 1.0)
+    shown = shown.at[at].set(jnp.where(changed, start - 1.0, jnp.minimum(regime, shown[at])))
+    shown = shown.at[sure].set(jnp.where(told_of, jnp.maximum(shown[sure], -jnp.expm1(-limit)), shown[sure]))
     score = jnp.where(changed, 0.0, score)
-    return Memory(inputs, target.younger(RELEARN, changed), champion, challenger, score, spell, memory.stretch, shown)
+    rival = None if rival is None else followed(rival, champion[0], changed, count, heads)
+    target = target.younger(RELEARN, changed)
+    return Memory(inputs, target, champion, challenger, score, spell, regime, rival, memory.stretch, shown)

@@ -80,10 +80,9 @@ class Learner(Estimator):
         y = list(y)
         if len(X) != len(y):
             raise ValueError(f"learn_many: X has {len(X)} rows but y has {len(y)}; row t of each must belong together.")
-        numeric = hasattr(X, "columns") and all(kind.kind in "fiub" for kind in map(np.dtype, _dtypes(X)))
-        if numeric:
+        if hasattr(X, "columns") and all(getattr(kind, "kind", "O") in "fiub" for kind in X.dtypes):
             names = [name.item() if isinstance(name, np.generic) else name for name in X.columns]
-            self._learn_table(names, np.asarray(X, np.float64), y)
+            self._learn_table(names, _numbers(X), y)
             return
         rows = records(X) if hasattr(X, "columns") else list(X)
         for x, target in zip(rows, y, strict=True):
@@ -247,8 +246,11 @@ def records(X: Any) -> list[dict]:
     return [dict(zip(names, row, strict=True)) for row in X.itertuples(index=False)]
 
 
-def _dtypes(X: Any) -> list:
-    return [kind if isinstance(kind, np.dtype) else np.dtype(object) for kind in X.dtypes]
+def _numbers(X: Any) -> np.ndarray:
+    """The columns of a data frame as numbers, (T, M); a column of pandas' own types is NaN where it holds NA."""
+    if all(isinstance(kind, np.dtype) for kind in X.dtypes):
+        return np.asarray(X, np.float64)
+    return X.to_numpy(np.float64, na_value=np.nan)
 
 
 def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
@@ -256,7 +258,7 @@ def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
     small, large = old.layout.unpack(np.asarray(vector)), new.layout.unpack(new.fresh)
     if new.heads > old.heads:
         spare = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], new.heads - old.heads, axis=0)])  # noqa: E731
-        more = jax.tree.map(spare, (small.champion, small.challenger))
-        small = eqx.tree_at(lambda memory: (memory.champion, memory.challenger), small, more)
+        held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
+        small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
     grown = embedded(small, large)
     return np.concatenate([np.ravel(leaf).astype(np.float64) for leaf in jax.tree.leaves(grown)])

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from filtax.estimators.rivalry import Rivalry
 from filtax.estimators.units import Units, reexpressed
 from filtax.runs.inputs import Pool
-from filtax.runs.rivalry import Rivalry
 
 __all__ = ["mean_of", "moved"]
 

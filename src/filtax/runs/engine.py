@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone
+from filtax.estimators.rivalry import compared, unsuspected
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
-from filtax.runs.rivalry import compared, unsuspected
 from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 

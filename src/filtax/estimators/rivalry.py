@@ -1,13 +1,18 @@
-r"""Whether a method that has begun anew was right to: what it believed before goes on forecasting beside it.
+r"""Whether a method that has forgotten was right to: one that has not goes on forecasting beside it.
 
-A filter that watches for changes drops what it knew at a row that surprises it, be that the first of a new regime or a
-gross error. Which it was the rows behind it show: with $q_s$ the forecasts of the belief of before, which learns no
-more, and $p_s$ those of the filter itself,
+In a run (`compared`) it is the belief of before. A filter that watches for changes drops what it knew at a row that
+surprises it, be that the first of a new regime or a gross error. Which it was the rows behind it show: with $q_s$ the
+forecasts of the belief of before, which learns no more, and $p_s$ those of the filter itself,
 $$\Lambda_t = \sum_{s \le t} \min\bigl(\log p_s(y_s) - \log q_s(y_s),\ b\bigr)$$
 grows after a change and falls after a gross error. Above $2\log(1/\alpha)$ it is a change; as far below, or after
 `LONGEST` rows, it is none. If nothing has changed, $e^\Lambda$ is a supermartingale that starts at 1, so that one
 suspicion becomes a false alarm with a probability of at most $\alpha^2$. The bound b, a quarter of the limit, lets no
 row decide alone.
+
+In an estimator (`outdone`) it is a filter that goes on learning and never forgets (`filtax.estimators.elder`), and the
+race is on all the time: $\Lambda_t = \max(0, \Lambda_{t-1} + \min(\cdot, b))$. Of all rows at which the change may
+have begun it takes the one that explains it best, where $\Lambda$ last left 0; the mean time to a false alarm is at
+least $\alpha^{-2}$ data (Lorden 1971).
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +23,7 @@ from jaxtyping import Array, PyTree
 
 from filtax.tick import look_ahead
 
-__all__ = ["Rivalry", "compared", "unsuspected"]
+__all__ = ["LONGEST", "MATURE", "Rivalry", "compared", "outdone", "unsuspected"]
 
 LONGEST = 500  # rows that a suspicion lasts at most
 ROWS = 4  # that it takes at least
@@ -71,8 +76,8 @@ def compared(
     known = jnp.isfinite(y)
     shown = jnp.where(known, y, 0.0)
     old = look_ahead(method, held.bank, initial, x, None, False)
-    gain = jnp.minimum(made.log_prob(shown) - old.log_prob(shown), limit / ROWS)
-    score = held.score + jnp.where(held.racing & known, jnp.nan_to_num(gain, nan=0.0), 0.0)
+    gain = _bounded(made.log_prob(shown) - old.log_prob(shown), limit)
+    score = held.score + jnp.where(held.racing & known, gain, 0.0)
     age = held.age + 1
     alarm = held.racing & (score > limit)
     racing = held.racing & ~alarm & (score >= -limit) & (age < LONGEST)
@@ -80,3 +85,29 @@ def compared(
     bank = jax.tree.map(lambda new, old: jnp.where(begins, new, old), before, held.bank)
     fresh = lambda value: jnp.where(racing, value, jnp.zeros_like(value))  # noqa: E731
     return Rivalry(bank, racing | begins, fresh(score), fresh(age)), jnp.where(alarm, held.age + 1, 0)
+
+
+def outdone(held: Rivalry, gain: Array, limit: Array) -> tuple[Rivalry, Array]:
+    """One row of a race that never ends.
+
+    Args:
+        held: The race so far.
+        gain: By how much the log density of the filter exceeds that of its rival; 0 where nothing came.
+        limit: 2 log(1/alpha).
+
+    Returns:
+        The race, and 0, or at an alarm the rows since the change.
+
+    >>> race = unsuspected(None)
+    >>> for gain in (0.5, -2.0, 9.0, 9.0, 9.0):
+    ...     race, since = outdone(race, jnp.asarray(gain), jnp.asarray(8.0))
+    >>> race.score.item(), since.item()  # no row counts for more than 2
+    (6.0, 0)
+    """
+    score = jnp.maximum(held.score + _bounded(gain, limit), 0.0)
+    age = jnp.where(score > 0.0, held.age + 1, 0)
+    return Rivalry(held.bank, held.racing, score, age), jnp.where(score > limit, age, 0)
+
+
+def _bounded(gain: Array, limit: Array) -> Array:
+    return jnp.minimum(jnp.nan_to_num(gain, nan=0.0), limit / ROWS)

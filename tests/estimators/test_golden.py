@@ -1,0 +1,47 @@
+"""Estimators that were written once and never again: an older layout is read, the present one too.
+
+`python tests/estimators/test_golden.py FOLDER` wrote them. Format 1 had no elder beside the champion.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from filtax.estimators import Classifier, Regressor, load, save
+
+GOLDEN = Path(__file__).parent / "golden"
+X = {"a": 3.0, "b": "u"}
+
+
+def stream(start, stop):
+    for t in range(start, stop):
+        yield {"a": float(t % 7), "b": "u" if t % 3 else "v"}, 3.0 * (t % 7) + (t % 3) * 0.5 + 0.25 * ((t * 37) % 11)
+
+
+def taught(model, start, stop):
+    for x, y in stream(start, stop):
+        model.learn_one(x, y if isinstance(model, Regressor) else "high" if y > 10.0 else "low")
+    return model
+
+
+@pytest.mark.parametrize("form", ["format-1", "format-2"])
+def test_golden_estimators_are_read_and_go_on(form):
+    """The numbers were said by the program that wrote the files."""
+    regressor, manifest = load(GOLDEN / form / "regressor")
+    classifier, _ = load(GOLDEN / form / "classifier")
+    assert manifest["source"] == {"row": 120}
+    np.testing.assert_allclose(regressor.predict_one(X), 11.07084592290212, rtol=1e-12)
+    np.testing.assert_allclose(classifier.predict_proba_one(X)["high"], 0.7010545024476198, rtol=1e-12)
+    for model in (regressor, classifier):
+        whole = taught(type(model)(), 0, 150)
+        taught(model, 120, 150)
+        assert model.alarm_ is None
+        if isinstance(model, Regressor):
+            np.testing.assert_allclose(model.predict_one(X), whole.predict_one(X), rtol=1e-9)
+
+
+if __name__ == "__main__":
+    for kind in (Regressor, Classifier):
+        save(Path(sys.argv[1]) / kind.__name__.lower(), taught(kind(), 0, 120), source={"row": 120})
