@@ -1,7 +1,5 @@
 """The commands as a person meets them: what is printed, where, how they exit, what they leave."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -127,19 +125,6 @@ def test_compare_and_report_read_what_is_there(done, home):
     (home / "out/load/report.html").unlink()
     assert filtax("report", "out/load", home=home).returncode == 0
     assert (home / "out/load/report.html").exists()
-
-
-@pytest.mark.nightly
-def test_segment_prints_json_and_draws(home):
-    rng = np.random.default_rng(1)
-    y = np.r_[rng.normal(size=80), rng.normal(6.0, 1.0, size=60)]
-    (home / "steps.csv").write_text("y\n" + "".join(f"{value}\n" for value in y))
-    ended = filtax("segment", "steps.csv", "--target", "y", home=home)
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert [part["row"] for part in told["segments"]] == [1, 81]
-    assert told["segments"][1]["line"] == 82
-    assert (home / "out" / "segments.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.nightly

@@ -21,6 +21,7 @@ from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
 from filtax.search import tune
 from filtax.sources import InputError, open_table
+from filtax.store.room import unwritten
 from filtax.store.writing import write_whole
 
 __all__ = ["LOSSES", "TUNED", "Found", "search"]
@@ -155,5 +156,8 @@ def _agree(folder: Path, plan: Plan, first: list[Block], by: str) -> None:
         if known != about:
             raise ValueError(f"{folder} holds another search, of other rows or for another run; name another --out.")
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritten(folder, problem) from problem
     write_whole(path, json.dumps(about).encode())
