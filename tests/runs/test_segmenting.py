@@ -119,8 +119,8 @@ def test_it_goes_on_after_a_crash_and_when_the_file_has_grown(done, home, monkey
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("y\n1\n", "1 readings; it takes 2 to 20000"),
-        ("y\n" + "NA\n" * 9, "is empty in all 9 rows"),
+        ("y\n1\n", "1 reading; it takes 2 to 20000"),
+        ("y\n" + "NA\n" * 9, "is empty in all rows"),
         ("y\na\nb\n", "holds no numbers"),
         ("y\n" + "1\n" * 20_001, "more than 20000 readings"),
     ],

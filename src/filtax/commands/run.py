@@ -131,10 +131,14 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs import carry_on
+    from filtax.runs.job import WAIT
     from filtax.runs.outputs import write_outputs
+    from filtax.runs.wording import counted, too_far
     from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
+    if waits:
+        talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come by then.")
     with asked_to_stop(patient=not waits) as asked:
         try:
             done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
@@ -148,9 +152,14 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise
             raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
         show.end(done)
+        if waits and done.rows < WAIT:
+            talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
         if done.stopped:
-            talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
+            talk(f"Stopped after {counted(done.rows, 'row')}. To go on: filtax resume {root}")
             raise typer.Exit(_code(asked))
+    far = too_far(config.horizon, config.delay, done.rows)
+    if far:
+        talk(far)
     written = write_outputs(root)
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
@@ -192,12 +201,14 @@ class _Show:
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        from filtax.runs.wording import counted
+
         learned = progress.rows - progress.blank
         blank = f"{progress.blank} without a target, " if progress.blank else ""
         talk(
-            f"{learned} row{'' if learned == 1 else 's'} learned, {blank}{progress.rejected} left out, "
+            f"{counted(learned, 'row')} learned, {blank}{progress.rejected} left out, "
             f"{progress.distrusted} not trusted, "
-            f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
+            f"{counted(progress.changes, 'change')}."
         )
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:

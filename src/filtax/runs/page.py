@@ -17,6 +17,7 @@ from filtax.runs.digest import Digest, digest
 from filtax.runs.listing import listing
 from filtax.runs.results import Run, microseconds, verdict
 from filtax.runs.style import CSS, SCRIPT
+from filtax.runs.wording import counted
 from filtax.store.writing import write_whole
 
 __all__ = ["command_of", "write_page"]
@@ -112,7 +113,8 @@ def _table(run: Run, found: dict[str, Any]) -> str:
     unit = (
         "" if run.config.task == "classify" else f" In the unit of {html.escape(run.config.target)}; smaller is better."
     )
-    return f"<table><tr>{head}</tr>{rows}</table><p>On {found['rows']:,} rows that all of them forecast.{unit}</p>"
+    on = counted(found["rows"], "row")
+    return f"<table><tr>{head}</tr>{rows}</table><p>On {on} that all of them forecast.{unit}</p>"
 
 
 def _forecasts(run: Run, told: Digest) -> str:
@@ -127,9 +129,8 @@ def _forecasts(run: Run, told: Digest) -> str:
     lines = {"forecast": last["forecast"], "truth": last["y"]}
     which = f" of {html.escape(run.note['keys'][0])}" if run.config.key else ""
     near = chart(x, lines, timed=told.timed, band=(last["lower"], last["upper"]))
-    return (
-        f"{text}<h3>The last {len(last)} rows{which}</h3>{near}<p>The band is the {run.config.level:.0%} interval.</p>"
-    )
+    title = f"The last {counted(len(last), 'row')}{which}"
+    return f"{text}<h3>{title}</h3>{near}<p>The band is the {run.config.level:.0%} interval.</p>"
 
 
 def _errors(run: Run, told: Digest) -> str:

@@ -14,6 +14,7 @@ from filtax.runs.cutting import Cut, cut_up
 from filtax.runs.job import CHECKPOINT
 from filtax.runs.large import power_of
 from filtax.runs.streams import tell_skipped
+from filtax.runs.wording import counted
 from filtax.sources import InputError, Position, Table, open_table
 from filtax.sources.rejected import NAMELESS
 
@@ -101,7 +102,7 @@ def cut_on(
             config.write(root)
             _save(folder, read, position)
             if tell is not None:
-                tell(f"{read.rows} rows read; now they are cut.")
+                tell(f"{read.rows} rows read; looking for changes ...")
             power = power_of(read.columns["y"], 1.0)
             read.cut = cut_up(np.ldexp(read.columns["y"], -power))
             _save(folder, read, position)
@@ -187,14 +188,14 @@ def _taken_in(
             table.close()
             break
     if not 2 <= rows <= LONGEST:
-        count = f"more than {LONGEST}" if rows > LONGEST else rows
+        count = f"more than {LONGEST} readings" if rows > LONGEST else counted(rows, "reading")
         raise ValueError(
-            f"segment: {count} readings; it takes 2 to {LONGEST}. Average them over longer steps, or use "
+            f"segment: {count}; it takes 2 to {LONGEST}. Average them over longer steps, or use "
             "`filtax run`, which tells of changes as they come."
         )
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if not np.isfinite(columns["y"]).any():
-        raise ValueError(f"segment: the target {config.target} is empty in all {rows} rows; name another column.")
+        raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
     return Segments(root, config, columns, files, rejected, clock, None if known is None else known.cut), position
 
 
