@@ -141,6 +141,7 @@ def test_a_reading_that_stands_alone_is_no_step_no_pair_and_no_count():
     assert np.flatnonzero(alone(y)).tolist() == [100, 250]
     assert not alone(np.repeat([0.0, 1.0, 0.0], [99, 1, 99])).any()  # where nothing moves, nothing is usual
     assert not alone(np.full(99, np.nan)).any()
+    assert not alone(100.0 * np.tanh(5.0 * np.sin(np.arange(500) / 20.0))).any()  # nor where a smooth one is steep
     part = alone(y[:200])  # nothing but two readings is looked ahead at
     np.testing.assert_array_equal(part[:-2], alone(y)[:198])
 

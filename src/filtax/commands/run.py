@@ -152,10 +152,11 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise
             raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
         show.end(done)
-        if waits and done.rows < WAIT:
+        if waits and done.rows < WAIT and not done.stopped:
             talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
         if done.stopped:
-            talk(f"Stopped after {counted(done.rows, 'row')}. To go on: filtax resume {root}")
+            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
+            talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
     far = too_far(config.horizon, config.delay, done.rows)
     if far:

@@ -1,9 +1,8 @@
 r"""A series cut into segments, looking back, and the alarms that could have been given as it came.
 
-A reading that stands alone is a gross error and no change: one that lies further than `FAR` times the usual distance
-from all of its two neighbours on each side. What is usual is the median distance of readings from the median of these
-neighbours, among those before it, so that nothing but the next two readings is looked ahead at; they come later by as
-much, and so do the alarms. Such readings count as missing.
+A reading that stands alone is a gross error and no change: one that lies further than `FAR` usual steps above, or
+below, all of its two neighbours on each side. A usual step is the median one of the readings before it, so
+that nothing but the next two readings is looked ahead at; alarms wait for these. Such readings count as missing.
 
 Axes: T readings. Cost: that of `filtax.segmentation`.
 """
@@ -19,7 +18,7 @@ from filtax.segmentation import detect, segment
 __all__ = ["Cut", "alone", "cut_up"]
 
 WAIT = 100  # readings before the first alarm: a cycle of up to fifty shows in them
-ASIDE, FAR = 2, 12.0  # neighbours on each side, and the distance, in usual ones, of a reading that stands alone
+ASIDE, FAR = 2, 12.0  # neighbours on each side, and the distance, in usual steps, of a reading that stands alone
 LEAST, MOST = 30, 500  # readings before it that say what is usual
 MARGIN = 5  # readings by which the start that an alarm names may miss the change
 
@@ -102,9 +101,10 @@ def alone(y: np.ndarray) -> np.ndarray:
     near = np.stack(beside)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # nothing is known where all neighbours are missing
-        off = np.abs(y - np.nanmedian(near, axis=0))
-        gap = np.nanmin(np.abs(y - near), axis=0)
-        before = np.pad(off, (MOST, 0), constant_values=np.nan)
+        gap = np.fmax(y - np.nanmax(near, axis=0), np.nanmin(near, axis=0) - y)
+        gap[~(np.isfinite(near[:ASIDE]).any(axis=0) & np.isfinite(near[ASIDE:]).any(axis=0))] = 0.0  # the last one
+        step = np.abs(np.diff(y, prepend=np.nan))
+        before = np.pad(step, (MOST, 0), constant_values=np.nan)
         usual = np.nanmedian(np.lib.stride_tricks.sliding_window_view(before, MOST)[: len(y)], axis=1)
-        known = np.cumsum(np.isfinite(off)) > LEAST
+        known = np.cumsum(np.isfinite(step)) > LEAST
         return known & (usual > 0.0) & (gap > FAR * usual)

@@ -70,10 +70,12 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
 def block_of(period: float | None, orders: int = ORDERS) -> int:
     """How many readings to take together, so that a cycle holds 2 (orders + 1) blocks or a few more.
 
-    >>> block_of(30.5), block_of(7.0), block_of(None)
-    (5, 1, 1)
+    >>> block_of(30.5), block_of(23.99), block_of(7.0), block_of(None)
+    (5, 4, 1, 1)
     """
-    return 1 if period is None else max(1, int(period / (2 * (orders + 1))))
+    return (
+        1 if period is None else max(1, int(period / (2 * (orders + 1)) + 0.002))
+    )  # a day of 23.99 hours is one of 24
 
 
 def block_means(y: np.ndarray, block: int) -> np.ndarray:
