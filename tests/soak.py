@@ -3,7 +3,9 @@
 python tests/soak.py ROWS [NAME ...] prints a line of JSON for each method and exits with 1 if one breaks a bar. Time is
 that of the processor, not of the clock; of each tenth of the run the quicker chunks count. A machine that is shared
 grows slower by itself, though, as others take its caches: so now and then the same rows are also learned from the state
-as it was after the first rows, side by side, and what counts is how much longer the old state takes.
+as it was after the first rows, side by side, to see how much longer the old state takes (`slower`). That leaves out
+what a process itself may come to suffer from, so the steps of its last 1e6 rows are held against those of its first 1e6
+as well, the median over chunks (`aged`).
 """
 
 import json
@@ -17,7 +19,7 @@ import numpy as np
 
 import filtax as fx
 
-WARM, CHUNK, LOOKS, PAIRED = 100_000, 2_000, 20, 10
+WARM, CHUNK, LOOKS, PAIRED, END = 100_000, 2_000, 20, 10, 1_000_000
 GROWTH, SLOWER = 1024.0, 1.1  # KiB behind the first rows; processor time of a chunk at the end against the start
 HAZARD, WALK = 0.002, 1e-4
 
@@ -108,6 +110,7 @@ def soak(name, rows):
         "growth_kib": float(np.median(sizes[-LOOKS:]) - np.median(sizes[:LOOKS])),  # buffers come and go
         "compiled_later": len(compiled) - programs,
         "us_a_row": [round(1e6 * each / CHUNK, 2) for each in tenths],
+        "aged": aged(times[WARM // CHUNK :]),
         "slower": float(np.median(ratios[-max(1, len(ratios) // 5) :])),
         "nis": squares / rows,
         "refused": refused,
@@ -127,6 +130,12 @@ def pace(times):
     return [float(np.quantile(part, 0.25)) for part in np.array_split(times, min(10, len(times)))]
 
 
+def aged(times):
+    """How much longer a step takes in the last rows than in the first: medians over the chunks of each."""
+    count = min(END // CHUNK, len(times) // 2)
+    return float(np.median(times[-count:]) / np.median(times[:count])) if count else 1.0
+
+
 def broken(told):
     """The bars that a method breaks. The forecasts of the first two are calibrated: their squares have mean one."""
     band = 4.0 * np.sqrt(3.0 / told["rows"])
@@ -134,6 +143,7 @@ def broken(told):
         "growth_kib": told["growth_kib"] <= GROWTH,
         "compiled_later": told["compiled_later"] == 0,
         "slower": told["slower"] <= SLOWER or told["rows"] < 1_000_000,  # too few chunks on a machine that is shared
+        "aged": told["aged"] <= SLOWER or told["rows"] < 2 * END + WARM,
         "nis": told["method"] == "LoFi" or abs(told["nis"] - 1.0) < band,
         "counted": told["counted"] and told["finite"] and not told["refused"],
     }

@@ -39,8 +39,18 @@ def test_pace_sees_a_slow_end_through_noise():
 
 
 def test_the_bars_can_break():
-    good = {"method": "KF", "rows": 10**7, "growth_kib": 9.0, "compiled_later": 0, "slower": 1.0, "nis": 1.0}
-    good |= {"refused": 0, "counted": True, "finite": True}
+    good = {"method": "KF", "rows": 10**7, "growth_kib": 9.0, "compiled_later": 0, "slower": 1.0}
+    good |= {"aged": 1.0, "nis": 1.0, "refused": 0, "counted": True, "finite": True}
     assert soak.broken(good) == []
-    for name, bad in {"growth_kib": 1025.0, "compiled_later": 1, "slower": 1.2, "nis": 1.01, "counted": False}.items():
-        assert soak.broken({**good, name: bad}) == [name]
+    bad = {"growth_kib": 1025.0, "compiled_later": 1, "slower": 1.2, "aged": 1.11, "nis": 1.01, "counted": False}
+    for name, value in bad.items():
+        assert soak.broken({**good, name: value}) == [name]
+
+
+def test_a_process_that_ages_is_seen_through_noise():
+    """A fifth slower at the end shows as about that; a few chunks that took ten times as long do not."""
+    rng = np.random.default_rng(0)
+    steady = 1.0 + 0.05 * rng.random(5000) + np.where(rng.random(5000) < 0.1, 10.0, 0.0)
+    assert abs(soak.aged(steady) - 1.0) < 0.02
+    assert soak.aged(np.r_[steady[:4500], 1.2 * steady[4500:]]) > 1.15
+    assert soak.aged([1.0]) == 1.0

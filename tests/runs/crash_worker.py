@@ -2,7 +2,8 @@
 
 What is imported lazily is imported here, too: it is a third of the time of an attempt.
 
-Arguments: source, folder, kills, seed. Prints how many attempts were killed, and the rows at which each died.
+Arguments: a folder, a seed, and NAME=KILLS for each kind of run, whose table is NAME.csv there. Makes NAME/whole
+without a kill and NAME/killed with them; prints for each kind its name and the checkpoint at which each attempt died.
 """
 
 import os
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import jax
 import jaxlib.lapack  # noqa: F401
-import pyarrow.csv  # noqa: F401
+import pyarrow.csv
+import pyarrow.parquet  # noqa: F401
 import safetensors.numpy  # noqa: F401
 import scipy.linalg
 import scipy.special  # noqa: F401
@@ -23,41 +25,68 @@ from filtax import store
 from filtax.runs import Config, carry_on
 from filtax.runs.job import CHECKPOINT
 from filtax.runs.outputs import write_outputs
+from filtax.runs.segment_page import write_segments
+from filtax.runs.segmenting import cut_on
+
+STEP = {"block": 32, "every": 64}
+KINDS = {
+    "plain": {"target": "load", "time": "when", "method": "LG+C-Static", **STEP},
+    "ahead": {"target": "load", "time": "when", "horizon": 3, **STEP},  # all defaults
+    "labels": {"target": "kind", **STEP},
+    "keys": {"target": "load", "time": "when", "key": "station", "method": "LG+C-Static", **STEP},
+    "segment": {"target": "load", "time": "when", "task": "segment"},
+}
 
 
-def attempt(source: str, root: Path) -> None:
+def attempt(kind: str, source: Path, root: Path) -> None:
     jax.config.update("jax_enable_x64", True)
-    config = Config(source, "load", time="when", method="LG+C-Static", block=32, every=64)
-    known = Config.read(root) if (root / "config.toml").exists() else config
-    carry_on(known, root)
+    config = Config.read(root) if (root / "config.toml").exists() else Config(str(source), **KINDS[kind])
+    if kind == "segment":
+        write_segments(cut_on(config, root))
+        return
+    carry_on(config, root)
     write_outputs(root)
 
 
-def main(source: str, folder: str, kills: int, seed: int) -> None:
-    root, chance, died = Path(folder), random.Random(seed), []
+def started(kind: str, source: Path, root: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        attempt(kind, source, root)
+        os._exit(0)
+    return child
+
+
+def kill_and_resume(kind: str, source: Path, root: Path, kills: int, chance: random.Random) -> list[int]:
+    """Go on until an attempt ends by itself; at which checkpoints the others were killed."""
+    died: list[int] = []
+    latest = lambda: max(store.generations(root / CHECKPOINT), default=0)
     while True:
-        before = max(store.generations(root / CHECKPOINT), default=0)
-        child = os.fork()
-        if child == 0:
-            attempt(source, root)
-            os._exit(0)
+        before, child = latest(), started(kind, source, root)
         if len(died) < kills:
             if chance.random() < 0.8:  # most die while they learn, some while they start
-                while max(store.generations(root / CHECKPOINT), default=0) <= before + chance.randrange(3):
+                behind = before + (0 if kind == "segment" else chance.randrange(3))
+                while latest() <= behind:
                     if os.waitpid(child, os.WNOHANG)[0]:
-                        print(*died)
-                        return
+                        return died
                     time.sleep(0.001)
             time.sleep(chance.random() * 0.02)
             os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        if os.waitstatus_to_exitcode(status) == 0:
-            break
-        if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-            sys.exit(f"an attempt ended by itself: {status}")
-        died.append(max(store.generations(root / CHECKPOINT), default=0))
-    print(*died)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code == 0:
+            return died
+        if code != -signal.SIGKILL:
+            sys.exit(f"{kind}: an attempt ended by itself, {code}")
+        died.append(latest())
+
+
+def main(folder: Path, seed: int, wanted: dict[str, int]) -> None:
+    chance = random.Random(seed)
+    for kind, kills in wanted.items():
+        source = folder / f"{kind}.csv"
+        kill_and_resume(kind, source, folder / kind / "whole", 0, chance)
+        print(kind, *kill_and_resume(kind, source, folder / kind / "killed", kills, chance), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    pairs = [each.split("=") for each in sys.argv[3:]]
+    main(Path(sys.argv[1]), int(sys.argv[2]), {name: int(kills) for name, kills in pairs})

@@ -1,6 +1,6 @@
 """The commands as a person meets them: what is printed, where, how they exit, what they leave."""
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +119,44 @@ def test_standard_input_is_read_and_each_forecast_printed(done, home):
     assert "LG+C-Static" in ended.stderr
 
 
+def test_a_short_stream_is_learned_and_said_to_be_short(home):
+    rows = (home / "load.csv").read_text().splitlines(keepends=True)[:13]
+    asked = ("run", "-", "--target", "load", "--time", "when", *QUICK, "--print", "--delay", 12)
+    ended = filtax(*asked, "--out", "out/short", home=home, given="".join(rows))
+    assert ended.returncode == 0, ended.stderr
+    assert len(ended.stdout.splitlines()) == 13
+    assert "The first 50 rows of standard input are waited for" in ended.stderr.splitlines()[0]
+    assert "Standard input ended after 12 rows" in ended.stderr
+    assert "--delay 12: the source has 12 rows, so no target ever came" in ended.stderr
+
+
+def test_who_interrupts_a_short_stream_is_given_what_has_come(home, monkeypatch):
+    """As behind `tail -f`: the rows are there, and the end does not come."""
+    from filtax.sources import Table
+
+    chunks = Table._chunks
+
+    def waiting(table):
+        yield from chunks(table)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Table, "_chunks", waiting)
+    text = "".join((home / "load.csv").read_text().splitlines(keepends=True)[:13])
+    asked = ("run", "-", "--target", "load", "--time", "when", *QUICK, "--print", "--out", "out/cut-short")
+    ended = filtax(*asked, home=home, given=text)
+    assert (ended.returncode, len(ended.stdout.splitlines())) == (130, 13)
+    assert ended.stderr.splitlines()[-1] == "Stopped. To write its report: filtax report out/cut-short"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which none can be made")
+def test_a_folder_that_cannot_be_made_is_4(done, home):
+    for asked in (("run", "load.csv", "--target", "load"), ("segment", "load.csv", "--target", "load")):
+        said = sentence(filtax(*asked, "--out", "/proc/xx", home=home), 4)
+        assert "cannot be made: name another folder" in said
+    ended = filtax("predict", "out/load", "--out", "/proc/xx/next.csv", home=home)
+    assert ended.returncode == 4, ended.stderr
+
+
 def test_compare_and_report_read_what_is_there(done, home):
     ended = filtax("compare", "out/load", "out/load", home=home)
     assert ended.returncode == 0, ended.stderr
@@ -127,19 +165,6 @@ def test_compare_and_report_read_what_is_there(done, home):
     (home / "out/load/report.html").unlink()
     assert filtax("report", "out/load", home=home).returncode == 0
     assert (home / "out/load/report.html").exists()
-
-
-@pytest.mark.nightly
-def test_segment_prints_json_and_draws(home):
-    rng = np.random.default_rng(1)
-    y = np.r_[rng.normal(size=80), rng.normal(6.0, 1.0, size=60)]
-    (home / "steps.csv").write_text("y\n" + "".join(f"{value}\n" for value in y))
-    ended = filtax("segment", "steps.csv", "--target", "y", home=home)
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert [part["row"] for part in told["segments"]] == [1, 81]
-    assert told["segments"][1]["line"] == 82
-    assert (home / "out" / "segments.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.nightly

@@ -47,13 +47,16 @@ def test_a_task_that_is_not_known_is_refused_with_all_that_are(tmp_path):
 
 
 def test_segment_as_a_task_refuses_what_it_does_not_use(tmp_path):
-    (tmp_path / "t.csv").write_text("y\n" + "1\n2\n" * 20)
+    (tmp_path / "t.csv").write_text("y\n" + "1\n2\n" * 30)
     asked = ("run", "t.csv", "--task", "segment")
-    said = sentence(filtax(*asked, "--target", "y", "--horizon", 3, "--on-bad", "stop", home=tmp_path), 2)
-    assert said.endswith("leave out --horizon, --on-bad.")
+    said = sentence(filtax(*asked, "--target", "y", "--horizon", 3, "--time", "y", "--delay", 1, home=tmp_path), 2)
+    assert said.endswith("leave out --delay, --horizon.")
     assert "--target is missing" in sentence(filtax(*asked, home=tmp_path), 2)
-    with pytest.raises(ValueError, match="makes no run"):
-        Config("t.csv", "y", task="segment")
+    assert "leave it out" in sentence(filtax(*asked, "--target", "y", "--print", home=tmp_path), 2)
+    said = sentence(filtax("tune", "t.csv", "--target", "y", "--task", "segment", home=tmp_path), 2)
+    assert "use `filtax segment`" in said
+    with pytest.raises(ValueError, match="leave out --features, --no-features"):
+        Config("t.csv", "y", task="segment", features=("x",), made=False)
 
 
 def test_a_run_that_stops_at_a_bad_row_says_how_it_goes_on(tmp_path):

@@ -148,3 +148,15 @@ def test_a_constant_stream_does_not_make_its_first_change_absurd():
     assert np.isfinite(series_of("detect", stuck, 30)).all()
     stuck[100] = 1e30
     assert np.flatnonzero(np.isnan(series_of("segment", stuck))).tolist() == [100]
+
+
+def test_a_cycle_that_shows_while_it_is_waited_for_gives_no_alarm():
+    """Two days of hours are enough where they are alike; the one change is told of once, and nothing else."""
+    noise, t = np.random.default_rng(4).normal(size=900), np.arange(900)
+    y = 10.0 * np.sin(2 * np.pi * t / 24) + noise + np.where(t < 600, 0.0, 40.0)
+    alarms = detect(y, warmup=100)
+    assert alarms.starts == [600]
+    assert alarms.times[0] < 630
+    assert alarms.period == pytest.approx(24.0, abs=0.01)
+    assert detect(y[:300], warmup=100).times == []
+    assert all(time < 48 for time in detect(y[:300]).times)  # till two cycles have come, a turn looks like a change

@@ -41,6 +41,7 @@ def predict(
         from filtax.runs.foresight import Foresight, write_csv, write_table
         from filtax.runs.outlook import next_steps
         from filtax.runs.results import open_run
+        from filtax.runs.wording import counted
 
         run = open_run(folder, warn=talk)
         if source is None:
@@ -59,14 +60,17 @@ def predict(
             for columns in told:
                 write_csv(columns, sys.stdout, first)
                 first = False
+        all_of = "its only row lies" if told.early == 1 else f"all {told.early} rows lie"
         if not told.rows and told.early:
-            raise ValueError(f"{source}: all {told.early} rows lie before the end of the run; give it later ones.")
+            raise ValueError(f"{source}: {all_of} before the end of the run; give it later ones.")
         if not told.rows:
             why = f"; the first that was left out: {told.rejected[0]}" if told.rejected else ""
             raise ValueError(f"{source}: not one row could be read{why}.")
-        words = f"{told.rows} rows, {told.blank} of them without a forecast; {len(told.rejected)} could not be read"
+        without = f"{told.blank} of them without a forecast; {len(told.rejected)} could not be read"
+        words = f"{counted(told.rows, 'row')}, {without}"
         talk(f"{words}; {told.early} were not behind the end of the run." if told.early else f"{words}.")
         if told.blank and told.run.config.time:
-            talk(f"The run looks {told.run.config.horizon} steps ahead; make one with a longer --horizon for more.")
+            far = counted(told.run.config.horizon, "step")
+            talk(f"The run looks {far} ahead; make one with a longer --horizon for more.")
         if out is not None:
             talk(f"Forecasts: {out}")

@@ -15,8 +15,13 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
     """Write the predictions, the scores and the report of a run again, up to its latest checkpoint."""
     with guarded():
         start_jax()
+        from filtax.commands.segment import show
+        from filtax.runs.config import Config
         from filtax.runs.outputs import write_outputs
+        from filtax.runs.segmenting import open_segments
 
+        if Config.read(folder).task == "segment":
+            return show(open_segments(folder, warn=talk))
         written = write_outputs(folder, warn=talk)
         print(f"{written.table}\n{written.words}")
         talk(written.about)

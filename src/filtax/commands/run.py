@@ -2,10 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import current_thread, main_thread
 from time import monotonic
 from typing import Annotated, Any
 
@@ -13,9 +10,10 @@ import typer
 
 from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
+from filtax.commands.stopping import asked_to_stop
 from filtax.commands.talk import start_jax, talk
 
-__all__ = ["go", "resume", "run"]
+__all__ = ["folder_of", "go", "resume", "run"]
 
 
 def run(
@@ -49,10 +47,6 @@ def run(
     Exit codes: 0 done, or stopped at a checkpoint by SIGTERM or SIGHUP; 2 wrong arguments, or a table that cannot be
     read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
-    if task == "segment":
-        more = {"--features": features, "--method": method, "--horizon": horizon, "--delay": delay, "--key": key}
-        more |= {"--config": config, "--resume": resume, "--on-bad": on_bad, "--no-features": no_features}
-        return _segment(source, target, time, out, [name for name, value in more.items() if value not in (None, False)])
     with guarded():
         given = asked_for(
             config,
@@ -70,9 +64,8 @@ def run(
             every=every,
             block=block,
         )
-        root = out or _usual(given["source"], resume)
-        _alone(root)
-        go(_agreed(given, root, resume), root, each)
+        asked, root = folder_of(given, out, resume)
+        _start(asked, root, each)
 
 
 def resume(
@@ -84,23 +77,30 @@ def resume(
         _alone(folder)
         from filtax.runs.config import Config
 
-        go(Config.read(folder), folder, each)
+        _start(Config.read(folder), folder, each)
 
 
-def _segment(source: str | None, target: str | None, time: str | None, out: Path | None, more: list[str]) -> None:
-    """Do what `filtax segment` does; options that mean nothing to it are refused."""
-    from filtax.commands.segment import segment
-
-    with guarded():
-        if more:
-            raise ValueError(f"--task segment takes SOURCE, --target, --time and --out; leave out {', '.join(more)}.")
-        asked = asked_for(None, source=source, target=target)
-        segment(asked["source"], asked["target"], time=time, out=out)
+def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
+    """The configuration of what was asked for, and the folder of its run; one that is in use is refused."""
+    root = out or _usual(given, resume)
+    _alone(root)
+    return _agreed(given, root, resume), root
 
 
-def _usual(source: str, resume: bool) -> Path:
+def _start(config: Any, root: Path, each: bool) -> None:
+    """Learn a table, or cut a series."""
+    from filtax.commands.segment import cut
+
+    if config.task != "segment":
+        return go(config, root, each)
+    if each:
+        raise ValueError("--print: where a series is cut nothing is forecast; leave it out.")
+    return cut(config, root)
+
+
+def _usual(given: dict[str, Any], resume: bool) -> Path:
     """out/NAME; a new run takes the first that is free."""
-    name = name_of(source)
+    name = ("segment-" if given.get("task") == "segment" else "") + name_of(given["source"])
     base = Path("out") / name
     number = 2
     root = base
@@ -131,11 +131,15 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs import carry_on
+    from filtax.runs.job import WAIT
     from filtax.runs.outputs import write_outputs
+    from filtax.runs.wording import counted, too_far
     from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
-    with _asked_to_stop(patient=not waits) as asked:
+    if waits:
+        talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come by then.")
+    with asked_to_stop(patient=not waits) as asked:
         try:
             done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
         except KeyboardInterrupt:
@@ -148,9 +152,15 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise
             raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
         show.end(done)
+        if waits and done.rows < WAIT and not done.stopped:
+            talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
         if done.stopped:
-            talk(f"Stopped after {done.rows} rows. To go on: filtax resume {root}")
+            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
+            talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
+    far = too_far(config.horizon, config.delay, done.rows)
+    if far:
+        talk(far)
     written = write_outputs(root)
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
@@ -192,12 +202,14 @@ class _Show:
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
         print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
+        from filtax.runs.wording import counted
+
         learned = progress.rows - progress.blank
         blank = f"{progress.blank} without a target, " if progress.blank else ""
         talk(
-            f"{learned} row{'' if learned == 1 else 's'} learned, {blank}{progress.rejected} left out, "
+            f"{counted(learned, 'row')} learned, {blank}{progress.rejected} left out, "
             f"{progress.distrusted} not trusted, "
-            f"{progress.changes} change{'' if progress.changes == 1 else 's'}."
+            f"{counted(progress.changes, 'change')}."
         )
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
@@ -232,25 +244,3 @@ def _name_features(stream: Any) -> None:
         calendar = ", the calendar" if any(" cos " in name for name in maker.names) else ""
         made = f"{len(maker.names)} features are made of {stream.plan.config.target}"
         talk(f"{made}: its latest changes{seasons}{calendar}; --no-features makes none.")
-
-
-@contextmanager
-def _asked_to_stop(patient: bool) -> Iterator[list[int]]:
-    """Collect the first signal, so that a run can end at a checkpoint; the second one ends it at once.
-
-    A run that waits for standard input is ended by the first.
-    """
-    asked: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        asked.append(number)
-        if len(asked) > 1 or not patient:
-            raise KeyboardInterrupt
-
-    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
-    before = {number: signal.signal(number, note) for number in heard}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,36 +1,62 @@
 """`filtax segment`: where a series changed, and the alarms that could have been given."""
 
-import json
+import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from filtax.commands.options import Source, Time
-from filtax.commands.outcome import guarded
+from filtax.commands.options import Source, Time, asked_for
+from filtax.commands.outcome import INTERRUPTED, guarded
+from filtax.commands.stopping import asked_to_stop
 from filtax.commands.talk import start_jax, talk
 
-__all__ = ["segment"]
+__all__ = ["cut", "segment", "show"]
 
 
 def segment(
     source: Annotated[str, Source],
     target: Annotated[str, typer.Option(help="Column that is to be segmented.")],
     time: Time = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the figure; out by default.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; out/segment-NAME by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
+    on_bad: Annotated[str | None, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = None,
 ) -> None:
     """Cut a series into segments, looking back, and tell of the alarms that could have been given as it came.
 
-    Prints one object of JSON: the changes with their lines and probabilities, the alarms with the starts they named,
-    the cycle if there is one. Draws segments.png. The whole series is held in memory.
+    Prints one object of JSON: the segments with their lines, means and probabilities, the alarms with the starts they
+    named, the cycle if there is one. The folder of the run holds the same, each row with its segment, and a report. The
+    whole series is held in memory, 20,000 readings at most. After a crash, --resume goes on.
     """
-    with guarded():
-        start_jax()
-        from filtax.runs.segmenting import draw, segmented
+    from filtax.commands.run import folder_of
 
-        series = segmented(source, target, time)
-        figure = draw(series, (out or Path("out")) / "segments.png")
-        print(json.dumps(series.told, indent=1))
-        counts = [(len(series.told[f"{word}s"]), word) for word in ("segment", "alarm")]
-        found = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
-        talk(f"{found}. Figure: {figure}")
+    with guarded():
+        given = asked_for(None, source=source, target=target, time=time, on_bad=on_bad, task="segment")
+        config, root = folder_of(given, out, resume)
+        cut(config, root)
+
+
+def cut(config: Any, root: Path) -> None:
+    """Read and cut the series of a run, show it, write what a run leaves, and say where."""
+    start_jax()
+    from filtax.runs.segmenting import cut_on
+
+    with asked_to_stop(patient=False) as asked:
+        try:
+            found = cut_on(config, root, tell=talk, warn=talk)
+        except KeyboardInterrupt:
+            if config.source != "-" and any((root / "checkpoint").glob("*.json")):
+                talk(f"Stopped. To go on: filtax resume {root}")
+            raise typer.Exit(0 if asked and asked[0] != signal.SIGINT else INTERRUPTED) from None
+    show(found)
+
+
+def show(found: Any) -> None:
+    """Write the outputs of a series that was cut, print them, and say where they are."""
+    from filtax.runs.segment_page import write_segments
+    from filtax.runs.told_segments import as_json
+
+    shown = write_segments(found)
+    print(as_json(shown.told))
+    talk(shown.words)
+    talk(f"Report: {shown.report}")

@@ -46,7 +46,7 @@ class Block(NamedTuple):
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
     r"""Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
 
-    Where the table ends in a fault, the rows before it are handed on first.
+    Where the table ends in a fault, or standard input is interrupted, the rows before it are handed on first.
 
     Args:
         table: An open table.
@@ -70,8 +70,8 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
     while True:
         try:
             chunk = next(chunks, None)
-        except InputError:
-            if held:
+        except (InputError, KeyboardInterrupt) as ended:  # who interrupts a wait is given what has come
+            if held and (eager or isinstance(ended, InputError)):
                 yield _joined(table, held, left, files, eager)
             raise
         if chunk is None:

@@ -13,14 +13,14 @@ from filtax.store.writing import write_whole
 __all__ = ["CONFIG", "TASKS", "Config", "settings_of"]
 
 CONFIG = "config.toml"
-TASKS = ("auto", "regress", "classify")
+TASKS = ("auto", "regress", "classify", "segment")
 WORDS = {
     "source": "what is read: a file, a pattern of files, or - for standard input",
     "target": "the column that is learned",
     "time": "the column of times",
     "key": "the column that tells one series from another",
     "features": "columns to learn from; all others if this line is missing",
-    "task": "regress a number or classify a label",
+    "task": "regress a number, classify a label, or segment a series",
     "method": "name of the filter; `filtax methods` explains it",
     "near": "name of the filter of the first step, which looks for changes, if it is another one",
     "prior": "variance of the weights before any row",
@@ -71,10 +71,12 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse, in the words of the command line, what cannot be done."""
-        if self.task == "segment":
-            raise ValueError("--task segment makes no run: `filtax segment` cuts a series.")
         if self.task not in TASKS:
-            raise ValueError(f"--task {self.task:.40}: it must be one of {', '.join(TASKS)}, segment.")
+            raise ValueError(f"--task {self.task:.40}: it must be one of {', '.join(TASKS)}.")
+        if self.task == "segment" and self._idle:
+            raise ValueError(
+                f"--task segment takes SOURCE, --target, --time, --on-bad and --out; leave out {', '.join(self._idle)}."
+            )
         if self.on_bad not in ("reject", "stop"):
             raise ValueError(f"--on-bad {self.on_bad:.40}: it must be reject or stop.")
         if self.horizon < 1:
@@ -90,6 +92,13 @@ class Config:
             raise ValueError(f"block={self.block} and every={self.every} must be 1 or more rows.")
         if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
             raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
+
+    @property
+    def _idle(self) -> list[str]:
+        """Options that were given and that mean nothing where a series is cut."""
+        given = {"--features": self.features, "--method": self.method, "--key": self.key, "--delay": self.delay}
+        given |= {"--horizon": self.horizon > 1, "--no-features": not self.made}
+        return [name for name, value in given.items() if value]
 
     @property
     def late(self) -> int:

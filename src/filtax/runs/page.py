@@ -14,8 +14,10 @@ from filtax.runs.ahead import coming, step_by_step
 from filtax.runs.chart import bars, chart, short
 from filtax.runs.config import CONFIG
 from filtax.runs.digest import Digest, digest
+from filtax.runs.listing import listing
 from filtax.runs.results import Run, microseconds, verdict
 from filtax.runs.style import CSS, SCRIPT
+from filtax.runs.wording import counted
 from filtax.store.writing import write_whole
 
 __all__ = ["command_of", "write_page"]
@@ -111,7 +113,8 @@ def _table(run: Run, found: dict[str, Any]) -> str:
     unit = (
         "" if run.config.task == "classify" else f" In the unit of {html.escape(run.config.target)}; smaller is better."
     )
-    return f"<table><tr>{head}</tr>{rows}</table><p>On {found['rows']:,} rows that all of them forecast.{unit}</p>"
+    on = counted(found["rows"], "row")
+    return f"<table><tr>{head}</tr>{rows}</table><p>On {on} that all of them forecast.{unit}</p>"
 
 
 def _forecasts(run: Run, told: Digest) -> str:
@@ -126,9 +129,8 @@ def _forecasts(run: Run, told: Digest) -> str:
     lines = {"forecast": last["forecast"], "truth": last["y"]}
     which = f" of {html.escape(run.note['keys'][0])}" if run.config.key else ""
     near = chart(x, lines, timed=told.timed, band=(last["lower"], last["upper"]))
-    return (
-        f"{text}<h3>The last {len(last)} rows{which}</h3>{near}<p>The band is the {run.config.level:.0%} interval.</p>"
-    )
+    title = f"The last {counted(len(last), 'row')}{which}"
+    return f"{text}<h3>{title}</h3>{near}<p>The band is the {run.config.level:.0%} interval.</p>"
 
 
 def _errors(run: Run, told: Digest) -> str:
@@ -168,14 +170,15 @@ def _changes(run: Run, told: Digest) -> str:
     marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
     lines = {"change probability": told.changes}
     text = chart(told.x, lines, timed=told.timed, marks=marks, floor=0.0, ceiling=1.0)
-    rows = "".join(
-        f"<tr><td>{e['row']}</td><td>{e['line']}</td><td>{html.escape(str(e.get('time', '')))}</td>"
-        f"<td>{html.escape(str(e.get('key', '')))}</td><td>{e['began']}</td></tr>"
-        for e in found[:SHOWN]
+    names = ("row", "line", "time", "key", "began")
+    listed = listing(found, names, SHOWN, {"key": "series", "began": "began with row"}) if found else ""
+    why = (
+        "Largest probability of each stretch that the method should begin anew; lines across are alarms. A peak "
+        "without a line was a suspicion: the rows behind it did not bear it out, as after a gross error, or the change "
+        "had been told of. A line without a peak: rows kept falling outside of what was expected, or a level jumped "
+        "and stayed."
     )
-    head = "<tr><th>row</th><th>line</th><th>time</th><th>series</th><th>began with row</th></tr>"
-    listed = f"<table>{head}{rows}</table>" if rows else "<p>No alarm was given.</p>"
-    return f"{text}<p>Largest probability of each stretch; lines across are alarms.</p>{listed}"
+    return f"{text}<p>{why}</p>{listed or '<p>No alarm was given.</p>'}"
 
 
 def _at(run: Run, told: Digest, event: dict[str, Any]) -> float:
@@ -185,17 +188,7 @@ def _at(run: Run, told: Digest, event: dict[str, Any]) -> float:
 
 
 def _events(run: Run, kind: str, names: tuple[str, ...]) -> str:
-    found = list(itertools.islice((e for e in run.events() if e["event"] == kind), SHOWN + 1))
-    if not found:
-        return "<p>None.</p>"
-    names = tuple(name for name in names if any(name in event for event in found))
-    head = "".join(f"<th>{name}</th>" for name in names)
-    cell = lambda value: short(value) if isinstance(value, float) else html.escape(str(value))  # noqa: E731
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{cell(event.get(name, ''))}</td>" for name in names) + "</tr>" for event in found[:SHOWN]
-    )
-    more = "" if len(found) <= SHOWN else "<p>The first ones; all are in events.jsonl.</p>"
-    return f"<table><tr>{head}</tr>{rows}</table>{more}"
+    return listing((event for event in run.events() if event["event"] == kind), names, SHOWN)
 
 
 def _learned(run: Run) -> str:

@@ -121,8 +121,7 @@ def decide(config: Config, block: Block) -> Plan:
     'regress'
     """
     target = config.target
-    if target in (config.features or ()):
-        raise ValueError(f"--features {target}: it is the target; leave it out.")
+    _refuse(config)
     labels = _labels(block, target)
     task = config.task
     if task == "auto" and target in block.texts:
@@ -171,6 +170,13 @@ def _usual(config: Config, timed: bool, wide: bool, heads: int) -> str:
     if heads:
         return LABELS if heads == 1 and not wide else LABELS_WIDE
     return (AHEAD if config.late else TIMED) if timed else (PLAIN_WIDE if wide else PLAIN)
+
+
+def _refuse(config: Config) -> None:
+    if config.task == "segment":
+        raise ValueError("--task segment: a series is cut, and nothing is forecast; use `filtax segment`.")
+    if config.target in (config.features or ()):
+        raise ValueError(f"--features {config.target}: it is the target; leave it out.")
 
 
 def _refuse_too_many(texts: np.ndarray, target: str) -> None:

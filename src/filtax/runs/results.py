@@ -85,6 +85,8 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
     filtax.store.errors.Missing: nowhere holds no run: ...
     """
     config = Config.read(root)
+    if config.task == "segment":
+        raise ValueError(f"{root} holds a series that was cut, and no forecasts; name the folder of a `filtax run`.")
     made: list[NumberStream | LabelStream] = []
 
     def like(manifest: dict) -> Any:

@@ -19,8 +19,10 @@ from filtax.runs.config import Config
 from filtax.runs.knobs import RANGES, knobs_of, turned
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
+from filtax.runs.wording import counted
 from filtax.search import tune
 from filtax.sources import InputError, open_table
+from filtax.store.room import unwritten
 from filtax.store.writing import write_whole
 
 __all__ = ["LOSSES", "TUNED", "Found", "search"]
@@ -77,7 +79,7 @@ def search(
     count = sum(block.rows for block in first)
     if count < FEWEST:
         raise InputError(
-            f"{config.source}: it has {count} rows that can be read, and {FEWEST} are needed to choose by."
+            f"{config.source}: it has {counted(count, 'row')} that can be read, and {FEWEST} are needed to choose by."
         )
     plan = replace(decide(config, first[0]), steps=())  # the horizon itself decides
     if plan.heads and by == "mae":
@@ -155,5 +157,8 @@ def _agree(folder: Path, plan: Plan, first: list[Block], by: str) -> None:
         if known != about:
             raise ValueError(f"{folder} holds another search, of other rows or for another run; name another --out.")
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritten(folder, problem) from problem
     write_whole(path, json.dumps(about).encode())

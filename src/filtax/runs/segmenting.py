@@ -1,100 +1,212 @@
-"""A column of a table cut into segments: what was found, in the lines and times of the user."""
+"""A run that cuts a series: its rows are read and kept, then it is cut; both survive a crash."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from filtax import store
+from filtax.runs.config import Config
+from filtax.runs.cutting import Cut, cut_up
+from filtax.runs.job import CHECKPOINT
 from filtax.runs.large import power_of
-from filtax.segmentation import Alarms, Segmentation, detect
-from filtax.segmentation import segment as cut
-from filtax.sources import open_table
+from filtax.runs.streams import tell_skipped
+from filtax.runs.wording import counted
+from filtax.sources import InputError, Position, Table, open_table
+from filtax.sources.rejected import NAMELESS
 
-__all__ = ["Segmented", "draw", "segmented"]
+__all__ = ["Segments", "cut_on", "open_segments"]
 
 LONGEST = 20_000  # readings; the posterior of the run length grows with their square
 
 
-@dataclass(frozen=True, eq=False)
-class Segmented:
-    """A series, its segments and its alarms.
+@dataclass(eq=False)
+class Segments:
+    """The rows of a series, and what was found in them.
 
     Attributes:
-        y: Readings; very large ones by a power of two, which the title tells.
-        found: The segments, looking back.
-        alarms: What could have been told at the time.
-        told: All of it as plain values.
-        title: Name of the series.
+        root: Folder of the run.
+        config: What was asked.
+        columns: Line, number of the file, time (0 without one) and reading of each row, (T,) each.
+        files: Names of the files.
+        rejected: Rows that were left out, as plain values.
+        clock: "local", "number", or None without times.
+        cut: What was found; None before.
+
+    >>> Segments(Path("out"), Config("a.csv", "y", task="segment"), {"y": np.zeros(3)}, [], [], None, None).rows
+    3
     """
 
-    y: np.ndarray
-    found: Segmentation
-    alarms: Alarms
-    told: dict[str, Any]
-    title: str
+    root: Path
+    config: Config
+    columns: dict[str, np.ndarray]
+    files: list[str]
+    rejected: list[dict[str, Any]]
+    clock: str | None
+    cut: Cut | None
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return len(self.columns["y"])
+
+    @property
+    def left_out(self) -> int:
+        """How many rows were left out; a column without a name is none."""
+        return sum(each["reason"] != NAMELESS for each in self.rejected)
+
+    @property
+    def time(self) -> np.ndarray | None:
+        """The times as they are, if there are any."""
+        times = self.columns["time"]
+        return None if self.clock is None else times.view("datetime64[us]") if self.clock == "local" else times
+
+    def note(self) -> dict[str, Any]:
+        """Return what a checkpoint holds beside the arrays."""
+        found = None if self.cut is None else self.cut.to_json()
+        return {"rows": self.rows, "files": self.files, "rejected": self.rejected, "clock": self.clock, "cut": found}
 
 
-def segmented(source: str, target: str, time: str | None = None) -> Segmented:
-    """Read a column and cut it.
+def cut_on(
+    config: Config,
+    root: Path,
+    *,
+    tell: Callable[[str], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Segments:
+    r"""Read a series to its end, from the latest checkpoint in the folder if there is one, and cut it.
 
     Args:
-        source: As for `open_table`.
-        target: The column.
-        time: Column of times, to tell when a segment began.
+        config: What to do, with the task "segment".
+        root: Folder of the run; made if it is not there.
+        tell: Called with a sentence before the long part.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
 
-    Returns:
-        The segments and alarms; a row of the table is meant by its line.
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "t.csv"
+        ...     _ = path.write_text("y\n" + "".join(f"{(t * t) % 7 + 90 * (t >= 60)}\n" for t in range(110)))
+        ...     cut_on(Config(str(path), "y", task="segment"), Path(folder) / "run").cut.changes
+        [60]
     """
-    chunks = [chunk for chunk in open_table(source, target=target, time=time, features=[]) if len(chunk)]
-    if not chunks or target in chunks[0].texts:
-        raise ValueError(f"segment: the target {target} holds no numbers; name a column of numbers.")
-    y = np.concatenate([chunk.column(target) for chunk in chunks])
-    if not 2 <= len(y) <= LONGEST:
+    with store.lock(root / CHECKPOINT) as folder:
+        known, position = _restored(config, root, warn) if store.generations(folder) else (None, None)
+        if known is None:
+            config = replace(config, version=version("filtax"))
+        read, position = _read(config, root, known, position)
+        if known is None or read.rows > known.rows or known.cut is None:
+            config.write(root)
+            _save(folder, read, position)
+            if tell is not None:
+                tell(f"{read.rows} rows read; looking for changes ...")
+            power = power_of(read.columns["y"], 1.0)
+            read.cut = cut_up(np.ldexp(read.columns["y"], -power))
+            _save(folder, read, position)
+        return read
+
+
+def open_segments(root: Path, warn: Callable[[str], object] | None = None) -> Segments:
+    """Open the folder of a series that was cut; one that is only half done is refused in a sentence.
+
+    >>> open_segments(Path("nowhere"))
+    Traceback (most recent call last):
+    filtax.store.errors.Missing: nowhere holds no run: ...
+    """
+    found, _ = _restored(Config.read(root), root, warn)
+    if found.cut is None:
+        raise ValueError(f"{root}: its series was read and not cut yet; to go on: filtax resume {root}")
+    return found
+
+
+def _restored(config: Config, root: Path, warn: Callable[[str], object] | None) -> tuple[Segments, Position | None]:
+    def like(manifest: dict) -> Any:
+        note = manifest["note"]
+        clock = np.float64 if note["clock"] == "number" else np.int64
+        kinds = {"line": np.int64, "file": np.int32, "time": clock, "y": np.float64}
+        kinds |= {} if note["cut"] is None else {"probability": np.float64}
+        return {name: np.zeros(note["rows"], kind) for name, kind in kinds.items()}
+
+    arrays, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
+    tell_skipped(manifest["skipped"], warn)
+    note = manifest["note"]
+    columns = {name: np.asarray(values) for name, values in arrays.items()}
+    chance = columns.pop("probability", None)
+    cut = None if chance is None else Cut(**note["cut"], probability=chance)
+    where = None if manifest["source"] is None else Position.from_json(manifest["source"])
+    return Segments(root, config, columns, note["files"], note["rejected"], note["clock"], cut), where
+
+
+def _save(folder: Path, read: Segments, position: Position | None) -> None:
+    state = dict(read.columns) | ({} if read.cut is None else {"probability": read.cut.probability})
+    source = None if position is None else position.to_json()
+    store.save(folder, state, config=read.config.to_json(), source=source, note=read.note(), held=True)
+
+
+def _read(
+    config: Config, root: Path, known: Segments | None, position: Position | None
+) -> tuple[Segments, Position | None]:
+    """The rows that are known and those behind them, and where the source stands behind the last."""
+    if known is not None and position is None:
+        raise store.Damaged(f"{root}: a run on standard input cannot be resumed; name a file.")
+    try:
+        table = open_table(
+            config.source, target=config.target, time=config.time, features=[], on_bad=config.on_bad, start=position
+        )
+    except (InputError, OSError) as problem:
+        if known is None:
+            raise
+        why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
+        raise store.Damaged(f"{why} The run in {root} cannot go on.") from None
+    return _taken_in(config, root, known, position, table)
+
+
+def _taken_in(
+    config: Config, root: Path, known: Segments | None, position: Position | None, table: Table
+) -> tuple[Segments, Position | None]:
+    files, rejected = (list(known.files), list(known.rejected)) if known else ([], [])
+    parts = [known.columns] if known else []
+    clock, rows = (known.clock, known.rows) if known else (None, 0)
+    seen = {_place(each) for each in rejected}  # those behind the last row are read once more
+    for chunk in table:
+        files += [chunk.file] if chunk.file not in files else []
+        rejected += [each for each in (row.to_json() for row in chunk.rejected) if _place(each) not in seen]
+        seen |= {_place(each) for each in rejected[len(seen) :]}
+        if not len(chunk):
+            continue
+        if config.target in chunk.texts:
+            table.close()
+            raise ValueError(f"segment: the target {config.target} holds no numbers; name a column of numbers.")
+        parts.append(_columns(config, chunk, files))
+        clock = None if chunk.time is None else "local" if chunk.time.dtype.kind == "M" else "number"
+        rows += len(chunk)
+        position = None if config.source == "-" else table.position(chunk)
+        if rows > LONGEST:
+            table.close()
+            break
+    if not 2 <= rows <= LONGEST:
+        count = f"more than {LONGEST} readings" if rows > LONGEST else counted(rows, "reading")
         raise ValueError(
-            f"segment: {len(y)} readings; it takes 2 to {LONGEST}. Average them over longer steps, or use "
+            f"segment: {count}; it takes 2 to {LONGEST}. Average them over longer steps, or use "
             "`filtax run`, which tells of changes as they come."
         )
-    power = power_of(y, 1.0)
-    y = np.ldexp(y, -power)
-    line = np.concatenate([chunk.line for chunk in chunks])
-    times = [chunk.time for chunk in chunks if chunk.time is not None]
-    moment = np.concatenate(times) if times else None
-    found, alarms = cut(y), detect(y)
-
-    def place(row: int) -> dict[str, Any]:
-        when = {} if moment is None else {"time": str(moment[row]).removesuffix(".000000")}
-        return {"row": row + 1, "line": int(line[row]), **when}
-
-    starts = [0, *found.changes]
-    ends = [*found.changes, len(y)]
-    segments = [
-        {
-            **place(start),
-            "rows": end - start,
-            "mean": _mean(y[start:end], power),
-            "probability": float(found.probability[start]),
-        }
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    told = {
-        "source": source,
-        "target": target,
-        "rows": len(y),
-        "period": None if found.period is None else float(found.period),
-        "segments": segments,
-        "alarms": [{**place(at), "began": place(first)} for at, first in zip(alarms.times, alarms.starts, strict=True)],
-    }
-    return Segmented(y, found, alarms, told, f"{target}, in units of {2.0**power:.4g}" if power else target)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if not np.isfinite(columns["y"]).any():
+        raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
+    return Segments(root, config, columns, files, rejected, clock, None if known is None else known.cut), position
 
 
-def draw(series: Segmented, path: Path) -> Path:
-    """Draw the series, its segments and its alarms."""
-    from filtax.report import draw_segments
-
-    return draw_segments(series.y, series.found, path, alarms=series.alarms, title=series.title)
+def _place(rejected: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(rejected[name] for name in ("file", "line", "column"))
 
 
-def _mean(values: np.ndarray, power: int) -> float | None:
-    seen = values[np.isfinite(values)]
-    return float(np.ldexp(seen.mean(), power)) if seen.size else None
+def _columns(config: Config, chunk: Any, files: list[str]) -> dict[str, np.ndarray]:
+    count = len(chunk)
+    times = np.zeros(count, np.int64) if chunk.time is None else chunk.time
+    times = times.astype("datetime64[us]").view(np.int64) if times.dtype.kind == "M" else times
+    number = np.full(count, files.index(chunk.file), np.int32)
+    y = np.array(chunk.column(config.target), np.float64)
+    return {"line": np.asarray(chunk.line, np.int64), "file": number, "time": times, "y": y}

@@ -29,7 +29,8 @@ rect { fill: #1a5fb4; opacity: .75; } .pointer { stroke: #888; } .chosen { fill:
 output { color: #111; font-variant-numeric: tabular-nums; }
 pre { background: #f5f5f5; padding: .7rem; overflow-x: auto; font-size: .82rem; white-space: pre-wrap; }
 @media (max-width: 600px) { svg text { font-size: 22px; } .line, .mark { stroke-width: 2.5; }
-  svg .near { display: none; } th, td { padding: .2rem .4rem; } }
+  svg .near { display: none; } table { font-size: .78em; } th, td { padding: .2rem .25rem; }
+  th:first-child, td:first-child { min-width: 0; } td, th { overflow-wrap: anywhere; } }
 @media print { body { max-width: none; font-size: 11pt; } section, figure { break-inside: avoid; overflow: visible; }
   output { display: none; } }
 """

@@ -1,9 +1,9 @@
 r"""Watch a stream and give an alarm when it changed, with the estimated start of the new regime. Nothing looks ahead.
 
 The first `warmup` readings are waited for: they give the unit of the stream. After that a segment born at t expects
-the mean and the variance of $y_{<t}$. At growing intervals the past is searched for a cycle; when one shows, or its
-length becomes clearer, the past is read once more in blocks of it, silently, and the watch goes on from there.
-An alarm that was given stays given.
+the mean and the variance of $y_{<t}$. At growing intervals the past is searched for a cycle, which must be the clearer
+the fewer times it came round; when one shows, or its length becomes clearer, the past is read once more in blocks of
+it, silently, and the watch goes on from there. An alarm that was given stays given.
 
 Axes: T data, O outputs. Cost: T K updates, and the past once more for each cycle found.
 Thesis: experiment:segmentation.
@@ -23,7 +23,9 @@ from filtax.segmentation.watch import Watched, watch
 __all__ = ["Alarms", "causal_scale", "detect"]
 
 FIRST_LOOK, GROWTH = 48, 1.25  # readings after which a cycle is first looked for, and by which factor the looks part
-OUT_OF_STEP = 0.05  # cycles by which an old period may be off after all that has come
+ENOUGH = ((6, 0.25), (4, 0.6), (3, 0.75), (2, 0.9))  # times that a cycle came round, and the share it must explain
+YOUNG = 1000  # readings up to which fewer than the first number of them are looked for
+OUT_OF_STEP = 0.01  # cycles by which an old period may be off after all that has come
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ def detect(
         threshold: Probability of a new regime at which to give an alarm; `calibrate` finds one for a rate of false
             alarms.
         least: Readings (blocks of them, in a cycle) that a new regime must hold before it is told of.
-        warmup: Readings to wait for; no alarm is given before they are there.
+        warmup: Readings to wait for; no alarm is given before they are there. A cycle that shows
+            within them gives none.
         period: Length of the cycle in steps; None if there is none; "auto" to look for one in what has come.
 
     Returns:
@@ -85,6 +88,8 @@ def detect(
     z, centre, variance = causal_scale(y, warmup)
     since, times, starts = 0, [], []
     looks = [(0, None if isinstance(period, str) else period), *_looks(y, period)]
+    early = [cycle for begin, cycle in looks if begin <= warmup]  # nothing was told yet: the last of them counts
+    looks = [(0, early[-1]), *(look for look in looks if look[0] > warmup)]
     ends = [begin for begin, _ in looks[1:]] + [len(y)]
     for (begin, cycle), end in zip(looks, ends, strict=True):
         block = block_of(cycle)
@@ -159,11 +164,18 @@ def causal_scale(y: np.ndarray, warmup: int) -> tuple[np.ndarray, np.ndarray, np
     return z, mean[last], np.maximum(variance[last].mean(axis=1), 1e-6)
 
 
+def _cycle(y: np.ndarray) -> float | None:
+    """The cycle of a series; in a young one it may have come round twice only, and explains nearly all of it then."""
+    ways = ENOUGH if len(y) <= YOUNG else ENOUGH[:1]
+    found = (find_period(y, cycles=cycles, level=level) for cycles, level in ways)
+    return next((period for period in found if period is not None), None)
+
+
 def _looks(y: np.ndarray, period: Any) -> list[tuple[int, float]]:
     """When a cycle showed in y up to there, or another one, or one that has fallen out of step with the last."""
     found, length = [], float(FIRST_LOOK)
     while isinstance(period, str) and length < len(y):
-        seen = find_period(y[: int(length)])
+        seen = _cycle(y[: int(length)])
         if seen is not None and (not found or abs(length / seen - length / found[-1][1]) > OUT_OF_STEP):
             found.append((int(length), seen))
         length *= GROWTH

@@ -54,13 +54,15 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
     if not total > 1e-12 * count:
         return None
     share_of = lambda f: min(_explained(t, e, f, orders) / total, 1.0 - 1e-12)  # noqa: E731
-    step = np.linspace(-1.0, 1.0, 21) / (3.0 * len(seen))  # fine enough to stay in step over the whole series
-    frequency = max(frequencies, key=share_of)
-    frequency = max(np.clip(frequency + step, cycles / len(seen), 1.0 / shortest), key=share_of)
+    step = np.linspace(-1.0, 1.0, 21) / (3.0 * len(seen))
+    near = lambda f, by: max(np.clip(f + by, cycles / len(seen), 1.0 / shortest), key=share_of)  # noqa: E731
+    frequency = near(max(frequencies, key=share_of), step)
     gain = lambda f: -count * np.log1p(-share_of(f))  # noqa: E731
     if 2.0 * frequency * shortest <= 1.0:  # twice a period explains no less: it must pay for its own harmonic
-        half = max(np.minimum(2.0 * frequency + step, 1.0 / shortest), key=share_of)
+        half = near(2.0 * frequency, step)
         frequency = half if gain(half) > gain(frequency) - 2.0 * np.log(count) else frequency
+    for finer in (10.0, 100.0):  # to stay in step far behind the end of the series
+        frequency = near(frequency, step / finer)
     pays = share_of(frequency) >= level and gain(frequency) > (2 * orders + 1) * np.log(count)
     return float(1.0 / frequency) if pays else None
 
@@ -68,10 +70,12 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
 def block_of(period: float | None, orders: int = ORDERS) -> int:
     """How many readings to take together, so that a cycle holds 2 (orders + 1) blocks or a few more.
 
-    >>> block_of(30.5), block_of(7.0), block_of(None)
-    (5, 1, 1)
+    >>> block_of(30.5), block_of(23.99), block_of(7.0), block_of(None)
+    (5, 4, 1, 1)
     """
-    return 1 if period is None else max(1, int(period / (2 * (orders + 1))))
+    return (
+        1 if period is None else max(1, int(period / (2 * (orders + 1)) + 0.002))
+    )  # a day of 23.99 hours is one of 24
 
 
 def block_means(y: np.ndarray, block: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What can be wrong with a checkpoint, each with one sentence for the user."""
 
-__all__ = ["Busy", "Damaged", "Foreign", "Missing"]
+__all__ = ["Busy", "Damaged", "Foreign", "Missing", "Unwritten"]
 
 
 class Damaged(Exception):  # noqa: N818
@@ -17,3 +17,7 @@ class Missing(Damaged):
 
 class Busy(OSError):  # noqa: N818
     """Another process is writing here."""
+
+
+class Unwritten(OSError):  # noqa: N818
+    """Something that could not be written because its folder is not there, which is no missing input."""

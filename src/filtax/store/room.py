@@ -4,6 +4,8 @@ import errno
 import os
 from pathlib import Path
 
+from filtax.store.errors import Unwritten
+
 __all__ = ["advice", "unwritten"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -17,6 +19,7 @@ _ADVICE = {
     errno.EISDIR: "there is a folder of that name: name another file",
     errno.EEXIST: "there is a file of that name: name another folder",
     errno.EMFILE: "too many files are open: raise the limit (ulimit -n)",
+    errno.ENOENT: "its folder is not there and cannot be made: name another folder",
     errno.ENAMETOOLONG: "its name is too long: name a shorter one",
 }
 
@@ -54,7 +57,8 @@ def unwritten(path: Path | str, problem: OSError, needed: int | str | None = Non
     """
     reason = problem.strerror or str(problem)
     sentence = f"{path} could not be written ({reason}): {advice(problem, path, needed)}"
-    return OSError(problem.errno, f"{sentence}; {after}" if after else sentence)
+    kind = Unwritten if problem.errno == errno.ENOENT else OSError  # which would make of it a file that is not there
+    return kind(problem.errno, f"{sentence}; {after}" if after else sentence)
 
 
 def _free(path: Path) -> int | str:

@@ -1,0 +1,152 @@
+"""A series that is cut: the folder it leaves, what is told of it, and how it goes on after a crash."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from command import filtax, sentence
+from filtax.runs import segmenting
+from filtax.runs.cutting import Cut, alone
+
+pytestmark = pytest.mark.x64
+FILES = ("config.toml", "events.jsonl", "metrics.json", "predictions.parquet", "report.html")
+
+
+def write(path, rows=220, change=160):
+    rng = np.random.default_rng(1)
+    y = rng.normal(20.0, 1.0, size=rows) + np.where(np.arange(rows) < change, 0.0, 8.0)
+    y[130] = 900.0
+    hours = np.datetime64("2024-01-01T00:00") + 60 * np.arange(rows)
+    lines = [f"{when},{float(value)!r}\n" for when, value in zip(hours, y, strict=True)]
+    lines[7] = f"{hours[7]},much\n"
+    path.write_text("when,<kW>\n" + "".join(lines))
+    return lines
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    write(folder / "kw.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(home):
+    return filtax("segment", "kw.csv", "--target", "<kW>", "--time", "when", home=home)
+
+
+def test_one_change_is_one_segment_more_and_one_alarm(done, home):
+    """The oracle is how the series was made; row 8 cannot be read, so that rows count one less than lines."""
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["left_out"], told["missing"], told["period"]) == (219, 1, 0, None)
+    assert [(part["row"], part["line"], part["rows"]) for part in told["segments"]] == [(1, 2, 159), (160, 162, 60)]
+    rows = pyarrow.parquet.read_table(home / "out/segment-kw/predictions.parquet").to_pydict()
+    y, trusted = np.array(rows["<kW>"]), np.array(rows["trust"]) == 1.0
+    means = [y[:159][trusted[:159]].mean(), y[159:].mean()]
+    np.testing.assert_allclose([part["mean"] for part in told["segments"]], means)
+    np.testing.assert_allclose(rows["level"], np.repeat(means, [159, 60]))
+    assert rows["segment"] == [1] * 159 + [2] * 60
+    assert [place["row"] for place in told["distrusted"]] == [130]
+    [alarm] = told["alarms"]
+    assert alarm["change"] == alarm["began"]["row"] == 160
+    assert 164 <= alarm["row"] <= 175
+    assert told["segments"][1]["time"] == alarm["began"]["time"] == "2024-01-07T16:00:00"
+
+
+def test_the_folder_is_that_of_a_run(done, home):
+    root = home / "out/segment-kw"
+    assert {path.name for path in root.iterdir()} == {*FILES, "checkpoint"}
+    assert not (home / "out/segments.png").exists()
+    events = [json.loads(line) for line in (root / "events.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["rejected", "distrusted", "change", "segment", "segment"]
+    assert (events[2]["file"], events[2]["began"]) == ("kw.csv", 160)
+    metrics = json.loads((root / "metrics.json").read_text())
+    assert metrics["changes"] == 1
+    said = done.stderr.splitlines()
+    assert said[-2] == metrics["words"]
+    assert said[-2].startswith(
+        "<kW> changed once, with row 160 (line 162, 2024-01-07 16:00:00): its mean was 19.9 and is 28."
+    )
+    assert said[-2].endswith("1 reading that stands alone was not trusted.")
+    assert said[-1] == "Report: out/segment-kw/report.html"
+    page = (root / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert page.count('class="mark"') == 1
+    assert "<kW>" not in page
+    assert "&lt;kW&gt;" in page
+
+
+def test_other_commands_read_it_or_say_why_not(done, home):
+    before = {name: (home / "out/segment-kw" / name).read_bytes() for name in FILES}
+    (home / "out/segment-kw/report.html").unlink()
+    assert filtax("report", "out/segment-kw", home=home).stdout == done.stdout
+    assert filtax("resume", "out/segment-kw", home=home).stdout == done.stdout
+    assert {name: (home / "out/segment-kw" / name).read_bytes() for name in FILES} == before
+    for verb in ("compare", "predict"):
+        assert "was cut, and no forecasts" in sentence(filtax(verb, "out/segment-kw", home=home), 2)
+    asked = ("run", "--config", "out/segment-kw/config.toml", "--out", "out/segment-kw")
+    assert "add --resume" in sentence(filtax(*asked, home=home), 2)
+
+
+def test_it_goes_on_after_a_crash_and_when_the_file_has_grown(done, home, monkeypatch):
+    """Rows that came in two parts, with a process that died before it had cut them, end as rows that came at once."""
+    whole = (home / "kw.csv").read_text()
+    part = home / "part"
+    part.mkdir()
+    (part / "kw.csv").write_text("".join(whole.splitlines(keepends=True)[:110]))
+
+    def die(y):
+        raise MemoryError
+
+    asked = ("run", "kw.csv", "--target", "<kW>", "--time", "when", "--task", "segment", "--out", "out/segment-kw")
+    with monkeypatch.context() as patch:
+        patch.setattr(segmenting, "cut_up", die)
+        assert filtax(*asked, home=part).returncode == 1
+    said = sentence(filtax("report", "out/segment-kw", home=part), 2)
+    assert said.endswith("to go on: filtax resume out/segment-kw.")
+    (part / "kw.csv").write_text(whole)
+    again = filtax("resume", "out/segment-kw", home=part)
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+    for name in FILES:
+        assert (part / "out/segment-kw" / name).read_bytes() == (home / "out/segment-kw" / name).read_bytes(), name
+    (part / "kw.csv").write_text(whole.replace("00:00,2", "00:00,3", 1))
+    assert "has changed since it was read" in sentence(filtax("resume", "out/segment-kw", home=part), 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("y\n1\n", "1 reading; it takes 2 to 20000"),
+        ("y\n" + "NA\n" * 9, "is empty in all rows"),
+        ("y\na\nb\n", "holds no numbers"),
+        ("y\n" + "1\n" * 20_001, "more than 20000 readings"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(text, words, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    assert words in sentence(filtax("segment", "t.csv", "--target", "y", home=tmp_path), 2)
+    assert not (tmp_path / "out/segment-t/config.toml").exists()
+
+
+def test_a_reading_that_stands_alone_is_no_step_no_pair_and_no_count():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300) + np.where(np.arange(300) < 200, 0.0, 50.0)
+    for row in (10, 100, 250):  # the first is too early to say what is usual
+        y[row] += 70.0
+    y[[150, 151]] += 70.0
+    y[252] = np.nan
+    assert np.flatnonzero(alone(y)).tolist() == [100, 250]
+    assert not alone(np.repeat([0.0, 1.0, 0.0], [99, 1, 99])).any()  # where nothing moves, nothing is usual
+    assert not alone(np.full(99, np.nan)).any()
+    assert not alone(100.0 * np.tanh(5.0 * np.sin(np.arange(500) / 20.0))).any()  # nor where a smooth one is steep
+    part = alone(y[:200])  # nothing but two readings is looked ahead at
+    np.testing.assert_array_equal(part[:-2], alone(y)[:198])
+
+
+def test_an_alarm_is_of_the_nearest_change_once():
+    cut = Cut([100, 200], None, 1, [], [30, 108, 115, 230], [12, 103, 98, 207], np.zeros(300))
+    assert cut.meant == [None, 0, None, None]
+    assert Cut([100, 200], 48.0, 8, [], [230], [207], np.zeros(300)).meant == [1]
