@@ -54,7 +54,7 @@ def test_the_next_row_is_what_a_longer_run_says_of_it(horizon, tmp_path):
     assert (known.returncode, blind.returncode) == (0, 0), known.stderr + blind.stderr
     assert snapshot(tmp_path / "run") == before
     assert "300 were not behind the end of the run" in known.stderr
-    assert f"looks {horizon} steps ahead" in blind.stderr
+    assert f"looks {horizon} step{'s' if horizon > 1 else ''} ahead" in blind.stderr
     known, blind = rows_of(known.stdout), rows_of(blind.stdout)
     assert [row["line"] for row in known] == [str(line) for line in range(302, 312)]
     assert [bool(row["forecast"]) for row in blind] == [True] * horizon + [False] * (10 - horizon)
