@@ -62,10 +62,10 @@ def test_figures_and_verdicts(small):
         assert draw(small).axes
 
 
-def one(static=(0.98, 1.0, 1.0), walk=(0.98, 1.0, 1.0), peak=1.0, broken=0, network=1.0):
+def one(static=(0.98, 1.0, 1.0), walk=(0.98, 1.0, 1.0), peak=1.0, broken=0, best=1.0):
     sound = {"not_finite": 0, "not_psd": 0, "peak": 1.0, "end": [0.9, 0.95, 1.0]}
     first = {"end": list(static), "peak": peak, "not_finite": broken, "not_psd": 0}
-    return {"static": first, "walk": {**sound, "end": list(walk)}, "mixed": sound, "network": network}
+    return {"static": first, "walk": {**sound, "end": list(walk)}, "mixed": sound, "best_possible_at_end": best}
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def one(static=(0.98, 1.0, 1.0), walk=(0.98, 1.0, 1.0), peak=1.0, broken=0, netw
     [
         ({"0.1": one()}, "holds"),
         (
-            {"0.1": one(), "0.3": one(walk=(0.9, 0.92, 0.94), network=0.93)},
+            {"0.1": one(), "0.3": one(walk=(0.9, 0.92, 0.94), best=0.93)},
             "holds only if the moons' noise is at most 0.1",
         ),
-        ({"0.1": one(), "0.3": one(walk=(0.9, 0.91, 0.94), network=0.93)}, "does not hold"),
-        ({"0.3": one(walk=(0.9, 0.92, 0.94), network=0.92)}, "does not hold"),
+        ({"0.1": one(), "0.3": one(walk=(0.9, 0.91, 0.94), best=0.93)}, "does not hold"),
+        ({"0.3": one(walk=(0.9, 0.92, 0.94), best=0.92)}, "does not hold"),
     ],
 )
 def test_settling(noises, text):

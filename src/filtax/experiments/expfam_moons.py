@@ -132,7 +132,7 @@ def _tables(n: dict[str, Any]) -> tuple[Table, ...]:
                 at_end, total = (one["end"][1], one["end_interval"]), (one["total"], one["total_interval"])
                 rows.append((f"{noise}: {words}", one["peak"], *at_end, spread, *total, failures))
         best = (found["best_possible_at_end"], None, None, found["best_possible"])
-        rows.append((f"{noise}: batch network", None, found["network"], *[None] * 5))
+        rows.append((f"{noise}: batch network, last {10 * WINDOW}", None, found["network"], *[None] * 5))
         rows.append((f"{noise}: best possible", None, *best, None, None))
     heads = (
         "noise",
@@ -180,14 +180,16 @@ def _draw(result: Result) -> "Figure":
 
 
 def _settles(result: Result) -> Verdict:
-    """With a random walk the median ends at 0.97 or more; where it cannot, as near to the batch network as 0.01."""
+    """With a random walk the median ends at 0.97 or more; where it cannot, within 0.01 of the best guess there is.
+
+    That guess, which knows the process, is judged on the same labels: fifty of them may be easy or hard.
+    """
     found = result.numbers["noises"]
     end = {noise: one["walk"]["end"][1] for noise, one in found.items()}
     high = [noise for noise, value in end.items() if value >= 0.97]
-    near = all(end[noise] >= one["network"] - 0.01 for noise, one in found.items() if noise not in high)
-    said = "; ".join(
-        f"noise {noise}: {value:.2f} (batch {found[noise]['network']:.3f})" for noise, value in end.items()
-    )
+    best = {noise: one["best_possible_at_end"] for noise, one in found.items()}
+    near = all(end[noise] >= best[noise] - 0.01 for noise in found if noise not in high)
+    said = "; ".join(f"noise {noise}: {value:.2f} (best possible {best[noise]:.2f})" for noise, value in end.items())
     if not high or not near:
         return Verdict(FAILS, said)
     return Verdict(HOLDS if len(high) == len(end) else f"holds only if the moons' noise is at most {high[-1]}", said)
@@ -228,7 +230,7 @@ EXPERIMENT = Experiment(
             "With Q = 1e-5 the median rolling accuracy settles at about 100 %.",
             "fig:recursive-nnet-rvga-vs-eekf",
             _settles,
-            "0.97 in the end, or 0.01 below a batch network, at every noise",
+            "0.97 in the end, or 0.01 below the best possible guess of the same labels, at every noise",
         ),
         Claim(
             6,

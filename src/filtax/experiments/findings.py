@@ -18,7 +18,7 @@ import numpy as np
 
 from filtax.experiments.experiment import SIZES, Experiment, Result
 from filtax.experiments.printed import PRINTED
-from filtax.experiments.reasons import REASONS
+from filtax.experiments.reasons import NONE, REASONS
 from filtax.experiments.registry import find, names
 from filtax.experiments.verdicts import FAILS
 
@@ -76,7 +76,7 @@ def decide(experiment: Experiment, result: Result) -> list[dict[str, Any]]:
         of = {"number": claim.number, "text": claim.text, "source": claim.source, "tolerance": claim.tolerance}
         form = PRINTED.get(claim.number)
         of |= {"printed": form and form.words, "tested": form and form.tested}
-        reason = REASONS.get(claim.number) if verdict.text == FAILS else None
+        reason = REASONS.get(claim.number, NONE) if verdict.text == FAILS else None
         said.append(of | {"verdict": verdict.text, "evidence": verdict.evidence, "reason": reason})
     return said
 

@@ -115,7 +115,7 @@ def _claim(claim: dict[str, Any]) -> str:
     said = {name: html.escape(value) for name, value in claim.items() if isinstance(value, str)}
     text, source, evidence, verdict = (said[name] for name in ("text", "source", "evidence", "verdict"))
     both = f"<p><q>{said['printed']}</q> Tested: {said['tested']}</p>" if "printed" in said else "<br>"
-    reason = f"<p>Why: {said['reason']}</p>" if "reason" in said else ""
+    reason = f"<p>Why, as found at the full size with seed 0: {said['reason']}</p>" if "reason" in said else ""
     why = f"{reason}<small>{source}; tolerance: {said['tolerance']}. {evidence}</small>"
     kind = _kind(claim["verdict"])
     return f'<tr><td>{claim["number"]}</td><td>{text}{both}{why}</td><td class="verdict {kind}">{verdict}</td></tr>'
