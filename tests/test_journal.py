@@ -1,7 +1,6 @@
 """A search that was killed goes on, wherever in a write it was; and it says how far it is."""
 
 import io
-import os
 import subprocess
 import sys
 import warnings
@@ -9,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 
-from filtax import search
 from filtax.countdown import countdown
 from filtax.search import Uniform, tune
 
@@ -73,14 +71,26 @@ def test_a_folder_is_no_journal(tmp_path):
         tune(square, SPACE, journal=tmp_path)
 
 
-def test_the_lock_of_a_killed_process_does_not_hold_for_ever(content, tmp_path, monkeypatch):
+def test_the_lock_of_a_process_killed_in_a_write_does_not_hold_for_ever(tmp_path):
+    """The lock is a link, and the path of the journal relative to another folder."""
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "search.log").write_bytes(content[:-5])
-    os.symlink(tmp_path / "out" / "search.log", tmp_path / "out" / "search.log.lock")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(search, "PATIENCE", 3)
-    with pytest.warns(UserWarning, match="was cut off"):
-        assert tune(square, SPACE, budget=4, journal="out/search.log").losses.size == 4
+    program = (
+        "import os, sys; from filtax import search; search.PATIENCE = 3; writes = []\n"
+        "def kill(file): writes.append(file); len(writes) == 9 and os.kill(os.getpid(), 9)\n"
+        "if sys.argv[1:]: os.fsync = kill\n"
+        "space = {'shift': search.Uniform(-1.0, 1.0)}\n"
+        "print(search.tune(lambda at: at['shift'], space, budget=4, journal='out/search.log').losses.size)"
+    )
+    run = lambda *words: subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=40, check=False
+    )
+    assert run("kill").returncode == -9
+    assert (tmp_path / "out" / "search.log.lock").is_symlink()
+    journal = tmp_path / "out" / "search.log"
+    journal.write_bytes(journal.read_bytes()[:-5])
+    again = run()
+    assert (again.returncode, again.stdout) == (0, "4\n")
+    assert "was cut off and is dropped" in again.stderr
 
 
 class Terminal(io.StringIO):
