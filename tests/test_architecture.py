@@ -17,7 +17,7 @@ LAYERS = [
     {"calls", "module", "parting", "sources"},
     {"sideways"},
     {"lanes"},
-    {"checks", "layout", "linalg", "log_space", "protocols", "tuning"},
+    {"checks", "countdown", "journal", "layout", "linalg", "log_space", "protocols", "tuning"},
     {"factor"},
     {"distributions"},
     {"beliefs"},

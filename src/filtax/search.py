@@ -6,6 +6,7 @@ of the objective: write it with `jax.vmap`, and a batch costs little more than o
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from filtax import checks
+from filtax.countdown import countdown
+from filtax.journal import mend
 
 __all__ = ["Log", "Tuned", "Uniform", "Whole", "tune"]
 
 BATCH = 8
+PATIENCE = 10  # seconds after which the lock of a process that was killed while it wrote counts no more
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ def tune(
     seed: int = 0,
     journal: Path | str | None = None,
     told: Callable[[int, float], None] | None = None,
+    progress: bool = False,
 ) -> Tuned:
     """Search a space for the setting with the least loss.
 
@@ -118,8 +123,12 @@ def tune(
             was begun with the search goes on to it, or, if that many were tried, ends at once. Both are warned of.
         batch: Settings in a call of the objective. The last call may have fewer.
         seed: Of the search; one that goes on has that of its journal.
-        journal: File that keeps the search; if it is there already, the search goes on from it.
+        journal: File that keeps the search; if it is there already, the search goes on from it. A last line that was
+            cut off, since the process was killed while it wrote, is dropped with a warning. Its lock, a file beside
+            it, is waited for ten seconds.
         told: Called after each batch with the number of settings tried and the least loss.
+        progress: Say on standard error how many were tried, the least loss and the time left: in a terminal on one
+            line that is written anew, else on a line for each batch.
 
     Returns:
         The best setting and all that were tried.
@@ -134,16 +143,13 @@ def tune(
     checks.whole("tune(batch=...)", batch, least=1)
     study = _study(seed, journal, space)
     _record_budget(study, budget, journal)
-    while (done := len(_finished(study))) < budget:
-        trials = [study.ask() for _ in range(min(batch, budget - done))]
-        points = [{name: part.suggest(trial, name) for name, part in space.items()} for trial in trials]
-        losses = np.asarray(objective({name: np.array([p[name] for p in points]) for name in space}), float)
-        if losses.shape != (len(trials),):
-            raise ValueError(f"tune: the objective gave losses of shape {losses.shape} for {len(trials)} settings.")
-        for trial, loss in zip(trials, losses, strict=True):
-            study.tell(trial, float(loss) if np.isfinite(loss) else np.inf)
-        if told is not None:
-            told(len(_finished(study)), study.best_value)
+    shown = countdown(budget, len(_finished(study))) if progress else nullcontext()
+    with shown as show:
+        while (done := len(_finished(study))) < budget:
+            _try_batch(study, objective, space, min(batch, budget - done))
+            for tell in (told, show):
+                if tell is not None:
+                    tell(len(_finished(study)), study.best_value)
     finished = _finished(study)
     losses = np.array([trial.value for trial in finished])
     if not np.isfinite(losses).any():
@@ -152,14 +158,29 @@ def tune(
     return Tuned(dict(study.best_params), float(losses.min()), settings, losses, seed, budget)
 
 
+def _try_batch(study: Any, objective: Callable, space: Mapping[str, Uniform], count: int) -> None:
+    trials = [study.ask() for _ in range(count)]
+    points = [{name: part.suggest(trial, name) for name, part in space.items()} for trial in trials]
+    losses = np.asarray(objective({name: np.array([p[name] for p in points]) for name in space}), float)
+    if losses.shape != (count,):
+        raise ValueError(f"tune: the objective gave losses of shape {losses.shape} for {count} settings.")
+    for trial, loss in zip(trials, losses, strict=True):
+        study.tell(trial, float(loss) if np.isfinite(loss) else np.inf)
+
+
 def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) -> Any:
     try:
         import optuna
         from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
+        from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("tune needs optuna; install filtax[tune].") from error
-    storage = None if journal is None else JournalStorage(JournalFileBackend(str(journal)))
+    storage = None
+    if journal is not None:
+        path = str(Path(journal).absolute())  # the lock is a link to it, from another folder if it were relative
+        lock = JournalFileSymlinkLock(path, PATIENCE)
+        mend(journal, lock)
+        storage = JournalStorage(JournalFileBackend(path, lock))
     # the seed moves with what is done: a search that goes on must not draw its first settings again
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

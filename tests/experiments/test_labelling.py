@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from filtax.experiments import Result, find, labelling, reproduce
 from filtax.grammar import method
@@ -65,6 +66,13 @@ def test_a_small_run_and_its_baselines(monkeypatch):
     assert set(result.numbers["chosen"]) == set(labelling.FILTERS)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
+    grid = result.tables[1]
+    assert grid.columns == ("K", "0.100", "0.100, 95 %", "0.400", "0.400, 95 %")
+    errors = result.arrays["sweep"][1, 1]
+    assert grid.rows[1][0] == 3
+    assert grid.rows[1][3] == pytest.approx(errors.mean())
+    ends = stats.t.interval(0.95, errors.size - 1, errors.mean(), stats.sem(errors))
+    assert grid.rows[1][4] == pytest.approx(ends, rel=1e-6)
     assert len(labelling.draw_errors(result).axes) == 1
     assert len(labelling.draw_sweep(result).axes[0].lines) == 3
 

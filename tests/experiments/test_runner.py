@@ -64,6 +64,21 @@ def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(tmp_path, monk
         assert len(gather(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("left", [0, 100, -1])
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_figures_that_were_cut_are_drawn_again(found, monkeypatch, ending, left):
+    out, path = found.folder.parents[1], found.folder / f"recursive-ridge-params-and-rmse.{ending}"
+    whole = path.read_bytes()
+    path.write_bytes(whole.rstrip()[:left])
+    assert gather(out) == []
+    drawn = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(runner, "find", lambda name: drawn)
+    reproduce(["ridge"], out=out)
+    assert len(gather(out)) == 1
+    assert path.read_bytes().rstrip()[-6:] == whole.rstrip()[-6:]
+    assert path.stat().st_size > len(whole) // 2
+
+
 def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(tmp_path, monkeypatch):
     known, label = find("ridge"), "fig:recursive-ridge-params-and-rmse"
     (first,) = reproduce(["ridge"], out=tmp_path)

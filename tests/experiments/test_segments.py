@@ -97,6 +97,31 @@ def test_rules_and_figures(result, texts):
     assert len(segments_shown.draw_counts(result).axes) == 1
 
 
+@pytest.mark.parametrize(
+    ("errors", "counts", "says", "differ"),
+    [
+        (
+            (1.2, 1.1, 0.3),
+            (20, 5, 2),
+            "by error RL[1]-OUPR, RL[1]-MMPR, RL[1]-PR; by count RL[1]-MMPR, RL[1]-OUPR",
+            True,
+        ),
+        ((1.2, 1.1, 0.3), (20, 6, 2), "by count RL[1]-MMPR as RL[1]-OUPR, RL[1]-PR", False),  # 4 ± 2, both
+        ((1.2, 0.3, 0.5), (20, 4, 3), "by count RL[1]-MMPR, RL[1]-OUPR, RL[1]-PR", False),
+        ((1.2, 0.3, 0.3), (20, 6, 3), "by error RL[1]-MMPR as RL[1]-OUPR, RL[1]-PR", False),
+        ((0.2, 0.5, 0.3), (20, 6, 2), "by count RL[1]-MMPR as RL[1]-OUPR, RL[1]-PR", True),
+    ],
+)
+def test_a_tie_is_no_order(errors, counts, says, differ):
+    """Of forecasts and counts: only two methods of which each is ahead in one of them are ranked otherwise."""
+    names = ("RL[1]-PR", "RL[1]-MMPR", "RL[1]-OUPR")
+    arrays = {name: np.full(40, error) for name, error in zip(names, errors, strict=True)}
+    arrays |= {f"{name}, count": np.full(40, count) for name, count in zip(names, counts, strict=True)}
+    verdict = find("segments").claims[1].decide(Result({}, arrays))
+    assert says in verdict.evidence
+    assert verdict.text == ("holds" if differ else "does not hold")
+
+
 def test_a_tie_is_not_the_lowest_and_noise_is_not_a_tie():
     result = made(0.3, 1, 0.3, 1.1, 0.5, 0.5, (20, 5, 2))
     verdict = find("segments").claims[0].decide(result)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from filtax.experiments import Result, find, tracking
+from filtax.experiments.intervals import of_median
 from filtax.experiments.tracking import KINDS, METHODS, RBPF, Setting, _data, _filter
 from filtax.experiments.tracking_settings import BETAS, RAW, SHARED
 from filtax.streams import tracking_2d
@@ -122,7 +123,12 @@ def test_tables_hold_medians_and_their_intervals():
     ratio = times["mixture"]["KF-B"] / times["mixture"]["KF"]
     np.testing.assert_allclose(rows["KF-B"][-1], interval(ratio), rtol=5e-3)
     np.testing.assert_allclose(rows["KF-B"][4:6], (3.7, np.median(ratio)), rtol=5e-3)
-    assert rows[RBPF][3] is None
+    assert rows[RBPF][3] is None  # of three rounds none can be told
+
+
+def test_the_rbpf_is_timed_often_enough_for_an_interval():
+    for setting in TRACKING.sizes.values():
+        assert of_median(np.arange(min(setting.few, setting.rounds))) is not None
 
 
 def made_up(kind="", name="", factor=1.0, time=1.0):

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from filtax.experiments import Result, find, reproduce
-from filtax.experiments.wolf_intro import Setting
+from filtax.experiments.wolf_intro import Setting, _stream
 
 pytestmark = pytest.mark.x64
 experiment = find("wolf-intro")
@@ -11,7 +12,7 @@ bounded, conservative = (claim.decide for claim in experiment.claims)
 
 @pytest.fixture(scope="module")
 def small():
-    return experiment.run(Setting(grid=5, updates=20), 0, lambda share: None)
+    return experiment.run(Setting(grid=5, updates=20, runs=12), 0, lambda share: None)
 
 
 def wolf(y, c):
@@ -35,6 +36,24 @@ def test_tracks_are_those_of_the_textbook(small, label, c):
     np.testing.assert_allclose(small.arrays[f"{label}_mean"], means, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(small.arrays[f"{label}_cov"], covs, rtol=1e-9, atol=1e-9)
     assert small.arrays["wrong"].sum() == 3
+
+
+def test_errors_are_the_textbooks_with_an_interval_over_runs(small):
+    """The run that is drawn, one of the others made here, and the interval of another library."""
+    key = int(np.random.SeedSequence((0, 1)).generate_state(11)[4])
+    other = _stream(20, key)
+    rmse = lambda means, theta: np.sqrt(np.mean((means - theta)[:, 0] ** 2))
+    for label, c in (("plain", np.inf), ("robust", 2.0)):
+        found = small.numbers["rmse"][label]
+        assert found[0] == pytest.approx(rmse(wolf(small.arrays["y"], c)[0], small.arrays["theta"]), rel=1e-9)
+        assert found[5] == pytest.approx(rmse(wolf(other["y"], c)[0], other["theta"]), rel=1e-9)
+    assert small.numbers["rmse"]["observed"][5] == pytest.approx(rmse(other["y"], other["theta"][:, :2]), rel=1e-9)
+    assert len(set(small.numbers["rmse"]["observed"])) == 12
+    (_, *rows) = small.tables[1].rows
+    name, shown, middle, ends = rows[0]
+    values = small.numbers["rmse"]["robust"]
+    assert (name, shown, middle) == ("WoLF-IMQ", values[0], np.median(values))
+    assert ends == pytest.approx(tuple(stats.quantile_test(values).confidence_interval()))
 
 
 def test_influences_over_the_square(small):

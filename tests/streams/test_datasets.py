@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
-from filtax.streams import datasets, find_dataset, read_arrays, read_images, read_table
+from filtax.streams import content, datasets, find_dataset, read_arrays, read_images, read_table
 
 HOME = Path(os.environ.get("FILTAX_DATA", "absent"))
 at_hand = pytest.mark.skipif(not HOME.is_dir(), reason="name the folder of data sets in FILTAX_DATA")
@@ -206,6 +206,7 @@ def test_the_command_lists_the_sets_and_refuses_a_damaged_one(small):
         for file in one.files:
             line = next((line.split() for line in below.splitlines() if f" {file} " in line), None)
             assert line == (None if one.address else [name, file, datasets.FILES[file][1]])
+            assert one.address or content.described(file) in below
     assert "expected `list`" in sentence(odd, 2)
     home = small / "cache" / "filtax" / "data" / "finance"
     home.mkdir(parents=True)

@@ -19,6 +19,7 @@ def data(
     """
     if what != "list":
         raise typer.BadParameter(f"{what!r} was given, expected `list` or nothing.", param_hint="'WHAT'")
+    from filtax.streams.content import described
     from filtax.streams.datasets import DATASETS, data_homes, whereabouts
 
     where = {name: whereabouts(name) for name in DATASETS}
@@ -29,12 +30,18 @@ def data(
     if "public" in where.values():
         print(f"\nWhat is public is fetched into {data_homes()[-1]} when it is first read.")
     if absent := [name for name, place in where.items() if place == "absent"]:
+        files = [file for name in absent for file in DATASETS[name].files]
         folders = " or ".join(str(home) for home in data_homes())
         hint = "" if data_homes()[1:] else ", or into a folder that FILTAX_DATA names"
-        print(f"\nWhat is absent was made from what stands under `from`. Bring these very files into {folders}{hint}:")
+        print(f"\nWhat is absent was made from what stands under `from`. Bring these files into {folders}{hint}.")
+        print(
+            "A table, or arrays, that you make yourself will do, if the numbers are the same in every bit of float64:"
+        )
         print_table([("name", "file", "sha256"), *(row for name in absent for row in _missing(name))])
         print()
         print_table([("name", "how it was made"), *((name, DATASETS[name].how) for name in absent)])
+        print()
+        print_table([("file", "what it holds"), *((f, words) for f in files if (words := described(f)))])
 
 
 def _missing(name: str) -> list[tuple[str, str, str]]:

@@ -129,6 +129,7 @@ NOTES = (
     "The gain also falls on days that are real: k below half of beta outside of the two windows is counted in the "
     "table, most of it in March 2020. The method cannot tell a crash from a mistake: for some weeks the two averages "
     "differ, and the correlation outside of the two windows is below 0.95 for that reason alone.",
+    "There is one series of the index, and nothing is drawn: one run, so the tables have no intervals.",
 )
 
 

@@ -25,6 +25,7 @@ from filtax.experiments.verdicts import FAILS
 __all__ = ["ENDINGS", "Finding", "current", "decide", "digest_of", "folder_of", "gather", "lost_figures", "stored"]
 
 ENDINGS = ("png", "svg")
+LAST = {"png": b"\x00\x00\x00\x00IEND\xaeB`\x82", "svg": b"</svg>"}  # bytes that only a whole file ends with
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,18 @@ def stored(folder: Path, experiment: Experiment, size: str, seed: int) -> tuple[
 
 
 def lost_figures(folder: Path, experiment: Experiment) -> list[str]:
-    """Labels of figures of which a file is not there.
+    """Labels of figures of which a file is not there, or not whole: it may have been cut off as it was written.
 
     >>> lost_figures(Path("nowhere"), find("ridge"))
     ['fig:recursive-ridge-params-and-rmse']
     """
-    there = lambda label: all((folder / f"{label.removeprefix('fig:')}.{end}").is_file() for end in ENDINGS)  # noqa: E731
+    there = lambda label: all(_whole(folder / f"{label.removeprefix('fig:')}.{end}", end) for end in ENDINGS)  # noqa: E731
     return [label for label in experiment.figures if not there(label)]
+
+
+def _whole(path: Path, ending: str) -> bool:
+    """Whether a picture has its end: the last chunk of a PNG, the closing tag of an SVG."""
+    return path.is_file() and path.read_bytes().rstrip(b"\r\n").endswith(LAST[ending])
 
 
 def current(folder: Path, experiment: Experiment, size: str, seed: int) -> Finding | None:

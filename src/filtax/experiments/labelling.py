@@ -125,7 +125,8 @@ NOTES = (
     "the published runs had one. That of CPP-OU is the learning rate of one gradient step a tick, which begins where "
     "all is kept; 'CPP-OU, searched' takes the share of the greatest evidence, as the formula says, and so follows "
     "each single label too far. Both mix with the same prior N(0, I) as the others.",
-    "Intervals, of 95 %, are Student's for the mean over streams; beside them what the middle 95 % of streams have.",
+    "Intervals, of 95 %, are Student's for the mean over streams; beside them what the middle 95 % of streams have. "
+    "Those of the sweep are of each mean by itself: the claims compare with RL[1]-OUPR stream by stream.",
     "'true parameters' labels by the true boundary: no forecast can be better on average.",
 )
 
@@ -233,9 +234,12 @@ def same_streams(result: Result) -> np.ndarray:
 
 
 def _grid(arrays: dict[str, np.ndarray]) -> Table:
-    columns = ("K", *(f"{hazard:.3f}" for hazard in arrays["hazards"]))
-    rows = [(int(k), *map(float, row)) for k, row in zip(arrays["keeps"], arrays["sweep"].mean(axis=2), strict=True)]
-    return Table("RL[K]-PR: share missed by K and hazard", columns, rows)
+    columns = ("K", *(f"{hazard:.3f}{part}" for hazard in arrays["hazards"] for part in ("", ", 95 %")))
+    rows = [
+        (int(k), *(cell for errors in row for cell in (float(errors.mean()), of_mean(errors))))
+        for k, row in zip(arrays["keeps"], arrays["sweep"], strict=True)
+    ]
+    return Table("RL[K]-PR: share missed by K and hazard, mean over streams", columns, rows)
 
 
 def draw_errors(result: Result) -> "Figure":

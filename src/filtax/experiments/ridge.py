@@ -67,7 +67,8 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     }
     note = (
         "The thesis gives no sizes: features (x, x²), prior and 250 data are those of the nearest public run, which "
-        "held out 50. We hold out 1000: with 50 the error itself is uncertain by a tenth."
+        "held out 50. We hold out 1000: with 50 the error itself is uncertain by a tenth. It is one run: the table has "
+        "no intervals, and the posterior says how far the parameters are known."
     )
     return Result({key: float(value) for key, value in numbers.items()}, arrays, (table,), (note,))
 

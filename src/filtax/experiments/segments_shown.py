@@ -45,20 +45,34 @@ def lowest(result: Result) -> Verdict:
 
 
 def counts(result: Result) -> Verdict:
-    """Median counts against the four boundaries, and whether forecasts and counts rank the methods alike."""
+    """Median counts against the four boundaries, and whether forecasts and counts rank the methods otherwise.
+
+    They do if of some two methods one has the smaller error and the other the count nearer to the truth; a tie in
+    either is no order.
+    """
     middle = {name: float(np.median(result.arrays[f"{name}, count"])) for name in ONE}
     error = {name: float(np.median(result.arrays[name])) for name in ONE}
     pr, mmpr, oupr = (middle[name] for name in ONE)
-    by_error = sorted(ONE, key=lambda name: error[name])
-    by_count = sorted(ONE, key=lambda name: abs(middle[name] - BOUNDARIES))
+    off = {name: abs(middle[name] - BOUNDARIES) for name in ONE}
+    against = [(a, b) for a in ONE for b in ONE if error[a] < error[b] and off[a] > off[b]]
     return all_of(
         [
             holds_if(pr >= 3 * BOUNDARIES, f"median count of RL[1]-PR {pr:g}, at least {3 * BOUNDARIES} expected"),
             holds_if(abs(mmpr - BOUNDARIES) <= 2, f"of RL[1]-MMPR {mmpr:g}, {BOUNDARIES} give or take 2 expected"),
             holds_if(oupr < BOUNDARIES, f"of RL[1]-OUPR {oupr:g}, below {BOUNDARIES} expected"),
-            holds_if(by_error != by_count, f"by error {', '.join(by_error)}; by count {', '.join(by_count)}"),
+            holds_if(bool(against), f"by error {_ranked(error)}; by count {_ranked(off)}"),
         ]
     )
+
+
+def _ranked(by: dict[str, float]) -> str:
+    """Names from the least on; those that are equal are said to be."""
+    first, *others = sorted(by, key=lambda name: by[name])
+    words, before = first, first
+    for name in others:
+        words += f"{' as ' if by[name] == by[before] else ', '}{name}"
+        before = name
+    return words
 
 
 def draw_forecasts(result: Result) -> "Figure":

@@ -39,7 +39,7 @@ class Setting:
     batch: int = 50
     rounds: int = 9
     particles: int = 300
-    few: int = 3
+    few: int = 6
     narrow: bool = False
 
 

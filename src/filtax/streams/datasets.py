@@ -1,11 +1,11 @@
 """Public data sets by name: found in `$FILTAX_DATA`, then in the user's cache, then fetched from where they are public.
 
-Every file is checked against its size and sha256 before it is read. What cannot be found is said, with how to get it.
-Most sets have no address from which these very files can be had: `how` says what to do with what their origin offers;
-put them where `$FILTAX_DATA` points.
+Every file is checked before it is read, by its sha256; a table or arrays that were made anew are also whole if their
+numbers are those of the file. What cannot be found is said, with how to get it. Most sets have no address from which
+these very files can be had: `how` says what to do with what their origin offers, and `FORMS` what it is to become; put
+them where `$FILTAX_DATA` points.
 """
 
-import csv
 import gzip
 import hashlib
 import os
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from filtax.streams.checksums import CONTENTS, FILES
+from filtax.streams.content import described, read_file, strangeness
 from filtax.streams.sets import DATASETS, Dataset
 
 __all__ = [
@@ -133,11 +134,7 @@ def read_table(name: str) -> dict[str, np.ndarray]:
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
     (path,) = find_dataset(name)
-    with gzip.open(path, "rt", newline="") as file:
-        rows = csv.reader(file)
-        head = next(rows)
-        columns = zip(*rows, strict=True)
-        return dict(zip(head, map(_column, columns), strict=True))
+    return read_file(path)
 
 
 def read_arrays(name: str) -> dict[str, np.ndarray]:
@@ -148,8 +145,7 @@ def read_arrays(name: str) -> dict[str, np.ndarray]:
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
     (path,) = find_dataset(name)
-    with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
+    return read_file(path)
 
 
 def _found(file: str) -> Path | None:
@@ -161,10 +157,11 @@ def _at_hand(name: str, file: str) -> Path:
     if found is not None:
         return found
     if address is None:
+        holds = described(file)
         raise FileNotFoundError(
             f"data set {name}: {file} is neither in $FILTAX_DATA nor in {data_homes()[-1]}; get it from "
-            f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}. "
-            f"{DATASETS[name].how}".rstrip()
+            f"{DATASETS[name].origin} and put it there, the file with sha256 {FILES[file][1]}"
+            f"{f', or one made anew with the same numbers: {holds}' if holds else ''}. {DATASETS[name].how}".rstrip()
         )
     return _fetch(address, data_homes()[-1] / file, file)
 
@@ -208,9 +205,12 @@ def _damage(path: Path, file: str) -> str:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest == wanted or (file in CONTENTS and _content_digest(path) == CONTENTS[file]):
         return ""
+    strange = strangeness(path, file)
+    if strange == "":
+        return ""
     found = path.stat().st_size
     half = "" if found == size else f"it has {found} bytes, not {size}; "
-    return f"{half}its sha256 is {digest}, not {wanted}"
+    return f"{half}its sha256 is {digest}, not {wanted}{f', and {strange}' if strange else ''}"
 
 
 def _content_digest(path: Path) -> str:
@@ -228,10 +228,3 @@ def _idx(path: Path) -> np.ndarray:
     axes = data[3]
     shape = struct.unpack(f">{axes}I", data[4 : 4 + 4 * axes])
     return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
-
-
-def _column(cells: tuple[str, ...]) -> np.ndarray:
-    try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
-    except ValueError:
-        return np.array(cells)
