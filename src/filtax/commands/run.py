@@ -10,7 +10,7 @@ import typer
 
 from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
-from filtax.commands.stopping import asked_to_stop
+from filtax.commands.stopping import Asked, asked_to_stop
 from filtax.commands.talk import start_jax, talk
 
 __all__ = ["folder_of", "go", "resume", "run"]
@@ -132,9 +132,9 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.job import WAIT
-    from filtax.runs.outputs import write_outputs
-    from filtax.runs.wording import counted, too_far
+    from filtax.runs.wording import counted
     from filtax.sources import InputError
+    from filtax.store.writing import PARTIAL, drop
 
     show, waits = _Show(each), config.source == "-"
     if waits:
@@ -151,6 +151,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             if waits or not any((root / "checkpoint").glob("*.json")):
                 raise
             raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
+        asked.patient = True
         show.end(done)
         if waits and done.rows < WAIT and not done.stopped:
             talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
@@ -158,10 +159,30 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
             talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
-    far = too_far(config.horizon, config.delay, done.rows)
+        try:
+            asked.patient = False
+            if asked:  # since the last block
+                raise KeyboardInterrupt
+            _leave(config, root, done.rows, each, asked)
+        except KeyboardInterrupt:
+            for unfinished in root.glob(f"*{PARTIAL}"):
+                drop(unfinished)
+            talk(
+                f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}"
+            )
+            raise typer.Exit(_code(asked)) from None
+
+
+def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
+    """Write what a run leaves, and show it."""
+    from filtax.runs.outputs import write_outputs
+    from filtax.runs.wording import too_far
+
+    far = too_far(config.horizon, config.delay, rows)
     if far:
         talk(far)
     written = write_outputs(root)
+    asked.patient = True  # there is nothing left to stop
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
     talk(written.about)
