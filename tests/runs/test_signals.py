@@ -47,6 +47,18 @@ def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
     assert "Traceback" not in said
 
 
+def test_a_signal_before_the_first_block_is_learned_does_not_wait_for_it(home):
+    """Compiling takes longer than the five seconds that a signal may."""
+    with start("run", "t.csv", "--target", "y", "--out", "early", home=home, stdout=subprocess.DEVNULL) as process:
+        while not (home / "early" / "config.toml").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 0, said
+    assert said == "Stopped before a row was learned: there is nothing to go on from.\n"
+
+
 @pytest.mark.parametrize(
     ("name", "code"), [("SIGTERM", 0), pytest.param("SIGHUP", 0, marks=pytest.mark.nightly), ("SIGINT", 130)]
 )

@@ -10,7 +10,7 @@ import typer
 
 from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
-from filtax.commands.stopping import Asked, asked_to_stop
+from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
 
 __all__ = ["folder_of", "go", "resume", "run"]
@@ -139,13 +139,22 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     show, waits = _Show(each), config.source == "-"
     if waits:
         talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come by then.")
-    with asked_to_stop(patient=not waits) as asked:
+    with asked_to_stop(patient=False) as asked:  # until the first block: it takes long to compile, and loses nothing
+
+        def tell(*seen: Any) -> None:
+            asked.patient = not waits
+            show(*seen)
+
         try:
-            done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
+            done = carry_on(config, root, tell=tell, stop=lambda: bool(asked), warn=talk)
         except KeyboardInterrupt:
-            if not waits or not any((root / "checkpoint").glob("*.json")):
+            kept = any((root / "checkpoint").glob("*.json"))
+            if (waits and not kept) or (not waits and len(asked) > 1):
                 raise
-            talk(f"Stopped. To write its report: filtax report {root}")
+            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
+            talk(f"Stopped. To {how}" if kept else "Stopped before a row was learned: there is nothing to go on from.")
+            if asked and not waits:
+                leave_now(_code(asked))
             raise typer.Exit(_code(asked)) from None
         except InputError as problem:
             if waits or not any((root / "checkpoint").glob("*.json")):
