@@ -134,7 +134,6 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     from filtax.runs.job import WAIT
     from filtax.runs.wording import counted
     from filtax.sources import InputError
-    from filtax.store.writing import PARTIAL, drop
 
     show, waits = _Show(each), config.source == "-"
     if waits:
@@ -174,8 +173,6 @@ def go(config: Any, root: Path, each: bool = False) -> None:
                 raise KeyboardInterrupt
             _leave(config, root, done.rows, each, asked)
         except KeyboardInterrupt:
-            for unfinished in root.glob(f"*{PARTIAL}"):
-                drop(unfinished)
             talk(
                 f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}"
             )
@@ -186,11 +183,17 @@ def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None
     """Write what a run leaves, and show it."""
     from filtax.runs.outputs import write_outputs
     from filtax.runs.wording import too_far
+    from filtax.store.writing import PARTIAL, drop
 
     far = too_far(config.horizon, config.delay, rows)
     if far:
         talk(far)
-    written = write_outputs(root)
+    try:
+        written = write_outputs(root)
+    except KeyboardInterrupt:
+        for unfinished in root.glob(f"*{PARTIAL}"):
+            drop(unfinished)
+        raise
     asked.patient = True  # there is nothing left to stop
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
