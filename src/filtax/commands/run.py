@@ -167,16 +167,19 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
             talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
-        try:
-            asked.patient = False
-            if asked:  # since the last block
-                raise KeyboardInterrupt
-            _leave(config, root, done.rows, each, asked)
-        except KeyboardInterrupt:
-            talk(
-                f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}"
-            )
-            raise typer.Exit(_code(asked)) from None
+        _finish(config, root, done.rows, each, asked)
+
+
+def _finish(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
+    """Leave what a run leaves, unless a signal came since the last block, or comes now."""
+    try:
+        asked.patient = False
+        if asked:
+            raise KeyboardInterrupt
+        _leave(config, root, rows, each, asked)
+    except KeyboardInterrupt:
+        talk(f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}")
+        raise typer.Exit(_code(asked)) from None
 
 
 def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
