@@ -25,6 +25,7 @@ from filtax.commands.reproduce import reproduce
 from filtax.commands.run import resume
 from filtax.commands.run import run as learn
 from filtax.commands.segment import segment
+from filtax.commands.stopping import deaf
 from filtax.commands.talk import talk
 from filtax.commands.tune import tune
 
@@ -40,7 +41,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line on the arguments of this process, and exit."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    deaf()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

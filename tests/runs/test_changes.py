@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -51,6 +52,62 @@ def test_labels_that_change_places_are_one_change(labels, tmp_path):
     [told] = changes(tmp_path / "run")
     assert 1501 <= told["began"] <= 1510
     assert told["row"] <= 1560
+
+
+def world(rng, weights, after, rows, change):
+    """Two labels, as probable as their weights say; from a row on, as others say."""
+    X = rng.normal(size=(rows, 2))
+    level = np.where(np.arange(rows) < change, X @ weights, X @ after)
+    return X, np.where(rng.random(rows) < 1.0 / (1.0 + np.exp(-level)), "a", "b").tolist()
+
+
+def test_two_labels_that_are_never_certain_show_a_change_and_no_other(tmp_path):
+    """Half of them surprise at any time: what tells is the filter that never forgets."""
+    for seed in range(4):
+        turned = seed % 2 == 0
+        given = world(np.random.default_rng(seed), [2.0, 0.0], [-2.0, 0.0] if turned else [2.0, 0.0], 2000, 1200)
+        root = tmp_path / str(seed)
+        carry_on(Config(write(tmp_path / f"{seed}.csv", *given), "y", block=512), root)
+        told = [event["row"] for event in changes(root)]
+        assert len(told) == turned
+        assert all(1200 < row <= 1260 for row in told)
+
+
+def test_the_elder_races_the_method_all_the_time():
+    """The oracle: the same posterior and nothing else, in the verbs of a method that never forgets."""
+    rng = np.random.default_rng(3)
+    X, labels = world(rng, [2.0, 1.0], [-2.0, 1.0], 400, 250)
+    y = np.array([0.0 if label == "a" else 1.0 for label in labels])
+    y[[130, 255]] = np.nan
+    name = "LG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
+    learner = Learner(name, columns=2, cov=1.0, heads=1, limit=LIMIT, elder=True)
+    _, _, told = learner.advance(learner.fresh(1), np.zeros(400, int), X, y, 400)
+    model = fx.models.linear(likelihood=fx.models.bernoulli())
+    method, plain = fx.method(name, model=model), fx.method("LG(form=covariance)+C-Static", model=model)
+    state, static = method.init(mean=np.zeros(2), cov=1.0), plain.init(mean=np.zeros(2), cov=1.0)
+
+    @jax.jit
+    def step(state, static, x, y):
+        chance = (method.predict(state, x).mean, plain.predict(static, x).mean)
+        return *chance, method.step(state, x, y)[0], plain.step(static, x, y)[0]
+
+    score, since, count, want = 0.0, 0, 0, np.zeros(400, int)
+    for t in range(400):
+        own = np.nan if np.isnan(y[t]) else float(y[t] == 0.0)
+        p, q, state, static = step(state, static, X[t], own)
+        gain = 0.0 if own != own else float(np.log(p / q) if own else np.log((1.0 - p) / (1.0 - q)))
+        score = max(0.0, score + min(gain, LIMIT / 4))
+        since = since + 1 if score > 0.0 else 0
+        want[t] = since - 1 if score > LIMIT else 0
+        if want[t] or count < 100 or since >= 500:
+            best = int(np.argmax(state.bank.log_weight))
+            belief = jax.tree.map(lambda leaf, best=best: leaf[best : best + 1], state.bank.belief)
+            static = eqx.tree_at(lambda s: s.bank.belief, static, belief)
+            score, since = 0.0, 0
+        count = 0 if want[t] else count + (own == own)
+    assert want.any()
+    assert not want[:250].any()
+    np.testing.assert_array_equal(told["alarm"], want)
 
 
 def test_gross_errors_are_no_changes(tmp_path):

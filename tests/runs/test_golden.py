@@ -22,6 +22,7 @@ METHOD = "WoLF-Huber(c=2.5)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
 RUNS = {
     "timed": Config("timed.csv", "load", time="when", key="site", method=METHOD, block=32, every=32),
     "labels": Config("labels.csv", "kind", method="LG+C-Static", block=32, every=32),
+    "elder": Config("elder.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
 }
 
 
@@ -104,7 +105,8 @@ def sources():
         for kind, where in (("oak", -1), ("elm", 1)):
             things.append(f"{round(where + rng.normal(), 2)},{'wet' if rng.random() < 0.5 else 'dry'},{kind}\n")
     lines[40], things[40] = "2024-03-01T20:00,a,lots\n", "1.5e,wet,oak\n"
-    return {"timed": "when,site,load\n" + "".join(lines), "labels": "size,soil,kind\n" + "".join(things)}
+    kinds = "size,soil,kind\n" + "".join(things)
+    return {"timed": "when,site,load\n" + "".join(lines), "labels": kinds, "elder": kinds}
 
 
 def write(name):

@@ -130,3 +130,14 @@ def test_a_figure_of_huge_numbers_is_drawn(values):
     drawn = chart(np.array(values), {"y": np.array(values)})
     assert "<path" in drawn
     assert not any(word in drawn.lower() for word in ("nan", "inf"))
+
+
+def test_one_reading_whose_square_overflows_is_not_trusted_and_no_change(tmp_path):
+    y = np.tile(X, 4) + np.random.default_rng(2).normal(size=480)
+    y[[200, 300]] = 1e160, -1.7e308
+    _, told = ran(tmp_path, {"x": np.tile(X, 4), "y": y})
+    assert told["trust"].to_numpy()[[200, 300]].tolist() == [0.0, 0.0]
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert [event["row"] for event in events if event["event"] == "distrusted"][:2] == [201, 301]
+    assert not any(event["event"] == "change" for event in events)
+    assert np.abs(told["forecast"].to_numpy()[50:] - np.tile(X, 4)[50:]).max() < 3.0

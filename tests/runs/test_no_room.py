@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -48,7 +49,14 @@ def test_a_file_that_grows_too_large_ends_the_run_at_4_and_it_goes_on(home):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     said = last_words(ended)
-    assert "rows.bin could not be written (File too large): raise the limit" in said
+    told = re.search(
+        r"rows.bin could not be written \(File too large\): at least (\d+) bytes are needed and a file may have 60000",
+        said,
+    )
+    assert told
+    size = (home / "whole" / "checkpoint" / "rows.bin").stat().st_size
+    assert 60_000 < int(told[1]) <= size
+    assert "raise the limit on the size of a file (ulimit -f)" in said
     assert "resume" in said
     again = filtax("resume", "limited", home=home)
     assert again.returncode == 0, again.stderr

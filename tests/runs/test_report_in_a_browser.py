@@ -29,10 +29,17 @@ var said = figure.querySelector('output').textContent;
 send('pointerdown', 0.3); send('pointermove', 0.6); send('pointerup', 0.6);
 var near = svg.getAttribute('viewBox');
 svg.dispatchEvent(new MouseEvent('dblclick'));
+var cells = [...document.querySelectorAll('td, th, pre')].filter(function (each) {
+  if (each.tagName === 'PRE') return each.scrollWidth > each.clientWidth + 1;
+  var whole = document.createRange();
+  whole.selectNodeContents(each);
+  return /^[-0-9.a-z%:T]+$/.test(each.textContent) && !/^[a-z]+-/.test(each.textContent)
+    && whole.getClientRects().length > 1; });
 var wide = [...document.querySelectorAll('body *')].filter(function (each) {
   return !each.closest('pre, table, svg') && each.getBoundingClientRect().right > window.innerWidth + 1; });
 parent.postMessage(JSON.stringify({said: said, near: near, whole: svg.getAttribute('viewBox'),
   page: document.documentElement.scrollWidth, room: window.innerWidth,
+  cells: cells.map(function (each) { return each.textContent; }),
   wide: wide.map(function (each) { return each.tagName; }),
   figures: document.querySelectorAll('figure.chart').length,
   text: parseFloat(getComputedStyle(svg.querySelector('text')).fontSize) * box.width / 900}), '*');
@@ -81,6 +88,7 @@ def test_nothing_is_wrong_on_a_screen(width, least, page):
     assert found, "the page's scripts did not run to their end"
     told = json.loads(found[1].replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert told["page"] <= told["room"] == width
+    assert told["cells"] == []  # a number is never broken, a command never cut
     assert told["wide"] == []
     assert re.match(r"2024-01-\d\d \d\d:\d\d  (forecast|truth) [\d.]+$", told["said"])
     assert told["near"] != told["whole"] == "0 0 900 250"

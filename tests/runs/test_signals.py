@@ -47,6 +47,37 @@ def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
     assert "Traceback" not in said
 
 
+def test_a_signal_before_the_first_block_is_learned_does_not_wait_for_it(home):
+    """Compiling takes longer than the five seconds that a signal may."""
+    with start("run", "t.csv", "--target", "y", "--out", "early", home=home, stdout=subprocess.DEVNULL) as process:
+        while not (home / "early" / "config.toml").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 0, said
+    assert said == "Stopped before a row was learned: there is nothing to go on from.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("SIGTERM", 0), pytest.param("SIGHUP", 0, marks=pytest.mark.nightly), ("SIGINT", 130)]
+)
+def test_a_signal_after_the_last_row_leaves_the_run_whole(name, code, home):
+    (home / "short.csv").write_text("".join((home / "t.csv").read_text().splitlines(keepends=True)[:3000]))
+    out = f"late-{name}"
+    with start("run", "short.csv", *SLOW, "--out", out, home=home, stdout=subprocess.DEVNULL) as process:
+        while "learned" not in (line := process.stderr.readline()):
+            assert line, "it ended before it said what it learned"
+        process.send_signal(getattr(signal, name))
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == code, said
+    assert said == (
+        f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {out}\n"
+    )
+    assert not list((home / out).glob("*.partial"))
+    assert not (home / out / "report.html").exists()
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGINT", 130)])
 def test_a_run_that_waits_for_more_rows_keeps_what_it_learned(name, code, home):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -10,7 +10,7 @@ import typer
 
 from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
-from filtax.commands.stopping import asked_to_stop
+from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
 
 __all__ = ["folder_of", "go", "resume", "run"]
@@ -132,25 +132,34 @@ def go(config: Any, root: Path, each: bool = False) -> None:
     start_jax()
     from filtax.runs import carry_on
     from filtax.runs.job import WAIT
-    from filtax.runs.outputs import write_outputs
-    from filtax.runs.wording import counted, too_far
+    from filtax.runs.wording import counted
     from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
     if waits:
         talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come by then.")
-    with asked_to_stop(patient=not waits) as asked:
+    with asked_to_stop(patient=False) as asked:  # until the first block: it takes long to compile, and loses nothing
+
+        def tell(*seen: Any) -> None:
+            asked.patient = not waits
+            show(*seen)
+
         try:
-            done = carry_on(config, root, tell=show, stop=lambda: bool(asked), warn=talk)
+            done = carry_on(config, root, tell=tell, stop=lambda: bool(asked), warn=talk)
         except KeyboardInterrupt:
-            if not waits or not any((root / "checkpoint").glob("*.json")):
+            kept = any((root / "checkpoint").glob("*.json"))
+            if (waits and not kept) or (not waits and len(asked) > 1):
                 raise
-            talk(f"Stopped. To write its report: filtax report {root}")
+            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
+            talk(f"Stopped. To {how}" if kept else "Stopped before a row was learned: there is nothing to go on from.")
+            if asked and not waits:
+                leave_now(_code(asked))
             raise typer.Exit(_code(asked)) from None
         except InputError as problem:
             if waits or not any((root / "checkpoint").glob("*.json")):
                 raise
             raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
+        asked.patient = True
         show.end(done)
         if waits and done.rows < WAIT and not done.stopped:
             talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
@@ -158,10 +167,37 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
             talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
-    far = too_far(config.horizon, config.delay, done.rows)
+        _finish(config, root, done.rows, each, asked)
+
+
+def _finish(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
+    """Leave what a run leaves, unless a signal came since the last block, or comes now."""
+    try:
+        asked.patient = False
+        if asked:
+            raise KeyboardInterrupt
+        _leave(config, root, rows, each, asked)
+    except KeyboardInterrupt:
+        talk(f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}")
+        raise typer.Exit(_code(asked)) from None
+
+
+def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
+    """Write what a run leaves, and show it."""
+    from filtax.runs.outputs import write_outputs
+    from filtax.runs.wording import too_far
+    from filtax.store.writing import PARTIAL, drop
+
+    far = too_far(config.horizon, config.delay, rows)
     if far:
         talk(far)
-    written = write_outputs(root)
+    try:
+        written = write_outputs(root)
+    except KeyboardInterrupt:
+        for unfinished in root.glob(f"*{PARTIAL}"):
+            drop(unfinished)
+        raise
+    asked.patient = True  # there is nothing left to stop
     text = f"{written.table}\n{written.words}"
     talk(text) if each else print(text)
     talk(written.about)

@@ -43,12 +43,11 @@ def cut(config: Any, root: Path) -> None:
 
     with asked_to_stop(patient=False) as asked:
         try:
-            found = cut_on(config, root, tell=talk, warn=talk)
+            show(cut_on(config, root, tell=talk, warn=talk))
         except KeyboardInterrupt:
             if config.source != "-" and any((root / "checkpoint").glob("*.json")):
                 talk(f"Stopped. To go on: filtax resume {root}")
             raise typer.Exit(0 if asked and asked[0] != signal.SIGINT else INTERRUPTED) from None
-    show(found)
 
 
 def show(found: Any) -> None:

@@ -21,6 +21,7 @@ __all__ = ["Segmenter"]
 
 READINGS = "reading"
 SPARED = 2  # odd readings in a row that may be errors; one more, and all of them are believed
+FAR = 1e100  # units that a reading is taken to be away at most: its square is a number too
 OFTEN, PACE = 0.3, 0.1  # share of odd readings among the last 1/PACE or so from which on they are no errors
 
 
@@ -68,7 +69,8 @@ class Segmenter(Estimator):
         """Take one reading.
 
         Args:
-            x: A number, or several by name; None or NaN where missing. The names of the first reading stay.
+            x: A number, or several by name; None or NaN where missing, and an infinite one is an outlier: neither is
+                learned. The names of the first reading stay.
             y: Not used; readings have no target.
         """
         x = x if isinstance(x, Mapping) else {READINGS: x}
@@ -148,7 +150,7 @@ class Segmenter(Estimator):
 
     def _read(self, row: np.ndarray) -> None:
         """One reading: kept until there are enough to know their unit, then watched."""
-        row = np.where(np.isfinite(row), row, np.nan)
+        infinite, row = bool(np.isinf(row).any()), np.where(np.isfinite(row), row, np.nan)
         self.t_ += 1
         self._last = {**self._last, "alarm": None}
         if "_state" not in vars(self):
@@ -157,9 +159,10 @@ class Segmenter(Estimator):
                 rows, self._early = np.concatenate(self._early), []
                 self._set_out(rows)
         else:
-            self._judge((row - self._unit[0]) / self._unit[1])
+            with np.errstate(over="ignore"):
+                self._judge(np.clip((row - self._unit[0]) / self._unit[1], -FAR, FAR))
         if np.isnan(row).all() and self._last["alarm"] is None:
-            self._last["alarm"] = "missing"
+            self._last["alarm"] = "outlier" if infinite else "missing"
 
     def _set_out(self, rows: np.ndarray) -> None:
         """The first readings give the unit, and what a segment born among them expects."""

@@ -31,6 +31,7 @@ __all__ = ["chances", "labelled", "measured", "moments", "scaled"]
 
 KNOWN = 5.0  # data after which a forecast is held to what it says
 RELEARN = 10.0  # data that the units of y are worth after a change
+FAR = 1e100  # scales that a number is taken to be away at most: its square is a number too
 WARM = 50.0  # data before which no change is told of: a filter that has not settled yet is surprised by itself
 
 
@@ -122,10 +123,12 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     seen = ~jnp.isnan(y)
     forecast = _distribution(method, state, memory, x)
     old, size = _level(memory.target)
-    below = forecast.cdf(jnp.where(seen, (y - old) / size, 0.0))
-    known = seen & (memory.target.count[0] >= KNOWN) & (memory.target.scale[0] > 0.0)
+    finite = jnp.isfinite(y)
+    shown = jnp.where(finite, jnp.clip((y - old) / size, -FAR, FAR), 0.0)
+    below = forecast.cdf(shown)
+    known = finite & (memory.target.count[0] >= KNOWN) & (memory.target.scale[0] > 0.0)
     tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
-    outlier, event = tail < rate, tail < alarms.SURPRISE
+    outlier, event = (tail < rate) | jnp.isinf(y), tail < alarms.SURPRISE
     score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
     level, deviation = row[M + 4], row[M + 5]
     outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))
@@ -134,17 +137,17 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     inputs, target = memory.inputs.after(x), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
     z = _features(inputs, x)
     centre, unit = _level(target)
-    level = (y - centre) / unit
+    level = jnp.where(finite, jnp.clip((y - centre) / unit, -FAR, FAR), jnp.nan)
     data = (jnp.where(outlier, jnp.nan, level), level)
     carries = _moved(memory, inputs, target, heads=False)
     champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
     told = (old + size * forecast.mean, size * size * forecast.var, tail, jnp.where(outlier, 0.0, told[0]), *told[1:])
-    made = forecast.log_prob(jnp.where(seen, (y - old) / size, 0.0)) - jnp.log(size)
+    made = forecast.log_prob(shown) - jnp.log(size)
 
     def race(rival: Rivalry) -> tuple[PyTree, Array]:
         belief = reexpressed(rival.bank, memory.inputs, inputs, memory.target, target)
         belief, law = studied(method, belief, z, data[0])
-        return belief, law.log_prob(jnp.where(seen, level, 0.0)) - jnp.log(unit)
+        return belief, law.log_prob(jnp.where(finite, level, 0.0)) - jnp.log(unit)
 
     rival, since = _raced(memory, race, made, known & ~outlier, limit)
     evidence = (score, rival, since, limit)

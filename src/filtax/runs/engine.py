@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone
-from filtax.estimators.rivalry import compared, unsuspected
+from filtax.estimators.rivalry import unsuspected
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
+from filtax.runs.racing import raced
 from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 
@@ -37,7 +38,9 @@ class Learner:
     [0.0, 1.0, 1.333, 0.0]
     """
 
-    def __init__(self, name: str, columns: int, cov: float, heads: int = 0, limit: float | None = None) -> None:
+    def __init__(
+        self, name: str, columns: int, cov: float, heads: int = 0, limit: float | None = None, elder: bool = False
+    ) -> None:
         model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
         self.method: Bone = build(name, model=model)
         if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
@@ -51,7 +54,7 @@ class Learner:
                 f"--method {name}: it remembers data as they came, and a run changes their units; take another."
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
-        self.heads = heads
+        self.heads, self.elder = heads, elder
         several = fresh_bank(self.method, self.state.initial).log_weight.size > 1
         self.limit = None if limit is None or heads > 1 or not several else np.float64(limit)
 
@@ -64,7 +67,8 @@ class Learner:
         """What a run carries from row to row before any datum, for so many series or heads."""
         state = self.state
         bank = fresh_bank(self.method, state.initial)
-        one = (bank, state.t, state.began, state.refused, state.strain, *([unsuspected(bank)] if self.races else []))
+        race = [unsuspected(state.initial), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
+        one = (bank, state.t, state.began, state.refused, state.strain, *(race if self.races else []))
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one)
 
     def advance(
@@ -190,10 +194,7 @@ def _row(
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
     alarm = jnp.zeros((), jnp.int32)
     if race and limit is not None:
-        change = jnp.asarray(outcome.info.change_probability)
-        length = method.auxiliary.report(bank, t - began)[1]
-        told_by, alarm = compared(method, state.initial, race[0], bank, x, y, made, change, length, limit)
-        race = [told_by]
+        race, alarm = raced(method, state.initial, race, bank, outcome, x, y, t - began, limit)
     new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late

@@ -23,6 +23,7 @@ __all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
 CHECKPOINT = "checkpoint"
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
+TIMED = 64  # rows that standard input must give at once for their time to say how long a row takes
 WAIT = 50  # rows that standard input must give before anything is decided
 
 
@@ -36,8 +37,9 @@ class Progress:
         rejected: Rows left out.
         changes: Alarms of a change.
         distrusted: Rows that were not trusted.
-        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled.
-        untimed: Rows of those first blocks.
+        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled, and
+            those that came a few at a time: what they take is the cost of a call.
+        untimed: Rows of those blocks.
         stopped: Whether it was asked to stop before the end of its source.
 
     >>> Progress().rows
@@ -183,11 +185,11 @@ class _Job:
                 self._tell_event(block, row, kind, value)
             self.progress.rows += block.rows
             self.latest = block.position or self.latest
-        if self.warm:
+        if self.warm and (self.config.source != "-" or block.rows >= TIMED):
             self.progress.seconds += perf_counter() - began
         else:
             self.progress.untimed += block.rows
-            self.warm = block.rows > 0
+            self.warm = self.warm or block.rows > 0
         if self.progress.rows - self.saved[0] >= self.config.every or perf_counter() - self.saved[1] > PATIENCE:
             self.save(done=False)
         self.busy = False

@@ -20,7 +20,7 @@ from filtax.runs.large import held
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan, label_of
 from filtax.runs.rivals import LabelRivals
-from filtax.runs.surprise import Surprise
+from filtax.runs.surprise import Once, Surprise
 from filtax.runs.trace import Trace
 
 __all__ = ["LabelStream"]
@@ -51,11 +51,12 @@ class LabelStream:
         self.pool, self.units = Pool.start(extra), Pool.start(extra)
         assert config.method is not None
         assert config.prior is not None
-        self.learner = Learner(config.method, 1 + extra, config.prior, plan.heads, plan.limit)
+        self.learner = Learner(config.method, 1 + extra, config.prior, plan.heads, plan.limit, plan.elder)
         self.carry = self.learner.fresh(plan.heads)
         self.late = Late(config.late, extra + 1)
         self.seen, self.trace = 0, Trace(1 + extra)
         self.rivals, self.surprise = LabelRivals(self.room, config.late), Surprise(config.false_alarms)
+        self.once = Once()
 
     @property
     def room(self) -> int:
@@ -107,6 +108,8 @@ class LabelStream:
         found += self.surprise.labels(
             expected, np.nan_to_num(most, nan=0.5), not self.late.delay, np.nan_to_num(told[:, 2])
         )
+        if self.plan.elder:
+            found = self.once.tell(slot, found)
         rivals = self.rivals.forecast(y)
         columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
         return dict(zip(self.names, columns, strict=True)), found
@@ -131,6 +134,7 @@ class LabelStream:
             "scores": self.surprise.scores,
             "rows": np.array([self.rows, self.seen]),
             "trace": self.trace.arrays,
+            **({"once": self.once.arrays} if self.plan.elder else {}),
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -144,6 +148,8 @@ class LabelStream:
         self.surprise.scores = arrays["scores"]
         self.rows, self.seen = arrays["rows"].tolist()
         self.trace.restore(arrays["trace"])
+        if self.plan.elder:
+            self.once.restore(arrays["once"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""

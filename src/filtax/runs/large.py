@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["Errors", "held", "power_of", "released"]
+__all__ = ["FAR", "Errors", "held", "power_of", "released"]
 
 LARGE = 2.0**400  # 2.6e120: squares of sums of such numbers are far from the end of the range
+FAR = 1e100  # scales beyond which a reading teaches nothing: the square of what is nearer is a number
 MOST = float(np.finfo(np.float64).max)
 OWN_UNIT = ("pit", "log_score", "trust", "change_probability", "runlength")
 

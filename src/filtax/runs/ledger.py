@@ -5,6 +5,7 @@ on cuts off what lies behind. So a row is neither lost nor written twice, whenev
 checksum (CRC-32) of each, so that what was changed on disk is refused and not reported.
 """
 
+import errno
 import json
 import os
 import zlib
@@ -93,10 +94,13 @@ class Ledger:
 
 
 @contextmanager
-def _named(file: Any, needed: int | None = None) -> Iterator[None]:
+def _named(file: Any, added: int = 0) -> Iterator[None]:
+    whole = file.tell() + added
     try:
         yield
     except OSError as problem:
+        grown = problem.errno == errno.EFBIG  # then it is the file that is too large, not what was to be added
+        needed = f"at least {whole}" if grown else added or None
         raise unwritten(file.name, problem, needed, "then resume the run, which is intact") from problem
 
 

@@ -21,7 +21,7 @@ from filtax.runs.carry import mean_of, moved
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
-from filtax.runs.large import held, released
+from filtax.runs.large import FAR, held, released
 from filtax.runs.late import Arrived, Late
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
@@ -242,14 +242,17 @@ class NumberStream:
         if self.maker is None:
             base, scale = self.target_units()
             v = (v - base) / scale
+        far = np.abs(v) > FAR
+        v = np.where(far, np.nan, v)
         late = None
         if self.late.delay:
             late = (pad(self.design(arrived.rows)), pad(arrived.come), pad(arrived.ahead))
         self.carry, made, told = self.learner.advance(self.carry, pad(slot), pad(self.design(rows)), pad(v), n, late)
         parts = parts_of(made, n)
         with np.errstate(invalid="ignore"):
-            pit, density = place(parts, y)
-        return parts, pit, density, {name: np.asarray(values)[:n] for name, values in told.items()}
+            pit, density = place(parts, np.clip(y, -FAR, FAR))
+        infos = {name: np.asarray(values)[:n] for name, values in told.items()}
+        return parts, pit, density, {**infos, "trust": np.where(far, 0.0, infos["trust"])}
 
     def _say(
         self,

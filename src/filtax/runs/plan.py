@@ -44,6 +44,7 @@ class Plan:
         steps: Steps before the horizon that are forecast beside it.
         powers: Columns of very large numbers, and the power of two that is their unit.
         races: Whether the belief before a change goes on beside the method; runs of before have none.
+        elder: Whether it is a filter that never forgets, and races all the time; for labels, runs of before have none.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -57,6 +58,7 @@ class Plan:
     steps: tuple[int, ...] = ()
     powers: Mapping[str, int] = field(default_factory=dict)
     races: bool = False
+    elder: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -73,7 +75,7 @@ class Plan:
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
         found = {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
-        more = {"steps": list(self.steps), "powers": dict(self.powers), "races": self.races}
+        more = {"steps": list(self.steps), "powers": dict(self.powers), "races": self.races, "elder": self.elder}
         return {**found, **{name: value for name, value in more.items() if value}}
 
     @classmethod
@@ -81,7 +83,12 @@ class Plan:
         """Read it back."""
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
-        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), plain.get("races", False))
+        more = (
+            tuple(plain.get("steps", ())),
+            plain.get("powers", {}),
+            plain.get("races", False),
+            plain.get("elder", False),
+        )
         return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
 
 
@@ -157,7 +164,7 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), races=True)
+    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), races=True, elder=heads > 0)
 
 
 def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:

@@ -27,12 +27,13 @@ rect { fill: #1a5fb4; opacity: .75; } .pointer { stroke: #888; } .chosen { fill:
 .keys { font-size: .85rem; min-height: 1.4em; } .keys span { margin-right: 1rem; display: inline-block; }
 .keys i { display: inline-block; width: 1.1em; height: .25em; margin-right: .35em; vertical-align: middle; }
 output { color: #111; font-variant-numeric: tabular-nums; }
-pre { background: #f5f5f5; padding: .7rem; overflow-x: auto; font-size: .82rem; white-space: pre-wrap; }
+pre { background: #f5f5f5; padding: .7rem; font-size: .82rem; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
 @media (max-width: 600px) { svg text { font-size: 22px; } .line, .mark { stroke-width: 2.5; }
   svg .near { display: none; } table { font-size: .78em; } th, td { padding: .2rem .25rem; }
-  th:first-child, td:first-child { min-width: 0; } td, th { overflow-wrap: anywhere; } }
-@media print { body { max-width: none; font-size: 11pt; } section, figure { break-inside: avoid; overflow: visible; }
-  output { display: none; } }
+  th:first-child, td:first-child { min-width: 5rem; } }
+@media print { body { max-width: none; font-size: 11pt; } section { overflow: visible; }
+  figure, tr, .cards div { break-inside: avoid; } h2, h3 { break-after: avoid; } output { display: none; } }
 """
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 from filtax.store.errors import Unwritten
@@ -25,7 +26,7 @@ _ADVICE = {
 
 
 def advice(problem: OSError, path: Path | str, needed: int | str | None = None) -> str:
-    """What to do about it; with the bytes that were needed and those that are free, where the disk is full.
+    """What to do about it; with the bytes that were needed and those that are free, where there is too little room.
 
     Args:
         problem: What went wrong.
@@ -35,6 +36,10 @@ def advice(problem: OSError, path: Path | str, needed: int | str | None = None) 
     >>> advice(OSError(errno.EROFS, "read-only"), "x")
     'the disk is read-only: name a folder on another one, or have it mounted for writing'
     """
+    if problem.errno == errno.EFBIG and needed is not None:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        allowed = "its file system takes no more" if limit == resource.RLIM_INFINITY else f"a file may have {limit}"
+        return f"{needed} bytes are needed and {allowed}; {_ADVICE[errno.EFBIG]}"
     if problem.errno not in _FULL:
         return _ADVICE.get(problem.errno or 0, "mend that, or name another folder")
     wanted = "" if needed is None else f"{needed} bytes are needed and "
