@@ -7,8 +7,8 @@ import pytest
 import filtax as fx
 
 pytestmark = pytest.mark.x64
-FULL = ["RL[inf](capacity=2)-PR(hazard=0.2)", "CPL[inf]-MCI(hazard=0.2, beta=0.5)"]
-NIGHT = ["RLCC[inf](a=1.5, b=3, capacity=2)-PR", "CPT[inf]-PR(hazard=0.2)"]
+FULL = ["RL[inf](capacity=2)-PR(hazard=0.2)"]
+NIGHT = ["CPL[inf]-MCI(hazard=0.2, beta=0.5)", "RLCC[inf](a=1.5, b=3, capacity=2)-PR", "CPT[inf]-PR(hazard=0.2)"]
 
 
 @pytest.mark.parametrize("name", [*FULL, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHT)])

@@ -71,6 +71,7 @@ def test_a_folder_is_no_journal(tmp_path):
         tune(square, SPACE, journal=tmp_path)
 
 
+@pytest.mark.nightly
 def test_the_lock_of_a_process_killed_in_a_write_does_not_hold_for_ever(tmp_path):
     """The lock is a link, and the path of the journal relative to another folder."""
     (tmp_path / "out").mkdir()

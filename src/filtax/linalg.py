@@ -47,7 +47,7 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
         return jnp.matmul(A, B, precision="highest")
     if max(A.shape[0], B.shape[1]) > THIN:
         return _outer(A, B)
-    return _small(A, B) if B.shape[1] > 1 else _slim(A, B[:, 0])[:, None]
+    return _slim(A, B[:, 0])[:, None] if B.shape[1] == 1 else _small(A, B)
 
 
 def _outer(A: Array, B: Array) -> Array:

@@ -73,7 +73,7 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize("spherical", [False, True])
+@pytest.mark.parametrize("spherical", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("move", MOVES)
 def test_drift_is_exact(move, spherical):
     """[(Υ + WWᵀ)⁻¹ k² + q]⁻¹ in dense numpy, for each way to move; then another datum, which meets what is left."""

@@ -56,7 +56,7 @@ def events(start, stop):
         yield key, x, 2.0 * math.sin(t) + 0.1 * (t % 7)
 
 
-@pytest.mark.parametrize("kind", [Regressor, Classifier])
+@pytest.mark.parametrize("kind", [Regressor, pytest.param(Classifier, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("cut", [30])
 def test_a_fleet_goes_on_bit_for_bit(kind, cut, tmp_path):
     aim = (lambda y: y) if kind is Regressor else (lambda y: "low" if y < 0.0 else "high")

@@ -112,6 +112,7 @@ def test_the_usual_columns_and_lines(kind):
     assert all(np.isfinite(value) for line in report.table().values() for value in line.values())
 
 
+@pytest.mark.nightly
 def test_counts_have_a_ranked_score_on_request():
     method, state, x, y = started("without-x")
     report = prequential(method, state, x, y, metrics=("crps",), chunk=20)

@@ -54,7 +54,14 @@ def test_evidence_is_unbiased():
 
 @pytest.mark.x64
 @pytest.mark.parametrize(
-    "name", ["PF(size=2000)+C-ACI(q=0.2)", "APF(size=2000)+C-Static", "PF(size=2000, shrink=0.98)+C-Static"]
+    "name",
+    [
+        "PF(size=2000)+C-ACI(q=0.2)",
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in ("APF(size=2000)+C-Static", "PF(size=2000, shrink=0.98)+C-Static")
+        ),
+    ],
 )
 def test_moments_are_those_of_the_exact_filter(name):
     exact = fx.method("LG+" + name.split("+")[1], model=linear)

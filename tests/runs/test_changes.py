@@ -61,6 +61,7 @@ def world(rng, weights, after, rows, change):
     return X, np.where(rng.random(rows) < 1.0 / (1.0 + np.exp(-level)), "a", "b").tolist()
 
 
+@pytest.mark.nightly
 def test_two_labels_that_are_never_certain_show_a_change_and_no_other(tmp_path):
     """Half of them surprise at any time: what tells is the filter that never forgets."""
     for seed in range(4):

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.x64  # the worker computes in 64 bits, whatever this process does
 WORKER = Path(__file__).parent / "crash_worker.py"
 SOURCE = Path(__file__).parents[2] / "src"
-FEW = {"ahead": 8, "labels": 6, "keys": 6}  # a series that is cut has its day in test_segmenting.py
+FEW = {"ahead": 10, "labels": 10}  # a series that is cut has its day in test_segmenting.py
 MANY = {"plain": 250, "ahead": 250, "labels": 225, "keys": 225, "segment": 50}
 
 

@@ -1,5 +1,6 @@
 """A run in a process of its own: asked to stop in each way, and left by whoever reads it."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from filtax import store
+from filtax.commands.stopping import asked_to_stop
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
@@ -32,7 +34,9 @@ def start(*arguments, home, **more):
     )
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 0), ("SIGINT", 130)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("SIGTERM", 0), pytest.param("SIGHUP", 0, marks=pytest.mark.nightly), ("SIGINT", 130)]
+)
 def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
     with start("run", "t.csv", *SLOW, "--out", name, home=home, stdout=subprocess.DEVNULL) as process:
         while not any((home / name / "checkpoint").glob("*.json")):
@@ -78,7 +82,7 @@ def test_a_signal_after_the_last_row_leaves_the_run_whole(name, code, home):
     assert not (home / out / "report.html").exists()
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGINT", 130)])
+@pytest.mark.parametrize(("name", "code"), [pytest.param("SIGTERM", 0, marks=pytest.mark.nightly), ("SIGINT", 130)])
 def test_a_run_that_waits_for_more_rows_keeps_what_it_learned(name, code, home):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     out = f"waits-{name}"
@@ -111,3 +115,24 @@ def test_a_second_writer_is_told_at_once_without_jax(tmp_path):
     assert done.stdout == "4 False\n"
     assert "is being written by process" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_signal_while_memory_is_cleared_up_is_not_lost(capfd):
+    """What is raised there is only told of, with a traceback, and then forgotten."""
+    sent = []
+
+    def send(phase, _):
+        if phase == "start" and not sent:
+            sent.append(phase)
+            signal.raise_signal(signal.SIGTERM)
+
+    gc.callbacks.append(send)
+    try:
+        with asked_to_stop(patient=False) as asked:
+            gc.collect()
+            with pytest.raises(KeyboardInterrupt):
+                time.sleep(10.0)
+    finally:
+        gc.callbacks.remove(send)
+    assert list(asked) == [signal.SIGTERM]
+    assert capfd.readouterr().err == ""

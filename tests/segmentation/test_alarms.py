@@ -102,6 +102,7 @@ def test_false_alarms_are_as_rare_as_chosen():
     _false_alarms(rate=0.1, runs=400)
 
 
+@pytest.mark.nightly
 def test_false_alarms_are_about_as_rare_as_chosen():
     _false_alarms(rate=0.2, runs=100)
 

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
+from threading import Timer, current_thread, main_thread
 from typing import Any, NoReturn
 
 __all__ = ["Asked", "asked_to_stop", "deaf", "leave_now"]
@@ -37,11 +37,19 @@ def asked_to_stop(patient: bool) -> Iterator[Asked]:
         if len(asked) > 1 or not asked.patient:
             raise KeyboardInterrupt
 
+    def lost(told: Any) -> None:  # where nothing may be raised, as while memory is cleared up: it is sent once more
+        if told.exc_type is KeyboardInterrupt and asked:
+            Timer(0.01, os.kill, (os.getpid(), asked.pop())).start()
+        else:
+            otherwise(told)
+
     heard = STOPPING if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, note) for number in heard}
+    otherwise, sys.unraisablehook = sys.unraisablehook, lost
     try:
         yield asked
     finally:
+        sys.unraisablehook = otherwise
         for number, handler in before.items():
             signal.signal(number, handler)
 
