@@ -27,7 +27,7 @@ NIGHTLY = (
     *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
 # The dear properties wait too, in rows whose parts other rows or `test_identities_execution` show to them by day.
-SLOPES = ("regression", "logistic", "run-lengths", "coin")  # by day; others by night
+SLOPES = ("regression", "run-lengths", "coin")  # by day; others by night
 SHOWN = {
     "complete": ("tracker", "logistic", "network", "relax-or-reset"),
     "missing": ("logistic", "relax-or-reset"),

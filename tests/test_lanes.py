@@ -65,6 +65,7 @@ def test_two_axes_of_streams_and_an_axis_in_the_middle():
 
 
 @pytest.mark.x64
+@pytest.mark.nightly
 def test_slopes_are_those_of_the_plain_loop():
     start, X, Y = problem(20)
 

@@ -69,7 +69,10 @@ def ran(kind, delay):
     return prequential(method, state, x, y, delay=delay, period=5, chunk=20)
 
 
-SLOW = {"counts": pytest.mark.nightly}  # the quantiles of a count take long to compile
+SLOW = {
+    "counts": pytest.mark.nightly,
+    "without-x": pytest.mark.nightly,
+}  # the quantiles of a count take long to compile
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,7 @@ def test_a_model_without_derivative_will_do():
     assert bool(info.ok)
 
 
+@pytest.mark.nightly
 def test_keys_are_mapped_over_and_survive_compile():
     method = fx.method("EnKF(size=6)+C-ACI(q=0.1)", model=fx.models.linear(noise=0.5))
     start = lambda key: method.init(mean=jnp.zeros(2, "float32"), cov=1.0, key=key)

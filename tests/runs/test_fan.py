@@ -173,6 +173,7 @@ def test_a_plan_of_before_has_one_step(ran):
     assert "near" not in replace(Config("t.csv", "y"), horizon=1).to_json()
 
 
+@pytest.mark.nightly
 def test_by_itself_the_first_step_looks_for_changes(tmp_path):
     y = load()[:ROWS]
     y[350:] += 40.0
