@@ -127,13 +127,16 @@ def mostly_shared(scale):
 @pytest.mark.x64
 @pytest.mark.parametrize("differs", [False, True], ids=["one scale", "a scale each"])
 def test_what_is_shared_runs_ahead_and_changes_nothing(differs):
-    _, X, Y = problem(20)
+    _, X, Y = problem(64)
     start = jnp.eye(3), jnp.ones(3), jnp.zeros(())
-    scales = jnp.linspace(0.1, 1.0, 20)
+    scales = jnp.linspace(0.1, 1.0, 64)
     scale = (lambda i: scales[i]) if differs else (lambda i: 0.3)
     run = lambda loop, i, Y: loop(mostly_shared(scale(i)), start, (X, Y))
-    found = jax.jit(jax.vmap(lambda i, Y: run(lanes.scan, i, Y)))(jnp.arange(20), Y)
-    for i in (0, 19):
+    if not differs:
+        program = jax.make_jaxpr(jax.vmap(lambda Y: run(lanes.scan, 0, Y)))(Y)
+        assert len([eqn for eqn in loops(program.jaxpr) if eqn.primitive.name == "rows"]) == 2
+    found = jax.jit(jax.vmap(lambda i, Y: run(lanes.scan, i, Y)))(jnp.arange(64), Y)
+    for i in (0, 63):
         expected = run(reached, i, Y[i])
         for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one[i], other, rtol=1e-12, atol=1e-12)
@@ -142,7 +145,7 @@ def test_what_is_shared_runs_ahead_and_changes_nothing(differs):
 @pytest.mark.x64
 def test_what_runs_ahead_has_slopes_and_a_second_axis_of_streams():
     _, X, _ = problem(1)
-    Y = jnp.asarray(np.random.default_rng(6).normal(size=(17, 18, 7)))
+    Y = jnp.asarray(np.random.default_rng(6).normal(size=(17, 64, 7)))
     start = jnp.eye(3), jnp.ones(3), jnp.zeros(())
 
     def score(loop, scale):

@@ -125,7 +125,10 @@ def _in_turn(given: Sequence[Any], axes: Sequence[Any], differs: list[bool], **h
     asked = second.invars[: len(parts.read)]
     own = len(first.outvars) - len(asked)
     listed = [i for i, at in enumerate(parts.read) if at < 0 or shared <= at < fixed]  # anew in each turn
-    if sum(_numbers(asked[i].aval) for i in listed) > sum(_numbers(_row(rows)) for rows in of(given, True)[-1:]):
+    new = [
+        rows for rows, there in zip(given[fixed:], differs[fixed:], strict=True) if there
+    ]  # what streams bring along
+    if sum(_numbers(asked[i].aval) for i in listed) > sum(_numbers(rows) // max(length, 1) for rows in new):
         return None
     a, b = (part.count(False) for part in (differs[:shared], differs[shared:fixed]))
     ahead = program(parts.alike, first.invars, [*first.outvars[:own], *(first.outvars[own + i] for i in listed)])
