@@ -108,10 +108,10 @@ class LowRank(Module):
         moved = self.mean + mixed(product(solve_upper(L, z)[None, :], B), PJ)[0]
         sound = finite & jnp.all(jnp.isfinite(L)) & jnp.all(jnp.isfinite(moved))
         taken = sound & jnp.any(B != 0.0)
-        rows = jnp.where(taken, _row(self.free) * mixed(B, J), 0.0)
+        eye = jnp.eye(r.size, dtype=r.dtype)
+        rows = jnp.where(taken, _row(self.free) * J, 0.0)  # B stays in R: one pass less over the parameters
         beside = jnp.where(taken, product(B, half.T), 0.0)
-        below = jnp.where(taken, L, jnp.eye(r.size, dtype=r.dtype))
-        new = self._grown(rows, beside, below, taken)
+        new = self._grown(rows, jnp.where(taken, B.T, eye), beside, jnp.where(taken, L, eye), taken)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -172,8 +172,8 @@ class LowRank(Module):
         spread = shown(PJ, PJ, every, inverse(self.free)) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
-    def _grown(self, new: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
-        """Take O more columns; cut where the next O would not fit."""
+    def _grown(self, new: Array, turn: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
+        """Take O more rows of U, their block of R and the rows of L; cut where the next O would not fit."""
         K, O = self.core.shape[0], new.shape[0]
         lazy = K - self.rank >= O
         rows, core, root = self.rows, self.core, self.root
@@ -182,18 +182,17 @@ class LowRank(Module):
             core, root, beside = _extended(core, O), _extended(root, O), jnp.pad(beside, ((0, 0), (0, O)))
         place, first = jax.lax.dynamic_update_slice, jnp.zeros_like(self.used)
         rows = place(rows, new, (self.used, first))
+        core = place(core, turn, (self.used, self.used))
         root = place(place(root, beside, (self.used, first)), below, (self.used, self.used))
 
         def shorten() -> tuple:
-            free, kept = cut(self.free, rows, core, root, self.rank)
-            inner = gram(_row(jnp.sqrt(inverse(free))) * kept[: self.rank])
-            small = _stable_root(inner) if self.rank else inner
-            eye = jnp.eye(K, dtype=inner.dtype)
-            return free, kept[:K], eye, _extended(small, K - self.rank), jnp.full_like(self.used, self.rank)
+            new = cut(self.free, rows, core, root, self.rank)
+            small = _extended(_stable_root(new.inner) if self.rank else new.inner, K - self.rank)
+            return new.free, new.rows[:K], new.core[:K, :K], small, jnp.full_like(self.used, self.rank)
 
         def leave() -> tuple:
             used = self.used + jnp.where(taken, O, 0) if lazy else self.used
-            return self.free, rows[:K], self.core, root[:K, :K], used
+            return self.free, rows[:K], core[:K, :K], root[:K, :K], used
 
         full = taken & (self.used + 2 * O > K) if lazy else taken
         free, rows, core, root, used = jax.lax.cond(full, shorten, leave)

@@ -11,18 +11,19 @@ Thesis: algo:lofi-update.
 """
 
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from filtax.beliefs.passes import CHUNK, product, squares
 from filtax.beliefs.passes import gram as gram_of
-from filtax.beliefs.passes import product, squares
 from filtax.linalg import matmul
 
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
-__all__ = ["again", "cut", "inverse", "leading", "too_wide"]
+__all__ = ["Shortened", "again", "cut", "inverse", "leading", "too_wide"]
 
 
 def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
@@ -97,38 +98,86 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
     return value[-1] < 1e3 * jnp.finfo(gram.dtype).eps * value[0]
 
 
+class Shortened(NamedTuple):
+    r"""A factor that was cut: V, U and R, and $W^\top VW$ (rank, rank) of what is left of it."""
+
+    free: Float[Array, "*D"]
+    rows: Float[Array, "K D"]
+    core: Float[Array, "K K"]
+    inner: Float[Array, "rank rank"]
+
+
 def cut(
     free: Float[Array, "*D"],
     rows: Float[Array, "K D"],
     core: Float[Array, "K K"],
     root: Float[Array, "K K"],
     rank: int,
-) -> tuple[Float[Array, "*D"], Float[Array, "K D"]]:
+) -> Shortened:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
-    Returns the new V, and the new U, whose R is the identity and whose rows beyond `rank` are zero. The dropped
-    ones are formed and squared: as a difference of sums they would be lost in rounding. One V for all parameters
-    takes their mean.
+    The new U has zero rows beyond `rank`. With a V for each parameter the dropped directions are formed and squared,
+    as a difference of sums would be lost in rounding. One V for all takes the mean of those squares, which is known
+    without forming them; the scale that U then has to be given stays in R.
 
-    >>> V, U = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
-    >>> V.tolist(), jnp.abs(U).tolist()
-    ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]])
+    >>> new = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
+    >>> new.free.tolist(), jnp.abs(new.rows).tolist(), new.inner.tolist()
+    ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]], [[9.0]])
     """
-    long = product((core if rank == 0 else _rotation(free, rows, core, root, rank)).T, rows)
-    kept = jnp.arange(len(long)) < rank
-    dropped = squares(long[rank:]) * inverse(free)  # V times the squares of W's columns
-    scale = 1.0 / (1.0 + (dropped if free.ndim else jnp.mean(dropped)))
-    return free * scale, jnp.where(kept[:, None], long * scale.reshape(1, -1), 0.0)
+    K, D = rows.shape
+    turn, lost = _rotation(free, rows, core, root, rank)
+    turn = turn if free.ndim else turn[:, :rank]
+    ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
+    if D < 2 * CHUNK or jax.device_count() > 1:
+        free, rows, inner = ways["default"](free, rows, turn)
+    else:
+        free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
+    eye = jnp.eye(K, dtype=core.dtype)
+    if free.ndim:
+        return Shortened(free, rows, eye, inner)
+    scale = 1.0 / (1.0 + free * lost / D)
+    small = jnp.where(jnp.arange(K) < rank, scale, 1.0)[:, None]
+    return Shortened(free * scale, rows, small * eye, scale * inverse(free) * inner)
 
 
-def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int) -> Array:
-    """R Q (K, K), which puts the rows of U into their order of size."""
+def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
+    """V, the new rows, and their Gram matrix, weighted by 1 / V where that is one for each parameter."""
+    long = product(turn.T, rows)
+    if not free.ndim:
+        return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0))), product(long, long.T)
+    scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
+    free, kept = free * scale, jnp.arange(len(rows)) < rank
+    rows = jnp.where(kept[:, None], long * scale[None, :], 0.0)
+    sized = rows[:rank] * jnp.sqrt(inverse(free))[None, :]
+    return free, rows, product(sized, sized.T)
+
+
+def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
+    """The same, a few parameters at a time, which stay close by while all of it is done to them; in place."""
+    D = rows.shape[1]
+    place = jax.lax.dynamic_update_slice_in_dim
+
+    def settle(held: tuple, start: Any, size: int) -> tuple:
+        free, rows, total = held
+        near = lambda A: jax.lax.dynamic_slice_in_dim(A, start, size, axis=A.ndim - 1)  # noqa: E731
+        V, kept, inner = _at_once(near(free) if free.ndim else free, near(rows), turn, rank)
+        return place(free, V, start, 0) if free.ndim else free, place(rows, kept, start, 1), total + inner
+
+    whole = D // CHUNK
+    held = settle((free, rows, jnp.zeros((rank, rank), rows.dtype)), whole * CHUNK, D - whole * CHUNK)
+    return jax.lax.scan(lambda held, at: (settle(held, at * CHUNK, CHUNK), None), held, jnp.arange(whole))[0]
+
+
+def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int) -> tuple[Array, Array]:
+    """R Q (K, K), which puts the rows of U into their order of size, and the squares of W that come after `rank`."""
     inv = inverse(free)
     if free.ndim:
-        gram = product(product(core.T, gram_of(rows, inv * inv)), core)
+        gram = product(product(core.T, gram_of(rows, inv * inv)), core) if rank else jnp.zeros_like(core)
     else:  # I + WᵀVW is at hand
         gram = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)
+    if rank == 0:
+        return core, jnp.trace(gram)
     Q = leading(gram, rank)
     turned = product(core, Q)
 
@@ -136,14 +185,22 @@ def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int) -> 
         sized = (inv[None, at:end] if free.ndim else inv) * product(turned.T, rows[:, at:end])
         return product(sized, sized.T)
 
-    def look_again() -> Array:  # in parts, so that no further long arrays are held
+    def look_again() -> tuple[Array, Array]:  # in parts, so that no further long arrays are held
         D = rows.shape[1]
         step = max(-(-D // PARTS), LEAST)
         parts = [part(at, min(at + step, D)) for at in range(0, D, step)]
-        return product(turned, again(jnp.sum(jnp.stack(parts), axis=0), rank))
+        finer = jnp.sum(jnp.stack(parts), axis=0)
+        better = again(finer, rank)
+        return product(turned, better), _rest(finer, better, rank)
 
     # the choice is between small matrices: one between long ones would keep both in memory
-    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: turned)
+    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: (turned, _rest(gram, Q, rank)))
+
+
+def _rest(gram: Array, Q: Array, rank: int) -> Array:
+    """Sum of the eigenvalues beyond `rank`; a sum of squares is never negative."""
+    Q = Q[:, rank:]
+    return jnp.maximum(jnp.sum(Q * product(gram, Q)), 0.0)
 
 
 def inverse(value: Array) -> Array:
