@@ -1,8 +1,10 @@
-r"""Passes over a tall basis as kernels for a CUDA device: float32 multiplications and additions, no tensor cores.
+r"""Passes over a tall basis as kernels for a CUDA device, all as exact as float32.
 
 A thread owns one parameter at a time and keeps the sums that it contributes to in registers; what bounds them is
 reading U once. A product of a library would read it padded, or in an order that suits a square matrix. Sums over
-parameters end as one partial sum for each program, which are then added up.
+parameters end as one partial sum for each program, which are then added up. Only a Gram matrix has so many products for
+each number read that tensor cores pay: there, each float32 is taken as the sum of two TF32 numbers, and three of the
+four products are made (the fourth is below the rounding).
 
 `interpret` runs the same code on any machine, slowly, for tests. `passes` chooses when to use these.
 """
@@ -16,9 +18,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as gpu
 from jaxtyping import Array
 
-__all__ = ["MOST_OUTPUTS", "mixed", "shown", "swept"]
+__all__ = ["MOST_OUTPUTS", "MOST_ROWS", "gram", "mixed", "shown", "swept"]
 
 MOST_OUTPUTS = 32  # more do not fit the registers
+MOST_ROWS = 128  # of a Gram matrix, whose sums a processor holds
+THREE = jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
 PROCESSORS, WARP = 132, 32
 REGISTERS = 110  # for sums, and for two tiles: one that is multiplied, one on its way
 AT_ONCE = 10  # rows that a thread asks for before it waits
@@ -77,6 +81,35 @@ def mixed(c: Array, J: Array, interpret: bool = False) -> Array:
     return _summed(J, c, jnp.full((1,), len(J), jnp.int32), None, None, interpret)
 
 
+@functools.partial(jax.jit, static_argnames=("first", "interpret"))
+def gram(U: Array, weight: Array | None = None, first: int | None = None, interpret: bool = False) -> Array:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$ of the first rows of U: a program adds up the products of its tiles."""
+    K, D = len(U) if first is None else first, U.shape[1]
+    padded, wide = max(16, 1 << (K - 1).bit_length()), 64
+    programs = min(PROCESSORS * (1 if padded > 64 else 2), -(-D // wide))
+    exact = jax.lax.DotAlgorithmPreset.F32_F32_F32 if interpret else THREE
+
+    def kernel(u: Any, *rest: Any) -> None:
+        at = pl.program_id(0)
+        row = jnp.arange(padded, dtype=jnp.int32)[:, None]
+
+        def body(tile: Any, total: Array) -> Array:
+            d = (tile * programs + at) * wide + jnp.arange(wide, dtype=jnp.int32)[None, :]
+            place = jnp.broadcast_to(row, (padded, wide)), jnp.broadcast_to(d, (padded, wide))
+            part = gpu.load(u.at[place], mask=(row < K) & (d < D), other=0.0)
+            other = part if weight is None else part * _of(rest[0], d, d < D)
+            return total + jax.lax.dot_general(
+                other, part, (((1,), (1,)), ((), ())), precision=exact, preferred_element_type=jnp.float32
+            )
+
+        tiles = -(-D // (wide * programs))
+        rest[-1][at] = jax.lax.fori_loop(0, tiles, body, jnp.zeros((padded, padded), jnp.float32))
+
+    given = (U,) if weight is None else (U, weight)
+    shape, warps = (programs, padded, padded), 8 if padded > 64 else 4
+    return _call(kernel, shape, (programs,), warps, interpret, stages=3)(*given).sum(0)[:K, :K]
+
+
 def _summed(U: Array, c: Array, used: Array, J: Array | None, V: Array | None, interpret: bool) -> Array:
     """J diag(V) + c U, or c U alone."""
     (K, D), N = U.shape, c.shape[0]
@@ -111,11 +144,13 @@ def _of(vector: Any, place: Array, inside: Array) -> Array:
     return gpu.load(vector.at[place], mask=inside, other=0.0)
 
 
-def _call(kernel: Any, shape: tuple[int, ...], grid: tuple[int, ...], warps: int, interpret: bool) -> Any:
+def _call(
+    kernel: Any, shape: tuple[int, ...], grid: tuple[int, ...], warps: int, interpret: bool, stages: int = 2
+) -> Any:
     return pl.pallas_call(
         kernel,
         out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
         grid=grid,
         interpret=interpret,
-        compiler_params=gpu.CompilerParams(num_warps=warps, num_stages=2),
+        compiler_params=gpu.CompilerParams(num_warps=warps, num_stages=stages),
     )

@@ -9,13 +9,15 @@ they are kernels of our own, which do not read the rows that hold nothing; their
 Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["gram", "mixed", "product", "shown", "squares", "swept"]
+__all__ = ["gram", "mixed", "overlap", "product", "shown", "squared_by_kernel", "squares", "swept"]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
 CHUNK = 4096  # parameters of U that a core holds close while it multiplies them with each other
@@ -58,15 +60,32 @@ def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]
     return _mixed(c, J) if _by_kernel(J, c) else product(c, J)
 
 
-def gram(U: Float[Array, "K D"], weight: Float[Array, " D"] | None = None) -> Float[Array, "K K"]:
-    r"""$U\,\mathrm{diag}(w)\,U^\top$; on a CPU a few parameters at a time, which stay close by while they are read.
+def gram(
+    U: Float[Array, "K D"], weight: Float[Array, " D"] | None = None, first: int | None = None
+) -> Float[Array, "M M"]:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$, of all rows or of the first so many.
+
+    On a CPU a few parameters at a time, which stay close by while they are read.
 
     >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
     [[3.0]]
     """
+    if squared_by_kernel(U, first):
+        return _gram(U, weight, first)
     if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
-        return _gram_at_once(U, weight)
-    return jax.lax.platform_dependent(U, weight, cpu=_gram_in_chunks, default=_gram_at_once)
+        return _gram_at_once(U, weight, first)
+    ways = {"cpu": partial(_gram_in_chunks, first=first), "default": partial(_gram_at_once, first=first)}
+    return jax.lax.platform_dependent(U, weight, **ways)
+
+
+def overlap(P: Float[Array, "O D"], weight: Float[Array, "*D"]) -> Float[Array, "O O"]:
+    """The same of a few rows, with a weight for each parameter or one for all; asked for twice it is made once.
+
+    >>> overlap(jnp.ones((1, 3)), jnp.asarray(2.0)).tolist()
+    [[6.0]]
+    """
+    given = (P, weight if weight.ndim else None)
+    return (1.0 if weight.ndim else weight) * (_gram if squared_by_kernel(P) else _gram_at_once)(*given, None)
 
 
 def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
@@ -108,19 +127,33 @@ def _swept_plainly(U: Array, J: Array, V: Array, c: Array, _: Array) -> Array:
     return J * V.reshape(1, -1) - product(c, U)
 
 
-def _gram_at_once(U: Array, weight: Array | None) -> Array:
+def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
+    """Whether a kernel makes the Gram matrix, which weighs the rows as it reads them.
+
+    >>> squared_by_kernel(jnp.ones((2, 3)))
+    False
+    """
+    if not _by_kernel(U, U[:0]):
+        return False
+    from filtax.beliefs.kernels import MOST_ROWS
+
+    return 0 < (len(U) if first is None else first) <= MOST_ROWS
+
+
+def _gram_at_once(U: Array, weight: Array | None, first: int | None) -> Array:
+    U = U[:first]
     return product(U if weight is None else U * weight[None, :], U.T)
 
 
-def _gram_in_chunks(U: Array, weight: Array | None) -> Array:
+def _gram_in_chunks(U: Array, weight: Array | None, first: int | None) -> Array:
     whole = U.shape[1] // CHUNK
 
     def add(total: Array, at: Array) -> tuple[Array, None]:
         part = lambda A: jax.lax.dynamic_slice_in_dim(A, at * CHUNK, CHUNK, axis=A.ndim - 1)  # noqa: E731
-        return total + _gram_at_once(*jax.tree.map(part, (U, weight))), None
+        return total + _gram_at_once(*jax.tree.map(part, (U, weight)), first), None
 
     rest = jax.tree.map(lambda A: A[..., whole * CHUNK :], (U, weight))
-    return jax.lax.scan(add, _gram_at_once(*rest), jnp.arange(whole))[0]
+    return jax.lax.scan(add, _gram_at_once(*rest, first), jnp.arange(whole))[0]
 
 
 @jax.custom_jvp
@@ -161,3 +194,19 @@ def _mixed(c: Array, J: Array) -> Array:
 def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (c, J), (dc, dJ) = primals, tangents
     return _mixed(c, J), product(dc, J) + product(c, dJ)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _gram(U: Array, weight: Array | None, first: int | None) -> Array:
+    from filtax.beliefs import kernels
+
+    ways = {"cuda": partial(kernels.gram, first=first), "default": partial(_gram_at_once, first=first)}
+    return jax.lax.platform_dependent(U, weight, **ways)
+
+
+@_gram.defjvp
+def _gram_jvp(first: int | None, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (U, weight), (dU, dweight) = primals, tangents
+    half = product(dU[:first] if weight is None else dU[:first] * weight[None, :], U[:first].T)
+    slope = half + half.T
+    return _gram(U, weight, first), slope if weight is None else slope + _gram_at_once(U, dweight, first)

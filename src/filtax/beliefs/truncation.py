@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from filtax.beliefs.passes import CHUNK, product, squares
+from filtax.beliefs.passes import CHUNK, product, squared_by_kernel, squares
 from filtax.beliefs.passes import gram as gram_of
 from filtax.linalg import matmul
 
@@ -144,12 +144,17 @@ def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, A
     """V, the new rows, and their Gram matrix, weighted by 1 / V where that is one for each parameter."""
     long = product(turn.T, rows)
     if not free.ndim:
-        return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0))), product(long, long.T)
+        return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0))), gram_of(long)
     scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
     free, kept = free * scale, jnp.arange(len(rows)) < rank
     rows = jnp.where(kept[:, None], long * scale[None, :], 0.0)
-    sized = rows[:rank] * jnp.sqrt(inverse(free))[None, :]
-    return free, rows, product(sized, sized.T)
+    if squared_by_kernel(rows, rank):
+        return free, rows, gram_of(rows, inverse(free), rank)
+    return (
+        free,
+        rows,
+        gram_of(rows[:rank] * jnp.sqrt(inverse(free))[None, :]),
+    )  # one long array, where two would be held
 
 
 def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
