@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, mixed, overlap, product, shown, squares, swept
+from filtax.beliefs.passes import gram, mixed, product, shown, squares, swept
 from filtax.beliefs.truncation import cut, inverse
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
 from filtax.module import Module
@@ -161,13 +161,15 @@ class LowRank(Module):
         The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
+        every = jnp.asarray(J.shape[0], self.used.dtype)
         if not self.root.size:
-            return jnp.zeros((0, J.shape[0]), J.dtype), J * _row(self.free), overlap(J, self.free)
+            PJ = J * _row(self.free)
+            return jnp.zeros((0, J.shape[0]), J.dtype), PJ, shown(PJ, J, every, jnp.ones((), J.dtype))
         one = jnp.ones((), J.dtype)
         half = solve_lower(self.root, product(self.core.T, shown(self.rows, J, self.used, one)))
         fit = solve_upper(self.root, half)
         PJ = swept(self.rows, J, self.free, product(fit.T, self.core.T), self.used)
-        spread = overlap(PJ, inverse(self.free)) + product(fit.T, fit)
+        spread = shown(PJ, PJ, every, inverse(self.free)) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
     def _grown(self, new: Array, turn: Array, beside: Array, below: Array, taken: Array) -> "LowRank":

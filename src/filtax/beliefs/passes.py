@@ -17,9 +17,10 @@ from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["gram", "mixed", "overlap", "product", "shown", "squared_by_kernel", "squares", "swept"]
+__all__ = ["gram", "mixed", "product", "shown", "squared_by_kernel", "squares", "swept"]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
+VAST = 2**22  # fewest for which one for a Gram matrix is
 CHUNK = 4096  # parameters of U that a core holds close while it multiplies them with each other
 
 
@@ -78,16 +79,6 @@ def gram(
     return jax.lax.platform_dependent(U, weight, **ways)
 
 
-def overlap(P: Float[Array, "O D"], weight: Float[Array, "*D"]) -> Float[Array, "O O"]:
-    """The same of a few rows, with a weight for each parameter or one for all; asked for twice it is made once.
-
-    >>> overlap(jnp.ones((1, 3)), jnp.asarray(2.0)).tolist()
-    [[6.0]]
-    """
-    given = (P, weight if weight.ndim else None)
-    return (1.0 if weight.ndim else weight) * (_gram if squared_by_kernel(P) else _gram_at_once)(*given, None)
-
-
 def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
     """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
 
@@ -133,7 +124,7 @@ def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
     >>> squared_by_kernel(jnp.ones((2, 3)))
     False
     """
-    if not _by_kernel(U, U[:0]):
+    if U.shape[1] < VAST or not _by_kernel(U, U[:0]):
         return False
     from filtax.beliefs.kernels import MOST_ROWS
 
