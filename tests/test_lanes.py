@@ -176,7 +176,7 @@ def test_what_differed_may_become_alike():
 
 
 def test_ways_that_depend_on_the_number_of_streams_are_taken_as_for_many():
-    double = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    double = by_streams(lambda a: a + a, lambda a: 2.0 * a, ())
     once = apart(lambda a, b: (a * b, a + b))
     body = lambda a, y: (once(double(a), y)[1], once(a, y)[0])
     Y = jnp.arange(60.0).reshape(20, 3)

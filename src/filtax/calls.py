@@ -19,7 +19,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, PyTree
 
@@ -47,18 +47,20 @@ def apart(function: Callable[..., Any], *, single: bool = False) -> Callable[...
     return run
 
 
-def by_streams(few: Callable[[Array], Array], many: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def by_streams(
+    few: Callable[[Array], Array], many: Callable[[Array], Array], made: tuple[int, ...]
+) -> Callable[[Array], Array]:
     """One of two ways to compute the same of one array: `few` for a single stream on a CPU, `many` for a batch.
 
-    Which it is shows when the program is complete, and only that one is traced. It has no slope of its own: the caller
-    gives one.
+    Which it is shows when the program is complete, and only that one is traced: so the shape that both have `made` of
+    one array is told, and the dtype is that of the array. It has no slope of its own: the caller gives one.
 
     >>> import jax.numpy as jnp
-    >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a, (2,))
     >>> either(jnp.ones(2)).tolist(), jax.vmap(either)(jnp.ones((100, 2))).sum().item()
     ([2.0, 2.0], 400.0)
     """
-    return lambda A: _either.bind(A, few=few, many=many, rank=A.ndim)
+    return lambda A: _either.bind(A, few=few, many=many, made=made, rank=A.ndim)
 
 
 _either = Primitive("by_streams")
@@ -74,35 +76,33 @@ def _now(A: Array, **ways: Any) -> Array:
 
 
 @_either.def_abstract_eval
-def _shape(A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
-    (shape,) = jax.make_jaxpr(_mapped(many, A.ndim - rank))(A).out_avals
-    return shape
+def _shape(A: Any, *, made: tuple[int, ...], rank: int, **_: Any) -> Any:
+    return A.update(shape=(*A.shape[: A.ndim - rank], *made))
 
 
 def _stacked(values: Sequence[Array], axes: Sequence[Any], **ways: Any) -> tuple[Array, int]:
     return _either.bind(jnp.moveaxis(values[0], axes[0], 0), **ways), 0
 
 
-def chosen(shape: tuple[int, ...], dtype: Any, streams: int = 1, *, few: Callable, many: Callable, rank: int) -> Any:
-    """The program of `by_streams` for an array of this shape, which `streams` have each, on a CPU.
+def chosen(
+    shape: tuple[int, ...], streams: int = 1, *, few: Callable, many: Callable, rank: int, **_: Any
+) -> Callable[[Array], Array]:
+    """The function that `by_streams` takes for an array of this shape, which `streams` have each, on a CPU.
 
     >>> ways = {"few": jnp.sin, "many": jnp.cos, "rank": 1}
-    >>> [chosen((2,), "float32", streams, **ways).eqns[0].primitive.name for streams in (1, 100)]
+    >>> [chosen((2,), streams, **ways).__name__ for streams in (1, 100)]
     ['sin', 'cos']
     """
     extra = len(shape) - rank
-    way = many if streams * math.prod(shape[:extra]) >= MANY else few
-    return jax.make_jaxpr(_mapped(way, extra))(jax.ShapeDtypeStruct(shape, dtype))
+    return _mapped(many if streams * math.prod(shape[:extra]) >= MANY else few, extra)
 
 
 def _chosen(context: Any, A: Any, **ways: Any) -> Any:
     """The way for as many streams as there are."""
-    (given,) = context.avals_in
-    program = jaxpr_as_fun(chosen(given.shape, given.dtype, **ways))
-    return mlir.lower_fun(lambda A: program(A)[0], multiple_results=False)(context, A)
+    return mlir.lower_fun(chosen(context.avals_in[0].shape, **ways), multiple_results=False)(context, A)
 
 
-def _batch(context: Any, A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
+def _batch(context: Any, A: Any, *, many: Callable, rank: int, **_: Any) -> Any:
     return mlir.lower_fun(_mapped(many, context.avals_in[0].ndim - rank), multiple_results=False)(context, A)
 
 

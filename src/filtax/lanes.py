@@ -49,10 +49,15 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
         return found
 
     closed = jax.make_jaxpr(flat)(*first)
-    shared = len(closed.consts)
-    whole = jax.make_jaxpr(lambda *all: jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, list(all[:shared])))(*all[shared:]))
-    how = {"jaxpr": whole(*closed.consts, *first), "shared": shared, "carried": carried}
+    how = {"jaxpr": _open(closed), "shared": len(closed.consts), "carried": carried}
     return made[-1].unflatten(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
+
+
+def _open(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program with its constants as first arguments."""
+    inner = closed.jaxpr
+    info = inner.debug_info._replace(arg_names=("",) * (len(inner.constvars) + len(inner.invars)))
+    return ClosedJaxpr(inner.replace(constvars=[], invars=[*inner.constvars, *inner.invars], debug_info=info), [])
 
 
 def _row(rows: Any) -> Any:
