@@ -68,8 +68,10 @@ def scan(
         return (narrow(bank), *rest), {name: _kept(name, bank, info) for name in keep}
 
     bank, *rest = _carry(state)
-    (bank, *rest), infos = lanes.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
-    return passage.leave(moving, (widen(bank), *rest)), infos
+    first = narrow(bank)
+    (last, *rest), infos = lanes.scan(body, (first, *rest), (X, Y, mask, dt, changed))
+    touched = lambda old, at_first, at_last, new: old if at_first is at_last else new  # noqa: E731
+    return passage.leave(moving, (jax.tree.map(touched, bank, first, last, widen(last)), *rest)), infos
 
 
 @partial(jax.jit, static_argnames=("plugin",))
