@@ -194,7 +194,7 @@ def _whole(_: Any, *values: Any) -> list[Any]:
 
 
 def _mark(call: Any, **attributes: str) -> None:
-    texts = {name: mlir.ir.StringAttr.get(text) for name, text in attributes.items()}
+    texts: dict[str, Any] = {name: mlir.ir.StringAttr.get(text) for name, text in attributes.items()}
     call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(texts)
 
 
