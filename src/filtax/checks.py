@@ -101,7 +101,7 @@ def floats(value: Any) -> jax.Array:
     [1.0, 2.0]
     """
     array = placed(value)
-    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array * 1.0
+    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(jnp.result_type(float))
 
 
 def finite(call: str, value: Any) -> None:
