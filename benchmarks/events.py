@@ -108,7 +108,7 @@ def chunks(result: Result, setting, ys, process: str, rounds: int) -> None:
         held[0], info = kf.scan(held[0], X, ys, keep=("mean",), complete=True)
         return np.asarray(info.mean)
 
-    times = latencies({"chunk": event}, 20, rounds, "events:")["chunk"]
+    times = latencies({"chunk": event}, 100, rounds, "events:")["chunk"]
     record(result, CHUNK, f"filtax.scan, {process}", "ours", "covariance", "float32", times, per=512)
     limit = 0.2 if process == "tuned" else 4.0
     result.bars.append(Bar(f"chunks of 512, {process}, us per event", 1e6 * result.rows[-1].seconds, limit))

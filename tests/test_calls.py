@@ -99,7 +99,7 @@ def test_a_function_that_holds_arrays_of_its_own_stays_a_call_too():
 
 def test_the_way_is_that_for_as_many_streams_as_there_are():
     few, many = (lambda a: jnp.stack([a[0], a[1]])), (lambda a: 2.0 * a[:2])
-    either = by_streams(few, many)
+    either = by_streams(few, many, (2,))
     one = jnp.arange(3.0)
     batch = jnp.arange(3.0 * MANY).reshape(MANY, 3)
     same(either(one), one[:2])

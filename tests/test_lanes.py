@@ -9,6 +9,7 @@ import filtax as fx
 from filtax import lanes
 from filtax.calls import apart, by_streams
 from filtax.sideways import sideways
+from filtax.tuning import SMALL_LOOP
 
 
 def reached(body, carry, rows):
@@ -176,7 +177,7 @@ def test_what_differed_may_become_alike():
 
 
 def test_ways_that_depend_on_the_number_of_streams_are_taken_as_for_many():
-    double = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    double = by_streams(lambda a: a + a, lambda a: 2.0 * a, ())
     once = apart(lambda a, b: (a * b, a + b))
     body = lambda a, y: (once(double(a), y)[1], once(a, y)[0])
     Y = jnp.arange(60.0).reshape(20, 3)
@@ -221,3 +222,36 @@ def test_an_operation_that_is_not_known_is_left_to_vmap():
     np.testing.assert_allclose(root, jnp.eye(3)[..., None] * scale[None, None], rtol=1e-6)
     assert rest.tolist() == [0.0, 2.0]
     assert ordered.shape == (4,)
+
+
+def kernels(body, carry, rows, platform="cpu"):
+    """How many loops are to be one kernel each, and how many calls stay calls."""
+    loop = jax.jit(lambda carry, rows: lanes.scan(lambda *given: body(*given), carry, rows))
+    text = loop.trace(carry, rows).lower(lowering_platforms=(platform,)).as_text()
+    return text.count('xla_cpu_small_call = "true"'), text.count('inlineable = "false"')
+
+
+def test_a_small_loop_is_one_kernel_where_that_is_asked_for(monkeypatch):
+    """Not so a large one, nor one that needs a library, and only for a CPU."""
+    product = apart(lambda a, b: a * b)
+    body = lambda a, y: (jnp.sin(product(a, y)), a)
+    small, large = jnp.ones((5, 3)), jnp.ones((5, lanes.SMALL + 1))
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert kernels(body, small[0], small) == (0, 0)
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_backend_extra_options={SMALL_LOOP}")
+    assert kernels(body, small[0], small) == (1, 2)
+    assert kernels(body, small[0], small, platform="cuda") == (0, 0)
+    assert kernels(body, large[0], large) == (0, 0)
+    for other in (jnp.sort, lambda a: jnp.eye(3) @ a, lambda a: a.at[jnp.argmax(a)].set(0.0)):
+        assert kernels(lambda a, y, other=other: (jax.jit(other)(product(a, y)), a), small[0], small) == (0, 0)
+
+
+def test_what_no_row_touches_does_not_pass_through_the_loop():
+    body = lambda carry, y: ((carry[0], carry[1] + y), carry[0])
+    still, rows = jnp.zeros(2), jnp.ones((5, 2))
+    program = jax.make_jaxpr(lambda a, b: lanes.scan(body, (a, b), rows)[0])(still, still).jaxpr
+    assert program.outvars[0] is program.invars[0]
+    (first, last), kept = jax.vmap(lambda a: lanes.scan(body, (a, still), rows))(jnp.arange(40.0).reshape(20, 2))
+    assert np.array_equal(first, np.arange(40.0).reshape(20, 2))
+    assert np.array_equal(kept[:, 4], first)
+    assert np.array_equal(last, np.full((20, 2), 5.0))

@@ -124,3 +124,13 @@ def test_a_bank_is_put_together_as_jax_does_it():
     assert _builder((_Place(0),)) is None
     structure = jax.tree.structure(Bank(jnp.zeros(1), {"aux": jnp.zeros(1)}, jnp.zeros(1)))
     assert _builder(structure.unflatten(map(_Place, range(3)))) is None
+
+
+def test_what_no_row_touches_is_handed_on():
+    """The weight of the only hypothesis, and when the stream began: no copy comes out of the loop."""
+    kf = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
+    before = kf.init(mean=jnp.zeros(2), cov=1.0)
+    after, _ = kf.scan(before, np.ones((3, 2)), np.ones(3), keep=())
+    assert after.bank.log_weight is before.bank.log_weight
+    assert after.began is before.began
+    assert int(after.t) == 3

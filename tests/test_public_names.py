@@ -27,11 +27,11 @@ def public_definitions(module: ModuleType) -> set[str]:
 
 
 def public_imports(module: ModuleType) -> set[str]:
-    """What a package gathers from its own modules, those included that only type checkers import at once."""
+    """What a package gathers from its own modules, by imports that type checkers alone see; not what gathers it."""
     nodes = ast.parse(Path(module.__file__).read_text()).body
     nodes += [inner for node in nodes if isinstance(node, ast.If) for inner in node.body]
     own = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "filtax"]
-    names = {alias.asname or alias.name for node in own for alias in node.names}
+    names = {alias.asname or alias.name for node in own if node.module != "filtax.gathering" for alias in node.names}
     return {name for name in names if not name.startswith("_")}
 
 

@@ -65,6 +65,31 @@ except RuntimeError:
     assert (run.returncode, run.stdout.split(), run.stderr) == (0, ["10.0", "late"], "")
 
 
+def test_a_small_filter_in_such_a_process_learns_what_algebra_says():
+    """Its loop is one kernel there: ridge regression by numpy, of a model with two outputs and one with one."""
+    code = """
+import filtax as fx, numpy as np
+fx.tune_xla()
+rng = np.random.default_rng(0)
+for form in ("covariance", "root"):
+    for shape in ((40, 2, 4), (40, 3)):
+        X, Y, D = rng.normal(size=shape).astype("f"), rng.normal(size=shape[:-1]).astype("f"), shape[-1]
+        kf = fx.method(f"LG(form={form})+C-Static", model=fx.models.linear(noise=0.5))
+        state, infos = kf.scan(kf.init(mean=np.zeros(D, "f"), cov=2.0), X, Y)
+        H, y = X.reshape(-1, D).astype(float), Y.reshape(-1)
+        cov = np.linalg.inv(np.eye(D) / 2.0 + H.T @ H / 0.5)
+        found = kf.belief(state)
+        np.testing.assert_allclose(found.mean, cov @ H.T @ y / 0.5, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.cov, cov, rtol=1e-4, atol=1e-6)
+        S = 2.0 * H @ H.T + 0.5 * np.eye(len(y))
+        want = -0.5 * (y @ np.linalg.solve(S, y) + np.linalg.slogdet(2.0 * np.pi * S)[1])
+        np.testing.assert_allclose(np.sum(infos.log_evidence), want, rtol=1e-4)
+        print("right")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout.split(), run.stderr) == (["right"] * 4, "")
+
+
 def test_compilations_are_kept_where_asked(tmp_path, monkeypatch):
     folder = tmp_path / "deep" / "down"
     assert tuning.cache_compilations(folder) == folder

@@ -10,8 +10,9 @@ Names are loaded when they are first used, so that the command line answers befo
 0.8
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
     from filtax import (
@@ -80,34 +81,18 @@ __all__ = [
     "weighting",
 ]
 
-_HOME = {
-    "Bone": "bone",
-    "Classifier": "estimators",
-    "Fleet": "estimators",
-    "Regressor": "estimators",
-    "Segmenter": "estimators",
-    "CollapseWarning": "state",
-    "ConditioningWarning": "state",
-    "Info": "state",
-    "State": "state",
-    "compile": "compiled",
-    "ewma": "smoothing",
-    "kl": "beliefs",
-    "method": "grammar",
-    "posterior_influence": "influence",
-    "shard": "sharding",
-    "tune": "search",
-    "tune_xla": "tuning",
-    "warmup": "training",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"filtax has no {name!r}; it has {', '.join(__all__)}.")
-    home = import_module(f"filtax.{_HOME.get(name, name)}")
-    return getattr(home, name) if name in _HOME else home
-
-
-def __dir__() -> list[str]:
-    return __all__
+on_demand(
+    __name__,
+    beliefs="kl",
+    bone="Bone",
+    compiled="compile",
+    estimators="Classifier Fleet Regressor Segmenter",
+    grammar="method",
+    influence="posterior_influence",
+    search="tune",
+    sharding="shard",
+    smoothing="ewma",
+    state="CollapseWarning ConditioningWarning Info State",
+    training="warmup",
+    tuning="tune_xla",
+)

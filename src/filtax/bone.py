@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
-from filtax import boundary, compatibility, programs
+from filtax import boundary, checks, compatibility, programs
 from filtax.beliefs import collapse
 from filtax.growth import furnished, in_growing_banks, roomy
 from filtax.module import Module
@@ -79,9 +79,9 @@ class Bone(Module):
         seed = boundary.check_key(self, key)
         initial = self.posterior.start(mean, cov, self.prior.drift.moves, *seed)
         compatibility.check_support(self, initial)
-        zero = jnp.zeros((), jnp.int32)
+        zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
         key = None if seed and not getattr(self.weighting, "needs_key", False) else key  # the belief carries it
-        return State(fresh_bank(self, initial), initial, zero, zero, zero, jnp.zeros((), mean.dtype), key, layout)
+        return State(fresh_bank(self, initial), initial, zero, zero, zero, calm, key, layout)
 
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None

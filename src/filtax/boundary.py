@@ -122,7 +122,7 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     layout = None
     if params is not None:
         mean, layout = flatten(params)
-    mean = jnp.asarray(arrays(mean=mean)[0])
+    mean = checks.placed(arrays(mean=mean)[0])
     floating = jnp.issubdtype(mean.dtype, jnp.floating)
     mean = jax.lax.convert_element_type(mean, mean.dtype if floating else jnp.result_type(float))
     mean = mean[None] if mean.ndim == 0 else mean
@@ -133,7 +133,7 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
     if isinstance(cov, tuple) and hasattr(method.posterior, "gather"):
         cov = method.posterior.gather(cov, mean.size)
-    cov = jnp.asarray(arrays(cov=cov)[0])
+    cov = checks.placed(arrays(cov=cov)[0])
     checks.covariance_like("init(cov=...)", cov, singular=True)
     if cov.ndim and cov.shape[0] != mean.size:
         raise ValueError(

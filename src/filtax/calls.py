@@ -9,21 +9,24 @@ time only. In a loop a single stream is compiled as if there were no call, and s
 many vectors that lie one after the other: there is little to make anew, and each call is one kernel more. Not so at the
 top of a program, such as that of one event: XLA counts its operations, those made anew with them, and from a thousand
 on hands it to another thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
+
+After `filtax.tune_xla` a small loop can be one kernel. A call is then a jump inside of it, and nothing is made anew.
 """
 
 import functools
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, PyTree
 
-__all__ = ["apart", "by_streams", "chosen"]
+__all__ = ["apart", "by_streams", "chosen", "in_one", "tuned"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
 TUNED = "xla_cpu_small_while_loop"  # a flag of processes in which no program goes to another thread
@@ -47,18 +50,20 @@ def apart(function: Callable[..., Any], *, single: bool = False) -> Callable[...
     return run
 
 
-def by_streams(few: Callable[[Array], Array], many: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def by_streams(
+    few: Callable[[Array], Array], many: Callable[[Array], Array], made: tuple[int, ...]
+) -> Callable[[Array], Array]:
     """One of two ways to compute the same of one array: `few` for a single stream on a CPU, `many` for a batch.
 
-    Which it is shows when the program is complete, and only that one is traced. It has no slope of its own: the caller
-    gives one.
+    Which it is shows when the program is complete, and only that one is traced: so the shape that both have `made` of
+    one array is told, and the dtype is that of the array. It has no slope of its own: the caller gives one.
 
     >>> import jax.numpy as jnp
-    >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a)
+    >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a, (2,))
     >>> either(jnp.ones(2)).tolist(), jax.vmap(either)(jnp.ones((100, 2))).sum().item()
     ([2.0, 2.0], 400.0)
     """
-    return lambda A: _either.bind(A, few=few, many=many, rank=A.ndim)
+    return lambda A: _either.bind(A, few=few, many=many, made=made, rank=A.ndim)
 
 
 _either = Primitive("by_streams")
@@ -74,35 +79,33 @@ def _now(A: Array, **ways: Any) -> Array:
 
 
 @_either.def_abstract_eval
-def _shape(A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
-    (shape,) = jax.make_jaxpr(_mapped(many, A.ndim - rank))(A).out_avals
-    return shape
+def _shape(A: Any, *, made: tuple[int, ...], rank: int, **_: Any) -> Any:
+    return A.update(shape=(*A.shape[: A.ndim - rank], *made))
 
 
 def _stacked(values: Sequence[Array], axes: Sequence[Any], **ways: Any) -> tuple[Array, int]:
     return _either.bind(jnp.moveaxis(values[0], axes[0], 0), **ways), 0
 
 
-def chosen(shape: tuple[int, ...], dtype: Any, streams: int = 1, *, few: Callable, many: Callable, rank: int) -> Any:
-    """The program of `by_streams` for an array of this shape, which `streams` have each, on a CPU.
+def chosen(
+    shape: tuple[int, ...], streams: int = 1, *, few: Callable, many: Callable, rank: int, **_: Any
+) -> Callable[[Array], Array]:
+    """The function that `by_streams` takes for an array of this shape, which `streams` have each, on a CPU.
 
     >>> ways = {"few": jnp.sin, "many": jnp.cos, "rank": 1}
-    >>> [chosen((2,), "float32", streams, **ways).eqns[0].primitive.name for streams in (1, 100)]
+    >>> [chosen((2,), streams, **ways).__name__ for streams in (1, 100)]
     ['sin', 'cos']
     """
     extra = len(shape) - rank
-    way = many if streams * math.prod(shape[:extra]) >= MANY else few
-    return jax.make_jaxpr(_mapped(way, extra))(jax.ShapeDtypeStruct(shape, dtype))
+    return _mapped(many if streams * math.prod(shape[:extra]) >= MANY else few, extra)
 
 
 def _chosen(context: Any, A: Any, **ways: Any) -> Any:
     """The way for as many streams as there are."""
-    (given,) = context.avals_in
-    program = jaxpr_as_fun(chosen(given.shape, given.dtype, **ways))
-    return mlir.lower_fun(lambda A: program(A)[0], multiple_results=False)(context, A)
+    return mlir.lower_fun(chosen(context.avals_in[0].shape, **ways), multiple_results=False)(context, A)
 
 
-def _batch(context: Any, A: Any, *, few: Callable, many: Callable, rank: int) -> Any:
+def _batch(context: Any, A: Any, *, many: Callable, rank: int, **_: Any) -> Any:
     return mlir.lower_fun(_mapped(many, context.avals_in[0].ndim - rank), multiple_results=False)(context, A)
 
 
@@ -111,7 +114,40 @@ mlir.register_lowering(_either, _batch)
 mlir.register_lowering(_either, _chosen, platform="cpu")
 
 
-_kept = Primitive("kept_apart")  # the identity, on all that one call has returned
+def tuned() -> bool:
+    """Whether `filtax.tune_xla` has set up this process.
+
+    >>> tuned()
+    False
+    """
+    return TUNED in os.environ.get("XLA_FLAGS", "")
+
+
+def in_one(function: Callable[..., list[Array]]) -> Callable[..., Any]:
+    """How to write a function of a program down such that XLA's CPU compiler makes one kernel of it.
+
+    What it calls `apart` stays a call. It must be small, and hold nothing that needs a library: no dense product, no
+    sort, no scatter, no random numbers.
+
+    >>> callable(in_one(lambda a: [a + 1.0]))
+    True
+    """
+    called = jax.jit(function)
+
+    def write(context: Any, *given: Any) -> Any:
+        before = _writing.set(True)
+        try:
+            return mlir.lower_fun(lambda *args: _one.bind(*called(*args)), multiple_results=True)(context, *given)
+        finally:
+            _writing.reset(before)
+
+    return write
+
+
+_writing = ContextVar("in one kernel", default=False)
+_one = Primitive("in_one")  # the identity, on all that one call has returned, as below
+_one.multiple_results = True
+_kept = Primitive("kept_apart")  # the same
 _kept.multiple_results = True
 
 
@@ -120,6 +156,7 @@ def _values(*values: Array, **_: Any) -> list[Array]:
     return list(values)
 
 
+@_one.def_abstract_eval
 @_kept.def_abstract_eval
 def _shapes(*values: Any, **_: Any) -> list[Any]:
     return list(values)
@@ -143,11 +180,22 @@ def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]
     if call is not None and call.name == "func.call":
         # a slope, or a constant that is handed over, adds arguments: then what was made has to tell
         asked = (call.operands, given) if len(call.operands) == len(given) else (values, made)
-        few = _streams(values, made) < MANY and _at_the_top() and TUNED not in os.environ.get("XLA_FLAGS", "")
+        few = _streams(values, made) < MANY and (_writing.get() or (_at_the_top() and not tuned()))
         if few or (not single and (_streams(*asked) >= MANY or _side_by_side(values, made))):
-            mark: dict[str, Any] = {"inlineable": mlir.ir.StringAttr.get("false")}
-            call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(mark)
+            _mark(call, inlineable="false")
     return list(values)
+
+
+def _whole(_: Any, *values: Any) -> list[Any]:
+    call = getattr(values[0].owner, "operation", None)
+    if call is not None and call.name == "func.call":
+        _mark(call, inlineable="false", xla_cpu_small_call="true")
+    return list(values)
+
+
+def _mark(call: Any, **attributes: str) -> None:
+    texts: dict[str, Any] = {name: mlir.ir.StringAttr.get(text) for name, text in attributes.items()}
+    call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(texts)
 
 
 def _at_the_top() -> bool:
@@ -174,5 +222,6 @@ def _side_by_side(held: Sequence[Any], sizes: tuple[int, ...]) -> bool:
 batching.primitive_batchers[_kept] = _batched
 ad.primitive_jvps[_kept] = _differentiated
 ad.primitive_transposes[_kept] = _transposed
+mlir.register_lowering(_one, _whole, cacheable=False)
 mlir.register_lowering(_kept, lambda _, *values, **__: list(values))
 mlir.register_lowering(_kept, _lowered, platform="cpu", cacheable=False)

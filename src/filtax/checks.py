@@ -17,9 +17,11 @@ __all__ = [
     "concrete",
     "covariance_like",
     "finite",
+    "floats",
     "is_concrete",
     "key",
     "nearest",
+    "placed",
     "positive",
     "returned",
     "share",
@@ -81,6 +83,25 @@ def returned(call: str, value: Any) -> jax.Array:
         return jnp.asarray(value)
     except (TypeError, ValueError):
         raise ValueError(f"{call} returned {value!r:.60}; it must return a number or an array of numbers.") from None
+
+
+def placed(value: Any) -> jax.Array:
+    """Numbers as an array of JAX. Those of numpy are put there: `jnp.asarray` would load a program for each new shape.
+
+    >>> placed(np.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    return jax.device_put(value) if isinstance(value, np.ndarray | np.generic) else jnp.asarray(value)
+
+
+def floats(value: Any) -> jax.Array:
+    """Numbers as an array of floats; what is one passes as it is.
+
+    >>> floats([1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    array = placed(value)
+    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(jnp.result_type(float))
 
 
 def finite(call: str, value: Any) -> None:

@@ -23,103 +23,100 @@ WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+N
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from filtax import auxiliary as aux
-from filtax import checks, priors
+from filtax import checks, models, priors
+from filtax import posteriors as post
+from filtax import weighting as weigh
 from filtax.bone import Bone
-from filtax.models import Direct, Model, density_power, huber, imq, mahalanobis, robust, tempered, threshold
-from filtax.posteriors import (
-    BernoulliOutliers,
-    Blockwise,
-    EnsembleKalman,
-    Extended,
-    Gradient,
-    InverseWishartNoise,
-    Particle,
-    StudentNoise,
-    UnknownNoise,
-    Variational,
-)
-from filtax.posteriors.conjugate import conjugate_to
+from filtax.gathering import Parts
 from filtax.spelling import check_settings, read_number, read_settings, written
-from filtax.weighting import Exact, bounded, retrospective
 
 __all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
 
-TRUSTS: dict[str, Callable[..., Any]] = {
-    "WoLF-IMQ": imq,
-    "WoLF-MD": mahalanobis,
-    "WoLF-TMD": threshold,
-    "WoLF-Huber": huber,
-    "WoLF-Power": density_power,
-    "WoLF-Tempered": tempered,
-}
-POSTERIORS: dict[str, Callable[..., Any]] = {
-    "LG": lambda form="auto", iterations=1: Extended(form, iterations),
-    "IEKF": lambda iterations=5, form="auto": Extended(form, iterations),
-    "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: Extended(form, iterations, rank, spare),
-    "NIG": lambda shape=1.0, rate=1.0, form="auto": UnknownNoise(shape, rate, form),
+TRUSTS = Parts(
+    models,
+    {
+        "WoLF-IMQ": "imq",
+        "WoLF-MD": "mahalanobis",
+        "WoLF-TMD": "threshold",
+        "WoLF-Huber": "huber",
+        "WoLF-Power": "density_power",
+        "WoLF-Tempered": "tempered",
+    },
+)
+_POSTERIORS: dict[str, str | Callable[..., Any]] = {
+    "LG": lambda form="auto", iterations=1: post.Extended(form, iterations),
+    "IEKF": lambda iterations=5, form="auto": post.Extended(form, iterations),
+    "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: post.Extended(form, iterations, rank, spare),
+    "NIG": lambda shape=1.0, rate=1.0, form="auto": post.UnknownNoise(shape, rate, form),
     "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
-        Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
+        post.Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
     ),
-    "BONG": lambda samples=None, expectation="quadrature", form="auto", rank=None, spare=None: Variational(
+    "BONG": lambda samples=None, expectation="quadrature", form="auto", rank=None, spare=None: post.Variational(
         "explicit", 1, 1.0, samples, expectation, form, rank, spare
     ),
     "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
-        Variational("natural", iterations, step, samples, expectation, form, rank, spare)
+        post.Variational("natural", iterations, step, samples, expectation, form, rank, spare)
     ),
-    "BBB": lambda iterations=10, step=0.1, samples=None, expectation="quadrature", form="auto": Variational(
+    "BBB": lambda iterations=10, step=0.1, samples=None, expectation="quadrature", form="auto": post.Variational(
         "gradient", iterations, step, samples, expectation, form
     ),
-    "OGD": Gradient,
-    "OB": BernoulliOutliers,
-    "IW": InverseWishartNoise,
-    "ST": StudentNoise,
-    "EnKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation),
-    "ETKF": lambda size=100, inflation=1.0: EnsembleKalman(size, inflation, deterministic=True),
-    "PF": lambda size=1000, threshold=0.5, shrink=None: Particle(size, threshold, shrink),
-    "APF": lambda size=1000, shrink=0.98: Particle(size, shrink=shrink, auxiliary=True),
-    "RBPF": lambda drawn, size=1000, threshold=0.5: Particle(size, threshold, drawn=drawn),
-    "PULSE": lambda hidden="auto", last="auto", coupled=True, iterations=1: Blockwise(
-        (hidden, last), None, coupled, Extended(iterations=iterations)
+    "OGD": "Gradient",
+    "OB": "BernoulliOutliers",
+    "IW": "InverseWishartNoise",
+    "ST": "StudentNoise",
+    "EnKF": lambda size=100, inflation=1.0: post.EnsembleKalman(size, inflation),
+    "ETKF": lambda size=100, inflation=1.0: post.EnsembleKalman(size, inflation, deterministic=True),
+    "PF": lambda size=1000, threshold=0.5, shrink=None: post.Particle(size, threshold, shrink),
+    "APF": lambda size=1000, shrink=0.98: post.Particle(size, shrink=shrink, auxiliary=True),
+    "RBPF": lambda drawn, size=1000, threshold=0.5: post.Particle(size, threshold, drawn=drawn),
+    "PULSE": lambda hidden="auto", last="auto", coupled=True, iterations=1: post.Blockwise(
+        (hidden, last), None, coupled, post.Extended(iterations=iterations)
     ),
     "Cj": lambda: None,  # chosen by the likelihood
 }
+POSTERIORS = Parts(post, _POSTERIORS | {"VB": _POSTERIORS["RVGA"]})
 HAZARD = 0.01  # where a name does not say it: a change in a hundred data, as in `filtax.methods`
-AUXILIARIES: dict[str, Callable[..., Any]] = {
-    "C": lambda: aux.Constant(),
-    "RL": lambda hazard=HAZARD, keep=None, capacity=64, experts=None: aux.run_length(
-        hazard, keep=keep, capacity=capacity, experts=experts
-    ),
-    "RLCC": aux.run_length_count,
-    "CPT": lambda hazard=HAZARD, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
-        hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
-    ),
-    "CPL": lambda hazard=HAZARD, keep=None, memory=16, capacity=64: aux.change_locations(
-        hazard, keep=keep, memory=memory, capacity=capacity
-    ),
-    "CPV": aux.membership_vector,
-    "CPP": aux.change_probability,
-    "ME": lambda keep: aux.experts(keep),
-}
-PRIORS: dict[str, Callable[..., Any]] = {
-    "Static": priors.static,
-    "ACI": priors.additive_inflation,
-    "OU": priors.ornstein_uhlenbeck,
-    "SP": priors.shrink_perturb,
-    "LSSM": lambda: None,  # F, b and Q are matrices: given as prior=
-    "PR": priors.reset,
-    "MMPR": priors.moment_matched_reset,
-    "OUPR": priors.ou_reset,
-    "MCI": priors.covariance_inflation,
-    "Sub": priors.subset,
-}
-POSTERIORS["VB"] = POSTERIORS["RVGA"]
+AUXILIARIES = Parts(
+    aux,
+    {
+        "C": lambda: aux.Constant(),
+        "RL": lambda hazard=HAZARD, keep=None, capacity=64, experts=None: aux.run_length(
+            hazard, keep=keep, capacity=capacity, experts=experts
+        ),
+        "RLCC": "run_length_count",
+        "CPT": lambda hazard=HAZARD, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
+            hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
+        ),
+        "CPL": lambda hazard=HAZARD, keep=None, memory=16, capacity=64: aux.change_locations(
+            hazard, keep=keep, memory=memory, capacity=capacity
+        ),
+        "CPV": "membership_vector",
+        "CPP": "change_probability",
+        "ME": lambda keep: aux.experts(keep),
+    },
+)
+PRIORS = Parts(
+    priors,
+    {
+        "Static": "static",
+        "ACI": "additive_inflation",
+        "OU": "ornstein_uhlenbeck",
+        "SP": "shrink_perturb",
+        "LSSM": lambda: None,  # F, b and Q are matrices: given as prior=
+        "PR": "reset",
+        "MMPR": "moment_matched_reset",
+        "OUPR": "ou_reset",
+        "MCI": "covariance_inflation",
+        "Sub": "subset",
+    },
+)
 ALIASES = {"SPR": "OUPR"}
-ADAPTIVE = {"OU": priors.empirical_ou}  # what these names mean under CPP
-MEMBERS: dict[str, Callable[..., Any]] = {"CPL": aux.membership}  # before Sub, s = 1 says that a datum belongs
+ADAPTIVE = {"OU": "empirical_ou"}  # what these names mean under CPP
+MEMBERS = {"CPL": "membership"}  # before Sub, s = 1 says that a datum belongs
 
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
@@ -168,9 +165,11 @@ def method(
             f'method({name!r}): a name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or '
             '"LG+RL[10]-PR(hazard=0.01)".'
         )
-    model = model if hasattr(model, "predictor") else Model(Direct(), _likelihood(model))
+    model = model if hasattr(model, "predictor") else models.Model(models.Direct(), _likelihood(model))
     if parts["trust"]:
-        model = robust(model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"])))
+        model = models.robust(
+            model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"]))
+        )
     if posterior is None:
         posterior = _build(
             "posterior", POSTERIORS, parts["posterior"] or "LG", read_settings(parts["posterior_settings"])
@@ -188,8 +187,8 @@ def _usual_weighting(auxiliary: Any) -> Any:
     if getattr(auxiliary, "subsets", False):
         sure = isinstance(auxiliary.belong, int | float) and auxiliary.belong == 1.0  # then nothing is looked for
         told = keep is None or auxiliary.rate is not None or sure
-        return Exact() if told else retrospective()
-    return Exact() if keep is None else bounded(keep)
+        return weigh.Exact() if told else weigh.retrospective()
+    return weigh.Exact() if keep is None else weigh.bounded(keep)
 
 
 def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
@@ -250,10 +249,12 @@ def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:
 
 
 def _conjugate(model: Any) -> Any:
-    if not isinstance(model.predictor, Direct):
+    if not isinstance(model.predictor, models.Direct):
         raise ValueError(
             "Cj counts one rate and takes no x; give the bare likelihood, model=bernoulli() or model=poisson()."
         )
+    from filtax.posteriors.conjugate import conjugate_to
+
     return conjugate_to(model.likelihood)
 
 
@@ -265,7 +266,7 @@ def _likelihood(model: Any) -> Any:
     return model
 
 
-def _build(role: str, known: dict[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
+def _build(role: str, known: Mapping[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
     """Look a part up and call it with its settings."""
     if name not in known:
         raise ValueError(f"method: no {role} {name!r}. {checks.nearest(name, known)}")

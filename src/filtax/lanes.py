@@ -7,7 +7,8 @@ covariance of a linear model, say) is still computed once.
 
 Where they share most of what is carried on, that runs ahead in a loop of its own, and the streams follow.
 
-A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`.
+A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`. After
+`filtax.tune_xla` that of a single small filter is one kernel for a CPU, with all that is done before it.
 """
 
 import math
@@ -21,13 +22,18 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
+from filtax.calls import in_one, tuned
 from filtax.parting import parted, program
-from filtax.sideways import sideways
+from filtax.sideways import ELEMENTWISE, sideways
 
 __all__ = ["scan"]
 
 WIDE = 16  # streams from which on they fill the lanes
 SMALL = 128  # numbers in an array of one stream up to which its own axes are too short to run along
+PLAIN = ELEMENTWISE | frozenset(
+    "broadcast_in_dim by_streams concatenate custom_jvp_call dynamic_slice iota jit kept_apart pad reduce_and "
+    "reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape slice squeeze stack transpose".split()
+)  # what XLA's CPU compiler writes out itself
 
 
 def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
@@ -49,10 +55,18 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
         return found
 
     closed = jax.make_jaxpr(flat)(*first)
-    shared = len(closed.consts)
-    whole = jax.make_jaxpr(lambda *all: jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, list(all[:shared])))(*all[shared:]))
-    how = {"jaxpr": whole(*closed.consts, *first), "shared": shared, "carried": carried}
-    return made[-1].unflatten(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
+    how = {"jaxpr": _open(closed), "shared": len(closed.consts), "carried": carried}
+    found = list(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
+    for i, (new, old) in enumerate(zip(closed.jaxpr.outvars[:carried], closed.jaxpr.invars, strict=False)):
+        found[i] = leaves[i] if new is old else found[i]  # what no row touches need not come out of the loop
+    return made[-1].unflatten(found)
+
+
+def _open(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program with its constants as first arguments."""
+    inner = closed.jaxpr
+    info = inner.debug_info._replace(arg_names=("",) * (len(inner.constvars) + len(inner.invars)))
+    return ClosedJaxpr(inner.replace(constvars=[], invars=[*inner.constvars, *inner.invars], debug_info=info), [])
 
 
 def _row(rows: Any) -> Any:
@@ -216,8 +230,22 @@ def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
     return asked, new
 
 
+def _written(context: Any, *given: Any, **how: Any) -> Any:
+    """The loop for a CPU."""
+    small = all(_numbers(one) <= SMALL for one in how["jaxpr"].out_avals) and _plain(how["jaxpr"].jaxpr)
+    loop = partial(_loop, **how)
+    return (in_one(loop) if small and tuned() else mlir.lower_fun(loop, multiple_results=True))(context, *given)
+
+
+def _plain(jaxpr: Any) -> bool:
+    """Whether a program, with those inside of it, is made of such operations only."""
+    inner = [held.jaxpr for eqn in jaxpr.eqns for held in eqn.params.values() if isinstance(held, ClosedJaxpr)]
+    return all(eqn.primitive.name in PLAIN for eqn in jaxpr.eqns) and all(map(_plain, inner))
+
+
 _rows.def_impl(lambda *given, **how: jax.jit(partial(_loop, **how))(*given))
 batching.primitive_batchers[_rows] = _vmapped
 partial_eval.dce_rules[_rows] = _needed
 ad.primitive_jvps[_rows] = _slopes
 mlir.register_lowering(_rows, mlir.lower_fun(_loop, multiple_results=True))
+mlir.register_lowering(_rows, _written, platform="cpu")

@@ -3,6 +3,7 @@
 Thesis: algo:bone-step.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -64,12 +65,14 @@ def scan(
     widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, dict[str, Array]]:
-        (bank, *rest), info = advance(method, state, (widen(carry[0]), *carry[1:]), *row, complete=complete)
-        return (narrow(bank), *rest), {name: _kept(name, bank, info) for name in keep}
+        given = widen(carry[0])
+        (bank, *rest), info = advance(method, state, (given, *carry[1:]), *row, complete=complete)
+        return (_touched(carry[0], given, bank, narrow), *rest), {name: _kept(name, bank, info) for name in keep}
 
     bank, *rest = _carry(state)
-    (bank, *rest), infos = lanes.scan(body, (narrow(bank), *rest), (X, Y, mask, dt, changed))
-    return passage.leave(moving, (widen(bank), *rest)), infos
+    given = narrow(bank)
+    (made, *rest), infos = lanes.scan(body, (given, *rest), (X, Y, mask, dt, changed))
+    return passage.leave(moving, (_touched(bank, given, made, widen), *rest)), infos
 
 
 @partial(jax.jit, static_argnames=("plugin",))
@@ -142,6 +145,11 @@ def _tick(
 
 def _carry(state: State) -> tuple:
     return state.bank, state.t, state.began, state.refused, state.strain
+
+
+def _touched(old: Bank, given: Bank, made: Bank, form: Callable[[Bank], Bank]) -> Bank:
+    """What was made of a bank, in its old form; an array that was given back as it came is the old one itself."""
+    return jax.tree.map(lambda old, given, made, new: old if made is given else new, old, given, made, form(made))
 
 
 def _typed(x: Array | None, state: State) -> Array | None:

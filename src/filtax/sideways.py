@@ -126,5 +126,7 @@ def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequ
 
 def _of_one(eqn: JaxprEqn, A: Any, size: int) -> tuple[Sequence[Any], Sequence[bool]]:
     """The way that suits many streams, seen as a program for one."""
-    step, found = sideways(chosen(A.shape[:-1], A.dtype, size, **eqn.params), [True], size)
+    shape = A.shape[:-1]
+    program = jax.make_jaxpr(chosen(shape, size, **eqn.params))(jax.ShapeDtypeStruct(shape, A.dtype))
+    step, found = sideways(program, [True], size)
     return step(A), found

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.layout import Layout
@@ -106,8 +106,8 @@ INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability"
 def usual(dtype: Any) -> dict[str, Array]:
     """What a method reports that doubts no datum and suspects no change; it need not be computed at every tick.
 
-    >>> usual(jnp.dtype("float32"))["trust"].item()
+    >>> usual(np.dtype("float32"))["trust"].item()
     1.0
     """
     with jax.ensure_compile_time_eval():
-        return {"trust": jnp.ones((), dtype), "change_probability": jnp.zeros((), dtype)}
+        return jax.device_put({"trust": np.ones((), dtype), "change_probability": np.zeros((), dtype)})

@@ -10,8 +10,10 @@ import math
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from filtax import checks
 from filtax.module import Module
 from filtax.protocols import Bank, Proposed
 
@@ -44,7 +46,7 @@ class Constant(Module):
 
     def start(self, dtype: jnp.dtype) -> tuple[PyTree, Float[Array, " C"]]:
         """No value, full weight."""
-        return None, jnp.zeros(1, dtype)
+        return None, checks.placed(np.zeros(1, dtype))
 
     def expand(self, bank: Bank, initial: PyTree, dt: Array | None) -> Proposed:
         """The same hypothesis, never newborn."""

@@ -113,7 +113,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
     log_transition = None
     if transition is not None:
         _check_law("experts(transition=...)", np.asarray(transition, "float64"), (count, count))
-        log_transition = jnp.log(jnp.asarray(transition) * 1.0)
+        log_transition = jnp.log(checks.floats(transition))
     return Experts(jnp.log(jnp.asarray(law)), log_transition, merge)
 
 

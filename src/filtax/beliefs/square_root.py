@@ -9,6 +9,7 @@ Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
@@ -182,7 +183,9 @@ def root_of(cov: Array) -> Array:
     [[2.0, 0.0], [0.0, 3.0]]
     """
     if cov.ndim < 2:
-        return jnp.diag(jnp.sqrt(cov))
+        if not checks.is_concrete(cov):
+            return jnp.diag(jnp.sqrt(cov))
+        return checks.placed(np.diag(np.sqrt(np.asarray(cov))))  # rounded alike, and no program is loaded for it
     # in units of the standard deviations: an eigenvalue is only as precise as the largest one
     sd = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 0.0))
     unit = jnp.where(sd > 0.0, sd, 1.0)

@@ -4,10 +4,24 @@ Every distribution has `mean`, `var`, `cov`, `interval(level)`, `cdf(y)`, `sampl
 leading axis (the horizon of `forecast`, the hypotheses of a mixture) is allowed in every array.
 """
 
-from filtax.distributions.counts import NegativeBinomial, Poisson
-from filtax.distributions.discrete import Bernoulli, Categorical
-from filtax.distributions.mixture import Mixture
-from filtax.distributions.normal import Normal
-from filtax.distributions.student import StudentT
+from typing import TYPE_CHECKING
+
+from filtax.gathering import on_demand
+
+if TYPE_CHECKING:
+    from filtax.distributions.counts import NegativeBinomial, Poisson
+    from filtax.distributions.discrete import Bernoulli, Categorical
+    from filtax.distributions.mixture import Mixture
+    from filtax.distributions.normal import Normal
+    from filtax.distributions.student import StudentT
 
 __all__ = ["Bernoulli", "Categorical", "Mixture", "NegativeBinomial", "Normal", "Poisson", "StudentT"]
+
+on_demand(
+    __name__,
+    counts="NegativeBinomial Poisson",
+    discrete="Bernoulli Categorical",
+    mixture="Mixture",
+    normal="Normal",
+    student="StudentT",
+)

@@ -9,22 +9,27 @@ robust(model, trust=...)                             any of these, with outliers
 imq(c), mahalanobis(c), threshold(c), huber(c), density_power(beta), tempered(w)   trusts; check_trust(W) judges one
 """
 
-from filtax.models.bounds import TrustCheck, check_trust
-from filtax.models.directions import directions, random_directions
-from filtax.models.exponential_family import bernoulli, categorical, poisson
-from filtax.models.gaussian import gaussian
-from filtax.models.last_layer import last_layer_range
-from filtax.models.linear import linear
-from filtax.models.loss import loss
-from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
-from filtax.models.networks import Network, lenet5, mlp
-from filtax.models.nonlinear import nonlinear
-from filtax.models.power import density_power
-from filtax.models.robust import robust
-from filtax.models.share import expected_log_likelihood, temper
-from filtax.models.since_change import since_change
-from filtax.models.subspace import last_layer, subspace
-from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
+from typing import TYPE_CHECKING
+
+from filtax.gathering import on_demand
+
+if TYPE_CHECKING:
+    from filtax.models.bounds import TrustCheck, check_trust
+    from filtax.models.directions import directions, random_directions
+    from filtax.models.exponential_family import bernoulli, categorical, poisson
+    from filtax.models.gaussian import gaussian
+    from filtax.models.last_layer import last_layer_range
+    from filtax.models.linear import linear
+    from filtax.models.loss import loss
+    from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
+    from filtax.models.networks import Network, lenet5, mlp
+    from filtax.models.nonlinear import nonlinear
+    from filtax.models.power import density_power
+    from filtax.models.robust import robust
+    from filtax.models.share import expected_log_likelihood, temper
+    from filtax.models.since_change import since_change
+    from filtax.models.subspace import last_layer, subspace
+    from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
 
 __all__ = [
     "Direct",
@@ -62,3 +67,23 @@ __all__ = [
     "tempered",
     "threshold",
 ]
+
+on_demand(
+    __name__,
+    bounds="TrustCheck check_trust",
+    directions="directions random_directions",
+    exponential_family="bernoulli categorical poisson",
+    gaussian="gaussian",
+    last_layer="last_layer_range",
+    linear="linear",
+    loss="loss",
+    model="Direct Likelihood Linearised Model Predicted Predictor Whitened",
+    networks="Network lenet5 mlp",
+    nonlinear="nonlinear",
+    power="density_power",
+    robust="robust",
+    share="expected_log_likelihood temper",
+    since_change="since_change",
+    subspace="last_layer subspace",
+    trust="huber imq mahalanobis tempered threshold",
+)

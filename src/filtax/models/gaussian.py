@@ -104,7 +104,7 @@ def gaussian(noise: Any) -> GaussianLikelihood:
         return GaussianLikelihood(None, noise)
     hint = "A noiseless or perfectly correlated observation has no density: give each output some noise of its own."
     checks.covariance_like("noise=...", noise, singular=False, hint=hint)
-    return GaussianLikelihood(noise if isinstance(noise, float) else jnp.asarray(noise) * 1.0)
+    return GaussianLikelihood(noise if isinstance(noise, float) else checks.floats(noise))
 
 
 def resolve(call: str, noise: Any, likelihood: Any) -> Any:

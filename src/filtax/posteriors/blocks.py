@@ -111,7 +111,7 @@ class Blockwise(Module):
                 raise ValueError(
                     f"init(cov=...) has shape {np.shape(part)} for a block of {n} parameters; give ({n},)."
                 )
-        full = [jnp.asarray(part) * 1.0 for part in cov]
+        full = [checks.floats(part) for part in cov]
         if max(part.ndim for part in full) < 2:
             return jnp.concatenate([jnp.broadcast_to(part, (n,)) for part, n in zip(full, sizes, strict=True)])
         joint, start = jnp.zeros((size, size), jnp.result_type(*full)), 0

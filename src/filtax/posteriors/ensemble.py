@@ -155,7 +155,7 @@ def ensemble_kalman(
         return EnsembleKalman(size, inflation, deterministic, None, localisation)
     if localisation is not None:
         checks.share("ensemble_kalman(localisation=...)", localisation, hint="0 is unrelated, 1 is untouched.")
-        localisation = jnp.asarray(localisation) * 1.0
+        localisation = checks.floats(localisation)
     return EnsembleKalman(size, inflation, deterministic, localisation)
 
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
-from filtax.beliefs import Conditioned, Covariance, Diagonal, LowRank, Precision, SquareRoot
+from filtax import beliefs, checks
+from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
 from filtax.linalg import log_normal, matmul, trace
 from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
@@ -67,7 +67,7 @@ class Extended(Module):
     @property
     def families(self) -> tuple[type, ...]:
         """Beliefs that it works on."""
-        return tuple(FORMS.values()) if self.rank is None else (LowRank,)
+        return tuple(FORMS.values()) if self.rank is None else (beliefs.LowRank,)
 
     def __check_init__(self) -> None:
         checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1)
@@ -157,13 +157,13 @@ def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = N
         )
 
 
-def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, spare: int | None) -> LowRank:
+def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, spare: int | None) -> PyTree:
     """Build a belief whose precision is diagonal, or spherical, plus low rank.
 
     >>> low_rank_belief("spherical", jnp.zeros(3), jnp.ones(3), 1, None).free.shape
     ()
     """
-    return LowRank.start(mean, cov, rank, spare, form == "spherical")
+    return beliefs.LowRank.start(mean, cov, rank, spare, form == "spherical")
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from filtax import checks
 from filtax.module import Module
 
 __all__ = ["ByExpert", "by_expert"]
@@ -68,4 +69,4 @@ def by_expert(drifts: list) -> ByExpert:
             f"by_expert: the {len(drifts)} drifts must be of one kind and of equal shapes, such as "
             "[additive_inflation(0.0), additive_inflation(0.1)]."
         )
-    return ByExpert(jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) * 1.0 for leaf in leaves]), *drifts))
+    return ByExpert(jax.tree.map(lambda *leaves: jnp.stack([checks.floats(leaf) for leaf in leaves]), *drifts))

@@ -84,10 +84,10 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
                 f"linear_dynamics(F=...) must be a factor, a vector or a square matrix, got shape {np.shape(F)}; "
                 "give (D, D)."
             )
-        F = jnp.asarray(F) * 1.0
+        F = checks.floats(F)
     if b is not None:
         checks.finite("linear_dynamics(b=...)", b)
-        b = jnp.asarray(b) * 1.0
+        b = checks.floats(b)
     F_of, Q_of = (value if callable(value) else None for value in (F, Q))
     if Q_of is None and Q is not None:
         checks.covariance_like("linear_dynamics(Q=...)", Q, singular=True)
@@ -102,11 +102,11 @@ def noise_root(Q: Any) -> Array:
     [2.0, 3.0]
     """
     if np.ndim(Q) < 2:
-        return jnp.sqrt(jnp.asarray(Q) * 1.0)
+        return jnp.sqrt(checks.floats(Q))
     if not checks.is_concrete(Q):
         return psd_root(Q)
     exact = np.asarray(Q, "float64")
     sd = np.sqrt(np.maximum(np.diag(exact), 0.0))
     unit = np.where(sd > 0.0, sd, 1.0)  # parameters in very different units keep their digits
     value, vector = np.linalg.eigh(exact / np.outer(unit, unit))
-    return jnp.asarray(sd[:, None] * vector * np.sqrt(np.maximum(value, 0.0)), (jnp.asarray(Q) * 1.0).dtype)
+    return checks.placed((sd[:, None] * vector * np.sqrt(np.maximum(value, 0.0))).astype(checks.floats(Q).dtype))

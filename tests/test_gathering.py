@@ -1,0 +1,57 @@
+"""Names are loaded when they are used, a module never stands in the place of its function, and little is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+import filtax as fx
+from filtax.gathering import Parts
+
+
+def run(code):
+    """What a new interpreter prints: here most modules have been loaded long ago."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_a_filter_loads_its_own_parts_only():
+    loaded = run("""
+import sys, filtax as fx
+prior = fx.priors.linear_dynamics(F=1.0, Q=0.1)
+fx.method("LG+C-LSSM", model=fx.models.linear(noise=1.0), prior=prior).init(mean=[0.0])
+print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith("filtax.")))
+""")
+    of = lambda package: {name for name in loaded if name.startswith(f"{package}.")}
+    assert of("posteriors") == {"posteriors.extended"}
+    assert of("auxiliary") == {"auxiliary.constant"}
+    assert of("weighting") == {"weighting.exact"}
+    assert not of("beliefs") & {"beliefs.low_rank", "beliefs.particles", "beliefs.conjugate"}
+    assert not of("models") & {"models.networks", "models.exponential_family", "models.subspace"}
+
+
+def test_a_module_does_not_take_the_place_of_the_function_by_its_name():
+    """Whichever is asked for first; `last_layer` is a module, and a function of another one."""
+    code = """
+import filtax.models.linear, filtax.models.last_layer, filtax.priors.reset
+from filtax.models.gaussian import resolve
+print(*(type(f).__name__ for f in (filtax.models.linear, filtax.models.last_layer, filtax.priors.reset)))
+print(filtax.models.last_layer.__module__, filtax.auxiliary.hazards.__name__)
+"""
+    assert run(code) == ["function"] * 3 + ["filtax.models.subspace", "filtax.auxiliary.hazards"]
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are():
+    with pytest.raises(AttributeError, match=r"filtax.weighting has no 'exact_'; it has Bounded, Diverse,"):
+        fx.weighting.exact_  # noqa: B018
+    assert dir(fx.weighting) == sorted(fx.weighting.__all__)
+
+
+def test_a_table_looks_its_names_up():
+    table = Parts(fx.priors, {"OU": "ornstein_uhlenbeck"})
+    more = table | {"OU": "empirical_ou", "none": lambda: None}
+    assert table["OU"] is fx.priors.ornstein_uhlenbeck
+    assert (more["OU"], more["none"](), len(more), len(table)) == (fx.priors.empirical_ou, None, 2, 1)
+    with pytest.raises(KeyError):
+        table["SP"]
