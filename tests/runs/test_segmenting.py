@@ -118,6 +118,35 @@ def test_it_goes_on_after_a_crash_and_when_the_file_has_grown(done, home, monkey
 
 
 @pytest.mark.parametrize(
+    ("at", "words", "then"),
+    [
+        ("runs.segmenting.open_table", "before the series was read: there is nothing to go on from.", None),
+        ("store.save", "before the series was kept. To read it again: filtax resume r", "resume"),
+        ("runs.segmenting.cut_up", "To go on: filtax resume r", "resume"),
+        ("runs.segment_page.write_told", "the report is not written. To write it: filtax report r", "report"),
+    ],
+)
+def test_an_interrupt_leaves_nothing_half_written_wherever_it_comes(at, words, then, done, home, tmp_path, monkeypatch):
+    (tmp_path / "kw.csv").write_text((home / "kw.csv").read_text())
+    asked = ("segment", "kw.csv", "--target", "<kW>", "--time", "when", "--out", "r")
+
+    def stop(*_, **__):
+        if then == "report":
+            (tmp_path / "r/metrics.json.partial").write_text("{")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"filtax.{at}", stop)
+        left = filtax(*asked, home=tmp_path)
+    assert (left.returncode, left.stdout) == (130, "")
+    assert left.stderr.splitlines()[-1].startswith("Stopped")
+    assert left.stderr.strip().endswith(words)
+    assert not list(tmp_path.rglob("*.partial"))
+    again = filtax(then, "r", home=tmp_path) if then else filtax(*asked, home=tmp_path)
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("y\n1\n", "1 reading; it takes 2 to 20000"),

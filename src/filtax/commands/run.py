@@ -151,7 +151,9 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             if (waits and not kept) or (not waits and len(asked) > 1):
                 raise
             how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
-            talk(f"Stopped. To {how}" if kept else "Stopped before a row was learned: there is nothing to go on from.")
+            begun = not waits and (root / "config.toml").exists()
+            none = f"To start again: filtax resume {root}" if begun else "There is nothing to go on from."
+            talk(f"Stopped. To {how}" if kept else f"Stopped before a row was learned. {none}")
             if asked and not waits:
                 leave_now(_code(asked))
             raise typer.Exit(_code(asked)) from None
