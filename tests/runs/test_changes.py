@@ -111,6 +111,27 @@ def test_the_elder_races_the_method_all_the_time():
     np.testing.assert_array_equal(told["alarm"], want)
 
 
+def hours(path, y):
+    times = np.datetime64("2024-01-01T00:00") + 60 * np.arange(len(y))
+    path.write_text("t,y\n" + "".join(f"{when},{value!r}\n" for when, value in zip(times, y.tolist(), strict=True)))
+    return str(path)
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_cycle_that_turns_round_is_one_change(turned, tmp_path):
+    """The method follows it within a day; only what it believed before shows that it had to."""
+    hour = np.arange(24 * 90)
+    sign = np.where((hour >= 24 * 60) & turned, -3.0, 3.0)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(size=hour.size)
+        y = 10.0 + sign * np.sin(2 * np.pi * hour / 24) + 0.3 * noise
+        root = tmp_path / str(seed)
+        carry_on(Config(hours(tmp_path / "t.csv", y), "y", time="t", block=4096), root)
+        told = changes(root)
+        assert len(told) == turned
+        assert all(1441 <= event["began"] <= event["row"] <= 1460 for event in told)
+
+
 def test_gross_errors_are_no_changes(tmp_path):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 3))
@@ -124,35 +145,58 @@ def test_gross_errors_are_no_changes(tmp_path):
 
 
 def test_the_race_is_that_of_the_method_against_itself_of_before():
-    """The oracle: the method's own verbs, and a copy of its state that is left where it was."""
-    rng = np.random.default_rng(7)
-    X = np.concatenate([np.ones((400, 1)), rng.normal(size=(400, 1))], axis=1)
-    y = np.where(np.arange(400) < 250, X @ [1.0, 2.0], X @ [1.0, -2.0]) + 0.5 * rng.normal(size=400)
-    y[[120, 260]] = 40.0, np.nan
-    learner = Learner(RL, columns=2, cov=1.0, limit=LIMIT)
-    _, _, told = learner.advance(learner.fresh(1), np.zeros(400, int), X, y, 400)
-    method = fx.method(RL, model=fx.models.linear(noise=1.0))
-    state = method.init(mean=np.zeros(2), cov=1.0)
-    step, score = jax.jit(method.step), jax.jit(lambda state, x, y: method.predict(state, x).log_prob(y))
-    old, total, since, length, want = None, 0.0, 0, 0, np.zeros(400, int)
-    for t in range(400):
-        before = state
+    """The oracle: the method's own verbs, and a copy of its state whose hypotheses learn on in a method of one."""
+    rng, rows, D = np.random.default_rng(7), 480, 11
+    X = np.concatenate([np.ones((rows, 1)), rng.normal(size=(rows, D - 1))], axis=1)
+    sign = np.where(np.arange(rows) < 250, 1.0, -1.0)
+    y = 1.0 + 4.0 * sign * X[:, 1] + 0.5 * rng.normal(size=rows)
+    y[[107, 108, 109, 258]] = np.nan
+    y[[106, 130, 330, 420]] += 4.0, 20.0, 9.0, 9.0  # too early; gross; at rest; rested
+    y[421:] = np.nan  # time passes, and neither wins
+    learner = Learner(RL, columns=D, cov=1.0, limit=LIMIT)
+    carry, told, ages = learner.fresh(1), [], []
+    for part in (slice(start, start + 5) for start in range(0, rows, 5)):
+        carry, _, seen = learner.advance(carry, np.zeros(5, int), X[part], y[part], 5)
+        told += seen["alarm"].tolist()
+        ages.append((bool(carry[5].racing[0]), int(carry[5].age[0])))
+    model = fx.models.linear(noise=1.0)
+    method, plain = fx.method(RL, model=model), fx.method(RL.split("+RL")[0] + "+C-Static", model=model)
+    state, static = method.init(mean=np.zeros(D), cov=1.0), plain.init(mean=np.zeros(D), cov=1.0)
+    step, learn = jax.jit(method.step), jax.jit(plain.step)
+    score = jax.jit(lambda state, x, y: method.predict(state, x).log_prob(y))
+    below = jax.jit(lambda state, x, y: method.predict(state, x).cdf(y))
+
+    def taught(state, x, y):
+        of = lambda c: jax.tree.map(lambda leaf: leaf[c : c + 1], state.bank.belief)
+        slots = range(state.bank.log_weight.size)
+        after = [learn(eqx.tree_at(lambda s: s.bank.belief, static, of(c)), x, y)[0].bank.belief for c in slots]
+        return eqx.tree_at(lambda s: s.bank.belief, state, jax.tree.map(lambda *each: np.concatenate(each), *after))
+
+    old, total, since, length, rest, want, trace = None, 0.0, 0, 0, 0, np.zeros(rows, int), []
+    for t in range(rows):
+        before, known = state, np.isfinite(y[t])
         state, info = step(state, X[t], y[t])
+        was, rest = old is not None, rest - 1
         if old is not None:
             since += 1
-            if np.isfinite(y[t]):
+            if known:
                 gain = float(score(before, X[t], y[t]) - score(old, X[t], y[t]))
-                total += min(gain, LIMIT / 4)
+                total, old = total + min(gain, LIMIT / 4), taught(old, X[t], y[t])
             if total > LIMIT:
-                want[t], old = since, None
-            elif total < -LIMIT or since >= 500:
+                want[t], old, rest = since, None, 100
+            elif total < -LIMIT or since >= 50:
                 old = None
-        if old is None and not want[t] and float(info.change_probability) > 0.5 and length >= 100:
+        tail = float(below(before, X[t], y[t])) if known else 0.5
+        odd = 2.0 * min(tail, 1.0 - tail) < 0.001 and (was or rest < 0) and length >= 10 * D
+        if old is None and not want[t] and (float(info.change_probability) > 0.5 or odd) and length >= 100:
             old, total, since = before, 0.0, 0
         length = int(info.runlength)
-    assert want.any()
-    assert not want[:250].any()
-    np.testing.assert_array_equal(told["alarm"], want)
+        trace.append((True, since) if old is not None else (False, -max(rest, 0)))
+    [at] = np.flatnonzero(want)
+    assert 250 <= at < 300
+    np.testing.assert_array_equal(told, want)
+    assert ages == trace[4::5]
+    assert max(age for _, age in trace) == 49
 
 
 def test_each_series_has_its_changes_told_once():

@@ -23,6 +23,7 @@ RUNS = {
     "timed": Config("timed.csv", "load", time="when", key="site", method=METHOD, block=32, every=32),
     "labels": Config("labels.csv", "kind", method="LG+C-Static", block=32, every=32),
     "elder": Config("elder.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
+    "heads": Config("heads.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
 }
 
 
@@ -106,7 +107,8 @@ def sources():
             things.append(f"{round(where + rng.normal(), 2)},{'wet' if rng.random() < 0.5 else 'dry'},{kind}\n")
     lines[40], things[40] = "2024-03-01T20:00,a,lots\n", "1.5e,wet,oak\n"
     kinds = "size,soil,kind\n" + "".join(things)
-    return {"timed": "when,site,load\n" + "".join(lines), "labels": kinds, "elder": kinds}
+    three = kinds.replace("wet,oak", "wet,ash")
+    return {"timed": "when,site,load\n" + "".join(lines), "labels": kinds, "elder": kinds, "heads": three}
 
 
 def write(name):

@@ -8,6 +8,7 @@ import pytest
 
 from command import filtax, sentence
 from filtax.runs import segmenting
+from filtax.runs.alike import correlation
 from filtax.runs.cutting import Cut, alone
 
 pytestmark = pytest.mark.x64
@@ -117,6 +118,35 @@ def test_it_goes_on_after_a_crash_and_when_the_file_has_grown(done, home, monkey
 
 
 @pytest.mark.parametrize(
+    ("at", "words", "then"),
+    [
+        ("runs.segmenting.open_table", "before the series was read: there is nothing to go on from.", None),
+        ("store.save", "before the series was kept. To read it again: filtax resume r", "resume"),
+        ("runs.segmenting.cut_up", "To go on: filtax resume r", "resume"),
+        ("runs.segment_page.write_told", "the report is not written. To write it: filtax report r", "report"),
+    ],
+)
+def test_an_interrupt_leaves_nothing_half_written_wherever_it_comes(at, words, then, done, home, tmp_path, monkeypatch):
+    (tmp_path / "kw.csv").write_text((home / "kw.csv").read_text())
+    asked = ("segment", "kw.csv", "--target", "<kW>", "--time", "when", "--out", "r")
+
+    def stop(*_, **__):
+        if then == "report":
+            (tmp_path / "r/metrics.json.partial").write_text("{")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"filtax.{at}", stop)
+        left = filtax(*asked, home=tmp_path)
+    assert (left.returncode, left.stdout) == (130, "")
+    assert left.stderr.splitlines()[-1].startswith("Stopped")
+    assert left.stderr.strip().endswith(words)
+    assert not list(tmp_path.rglob("*.partial"))
+    again = filtax(then, "r", home=tmp_path) if then else filtax(*asked, home=tmp_path)
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("y\n1\n", "1 reading; it takes 2 to 20000"),
@@ -144,6 +174,38 @@ def test_a_reading_that_stands_alone_is_no_step_no_pair_and_no_count():
     assert not alone(100.0 * np.tanh(5.0 * np.sin(np.arange(500) / 20.0))).any()  # nor where a smooth one is steep
     part = alone(y[:200])  # nothing but two readings is looked ahead at
     np.testing.assert_array_equal(part[:-2], alone(y)[:198])
+
+
+def test_rows_that_resemble_their_neighbours_are_told_of():
+    """Each starts from the one before: what is cut off is no change. Levels, lines and cycles do not count."""
+    rng, n = np.random.default_rng(1), 20_000
+    noise, follows = rng.normal(size=n), np.zeros(n)
+    for t in range(1, n):
+        follows[t] = 0.8 * follows[t - 1] + noise[t]
+    uncut, cut = (Cut(at, None, 1, [], [], [], np.zeros(n)) for at in ([], [n // 2]))
+    assert abs(correlation(follows, uncut) - 0.8) < 0.02
+    apart = Cut([], None, 1, [7, 99], [], [], np.zeros(n))
+    assert abs(correlation(np.where(np.isin(np.arange(n), [7, 99]), 1e4, follows), apart) - 0.8) < 0.02
+    stairs = noise + np.where(np.arange(n) < n // 2, 5.0, 1e-3 * np.arange(n))
+    assert abs(correlation(stairs, cut)) < 0.03 < 0.7 < correlation(stairs, uncut)
+    cycle = Cut([], 24.0, 1, [], [], [], np.zeros(n))
+    there = noise + 9.0 * np.sin(2 * np.pi * np.arange(n) / 24)
+    there[99] = np.nan
+    assert abs(correlation(there, cycle)) < 0.03
+    assert correlation(np.full(n, 3.0), uncut) == correlation(np.full(n, np.nan), uncut) == 0.0
+
+
+def test_the_words_warn_of_them(tmp_path):
+    y, rng = [0.0], np.random.default_rng(4)
+    for noise in rng.normal(size=399).tolist():
+        y.append(0.8 * y[-1] + noise)
+    (tmp_path / "t.csv").write_text("y\n" + "".join(f"{value!r}\n" for value in y))
+    done = filtax("segment", "t.csv", "--target", "y", home=tmp_path)
+    told = json.loads(done.stdout)
+    assert 0.25 < told["correlation"] < 0.8
+    [said] = [line for line in done.stderr.splitlines() if "resemble" in line]
+    assert f"(correlation {told['correlation']:.2f})" in said
+    assert "use `filtax run`" in said
 
 
 def test_an_alarm_is_of_the_nearest_change_once():

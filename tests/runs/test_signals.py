@@ -1,6 +1,7 @@
 """A run in a process of its own: asked to stop in each way, and left by whoever reads it."""
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -52,15 +53,42 @@ def test_a_signal_ends_a_run_at_a_checkpoint(name, code, home):
 
 
 def test_a_signal_before_the_first_block_is_learned_does_not_wait_for_it(home):
-    """Compiling takes longer than the five seconds that a signal may."""
-    with start("run", "t.csv", "--target", "y", "--out", "early", home=home, stdout=subprocess.DEVNULL) as process:
+    """Compiling takes longer than the five seconds that a signal may. What was decided is kept, and nothing else."""
+    lines = (home / "t.csv").read_text().splitlines(keepends=True)[:1001]
+    (home / "first.csv").write_text("".join(lines))
+    asked = ("run", "first.csv", "--target", "y", "--out", "early")
+    with start(*asked, home=home, stdout=subprocess.DEVNULL) as process:
         while not (home / "early" / "config.toml").exists():
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.001)
         process.send_signal(signal.SIGTERM)
         said = process.stderr.read()
         assert process.wait(timeout=60) == 0, said
-    assert said == "Stopped before a row was learned: there is nothing to go on from.\n"
+    assert said == "Stopped before a row was learned. To start again: filtax resume early\n"
+    with start("resume", "early", home=home, stdout=subprocess.DEVNULL) as process:
+        assert "1000 rows learned, 0 left out" in process.stderr.read()
+        assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), pytest.param("SIGINT", 130, marks=pytest.mark.nightly)])
+def test_a_signal_ends_a_series_that_is_cut_and_it_goes_on(name, code, home):
+    y = np.random.default_rng(0).normal(size=300) + 9.0 * (np.arange(300) >= 200)
+    (home / "s.csv").write_text("y\n" + "".join(f"{value!r}\n" for value in y.tolist()))
+    out = f"cut-{name}"
+    with start("segment", "s.csv", "--target", "y", "--out", out, home=home, stdout=subprocess.PIPE) as process:
+        assert process.stderr.readline() == "300 rows read; looking for changes ...\n"
+        process.send_signal(getattr(signal, name))
+        began = time.monotonic()
+        said = process.stderr.read()
+        assert (process.wait(timeout=60), process.stdout.read()) == (code, "")
+    assert time.monotonic() - began < 5.0
+    assert said == f"Stopped. To go on: filtax resume {out}\n"
+    left = {path.name for path in (home / out).rglob("*")}
+    assert left == {"config.toml", "checkpoint", "lock", "000001.json", "000001.safetensors"}
+    with start("resume", out, home=home, stdout=subprocess.PIPE) as process:
+        assert [part["row"] for part in json.load(process.stdout)["segments"]] == [1, 201]
+        assert process.stderr.read().endswith(f"Report: {out}/report.html\n")
+        assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize(

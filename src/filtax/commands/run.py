@@ -151,7 +151,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             if (waits and not kept) or (not waits and len(asked) > 1):
                 raise
             how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
-            talk(f"Stopped. To {how}" if kept else "Stopped before a row was learned: there is nothing to go on from.")
+            talk(f"Stopped. To {how}" if kept else _unlearned(root, waits))
             if asked and not waits:
                 leave_now(_code(asked))
             raise typer.Exit(_code(asked)) from None
@@ -168,6 +168,12 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
             raise typer.Exit(_code(asked))
         _finish(config, root, done.rows, each, asked)
+
+
+def _unlearned(root: Path, waits: bool) -> str:
+    begun = not waits and (root / "config.toml").exists()
+    how = f"To start again: filtax resume {root}" if begun else "There is nothing to go on from."
+    return f"Stopped before a row was learned. {how}"
 
 
 def _finish(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:

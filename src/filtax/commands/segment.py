@@ -8,7 +8,7 @@ import typer
 
 from filtax.commands.options import Source, Time, asked_for
 from filtax.commands.outcome import INTERRUPTED, guarded
-from filtax.commands.stopping import asked_to_stop
+from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
 
 __all__ = ["cut", "segment", "show"]
@@ -40,22 +40,44 @@ def cut(config: Any, root: Path) -> None:
     """Read and cut the series of a run, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs.segmenting import cut_on
+    from filtax.store.writing import PARTIAL, drop
 
+    found = None
     with asked_to_stop(patient=False) as asked:
         try:
-            show(cut_on(config, root, tell=talk, warn=talk))
+            found = cut_on(config, root, tell=talk, warn=talk)
+            show(found, asked)
         except KeyboardInterrupt:
-            if config.source != "-" and any((root / "checkpoint").glob("*.json")):
-                talk(f"Stopped. To go on: filtax resume {root}")
-            raise typer.Exit(0 if asked and asked[0] != signal.SIGINT else INTERRUPTED) from None
+            for unfinished in root.glob(f"*{PARTIAL}"):
+                drop(unfinished)
+            talk(_stopped(config, root, found is not None))
+            code = 0 if asked and asked[0] != signal.SIGINT else INTERRUPTED
+            if asked:
+                leave_now(code)
+            raise typer.Exit(code) from None
 
 
-def show(found: Any) -> None:
+def show(found: Any, asked: Asked | None = None) -> None:
     """Write the outputs of a series that was cut, print them, and say where they are."""
     from filtax.runs.segment_page import write_segments
     from filtax.runs.told_segments import as_json
 
     shown = write_segments(found)
+    if asked is not None:
+        asked.patient = True  # there is nothing left to stop
     print(as_json(shown.told))
     talk(shown.words)
     talk(f"Report: {shown.report}")
+
+
+def _stopped(config: Any, root: Path, cut: bool) -> str:
+    """What is kept of a series that was left before its end, and how to go on."""
+    if cut:
+        return f"Stopped: the series is cut and kept, the report is not written. To write it: filtax report {root}"
+    if config.source == "-":
+        return "Stopped before the series was cut: standard input cannot be resumed; give it once more."
+    if any((root / "checkpoint").glob("*.json")):
+        return f"Stopped. To go on: filtax resume {root}"
+    if (root / "config.toml").exists():
+        return f"Stopped before the series was kept. To read it again: filtax resume {root}"
+    return "Stopped before the series was read: there is nothing to go on from."

@@ -19,7 +19,7 @@ from filtax.estimators.rivalry import unsuspected
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
-from filtax.runs.racing import raced
+from filtax.runs.racing import raced, raced_heads
 from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
 
@@ -56,7 +56,7 @@ class Learner:
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
         self.heads, self.elder = heads, elder
         several = fresh_bank(self.method, self.state.initial).log_weight.size > 1
-        self.limit = None if limit is None or heads > 1 or not several else np.float64(limit)
+        self.limit = None if limit is None or not several else np.float64(limit)
 
     @property
     def races(self) -> bool:
@@ -79,6 +79,7 @@ class Learner:
         y: np.ndarray,
         n: int,
         late: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+        known: np.ndarray | None = None,
     ) -> tuple[PyTree, PyTree, dict[str, Array]]:
         """Forecast the first n rows of a block, and learn as many.
 
@@ -90,6 +91,7 @@ class Learner:
             n: How many rows count.
             late: Where labels come late, the rows that y belongs to, (B, D); whether there is one, (B,); and the length
                 of the tick to the forecast row, (B,).
+            known: Where there are several heads, labels met before each row, (B,); all there is room for if not given.
 
         Returns:
             The carry; the forecasts, a distribution with leading axis B (of the chance of each head: then H, too); and
@@ -97,7 +99,8 @@ class Learner:
         """
         y = self._own(y)
         run = _heads if self.heads > 1 else _series
-        given = (slot.astype(np.int32), X, y, late, self.limit)
+        known = np.full(len(y), float(self.heads)) if known is None else known
+        given = (slot.astype(np.int32), X, y, late, self.limit, *([known] if self.heads > 1 else []))
         carry, made, told = run(self.method, self.state, carry, given, np.int32(n))
         return carry, made.mean if self.heads == 1 else made, told
 
@@ -149,13 +152,16 @@ def _heads(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
-    _, X, y, late, _ = given
+    _, X, y, late, limit, known = given
     heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
 
     def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
         own = jnp.where(jnp.isnan(y[i]), jnp.nan, (heads == y[i]).astype(y.dtype))
         step = lambda one, y: _row(method, state, one, X[i], y, _at(late, i))  # noqa: E731
         made, carry, told = jax.vmap(step)(carry, own)
+        if limit is not None:
+            after = raced_heads(method, list(carry[5:]), carry[0], made.mean, X[i], y[i], known[i], limit)
+            carry, told = (*carry[:5], *after.race), {**told, "alarm": after.alarm, "excess": after.excess}
         return carry, (made.mean, told)
 
     return _loop(row, carry, len(y), n)
@@ -192,9 +198,9 @@ def _row(
     outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
     made = outcome.forecast
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    alarm = jnp.zeros((), jnp.int32)
+    alarm, excess = jnp.zeros((), jnp.int32), jnp.zeros((), y.dtype)
     if race and limit is not None:
-        race, alarm = raced(method, state.initial, race, bank, outcome, x, y, t - began, limit)
+        race, alarm, excess = raced(method, state.initial, race, bank, outcome, x, y, t - began, limit)
     new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late
@@ -203,7 +209,7 @@ def _row(
     told = {name: getattr(outcome.info, name) for name in TOLD}
     as_ever = usual(state.initial.mean.dtype)
     said = {name: as_ever[name] if value is None else value for name, value in told.items()}
-    return made, new, {**said, "alarm": alarm}
+    return made, new, {**said, "alarm": alarm, "excess": excess}
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:

@@ -18,6 +18,7 @@ from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.large import held
 from filtax.runs.late import Arrived, Late
+from filtax.runs.onset import Onset
 from filtax.runs.plan import Plan, label_of
 from filtax.runs.rivals import LabelRivals
 from filtax.runs.surprise import Once, Surprise
@@ -56,7 +57,7 @@ class LabelStream:
         self.late = Late(config.late, extra + 1)
         self.seen, self.trace = 0, Trace(1 + extra)
         self.rivals, self.surprise = LabelRivals(self.room, config.late), Surprise(config.false_alarms)
-        self.once = Once()
+        self.once, self.onset = Once(), Onset()
 
     @property
     def room(self) -> int:
@@ -86,7 +87,7 @@ class LabelStream:
         rows = np.concatenate([self._raw(block), known[:, None]], axis=1)
         slot = np.zeros(len(y), np.int64)
         come = np.cumsum(self.late.come(slot))
-        chances, told = np.zeros((len(y), self.room)), np.full((len(y), 3), np.nan)
+        chances, told = np.zeros((len(y), self.room)), np.full((len(y), 4), np.nan)
         start = 0
         while start < len(y):
             before = come[start - 1] if start else 0
@@ -105,9 +106,10 @@ class LabelStream:
         inside = np.where(np.isfinite(y), y, 0).astype(int)
         true = np.where(np.isfinite(y) & (known > 0), chances[np.arange(len(y)), inside], np.nan)
         expected = np.where(y < known, true, np.nan)
-        found += self.surprise.labels(
-            expected, np.nan_to_num(most, nan=0.5), not self.late.delay, np.nan_to_num(told[:, 2])
-        )
+        alarms, excess = np.nan_to_num(told[:, 2]), np.nan_to_num(told[:, 3])
+        if self.plan.together:
+            alarms = self.onset.since(excess, alarms)
+        found += self.surprise.labels(expected, np.nan_to_num(most, nan=0.5), not self.late.delay, alarms)
         if self.plan.elder:
             found = self.once.tell(slot, found)
         rivals = self.rivals.forecast(y)
@@ -135,6 +137,7 @@ class LabelStream:
             "rows": np.array([self.rows, self.seen]),
             "trace": self.trace.arrays,
             **({"once": self.once.arrays} if self.plan.elder else {}),
+            **({"onset": self.onset.arrays} if self.plan.together else {}),
         }
         return {"carry": self.carry, "arrays": arrays}
 
@@ -150,6 +153,8 @@ class LabelStream:
         self.trace.restore(arrays["trace"])
         if self.plan.elder:
             self.once.restore(arrays["once"])
+        if self.plan.together:
+            self.onset.restore(arrays["onset"])
 
     def note(self) -> dict[str, Any]:
         """The rest: plain values."""
@@ -200,10 +205,10 @@ class LabelStream:
         if self.late.delay:
             late = (pad(self.design(arrived.rows[:, :-1])), pad(arrived.come), pad(arrived.ahead))
         given = (np.zeros(size, int), pad(self.design(rows[:, :-1])), pad(y), n, late)
-        self.carry, made, told = self.learner.advance(self.carry, *given)
-        asked = ("trust", "change_probability", "alarm")
-        trust, change, alarm = (np.asarray(told[name])[:n].reshape(n, -1) for name in asked)
-        shown = np.stack([trust.min(axis=1), change.max(axis=1), alarm.max(axis=1)], axis=1)
+        self.carry, made, told = self.learner.advance(self.carry, *given, pad(known))
+        asked = ("trust", "change_probability", "alarm", "excess")
+        trust, change, alarm, excess = (np.asarray(told[name])[:n].reshape(n, -1) for name in asked)
+        shown = np.stack([trust.min(axis=1), change.max(axis=1), alarm.max(axis=1), excess[:, 0]], axis=1)
         there = np.isfinite(y)[:, None] & (not self.late.delay)
         return self.shares(made, known), np.where(there, shown, np.nan)
 

@@ -20,6 +20,7 @@ __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
+SINCE = ("races", "elder", "together")  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
@@ -45,6 +46,7 @@ class Plan:
         powers: Columns of very large numbers, and the power of two that is their unit.
         races: Whether the belief before a change goes on beside the method; runs of before have none.
         elder: Whether it is a filter that never forgets, and races all the time; for labels, runs of before have none.
+        together: Whether it does so for three and more labels too, and tells from which row on; runs of before do not.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -59,11 +61,13 @@ class Plan:
     powers: Mapping[str, int] = field(default_factory=dict)
     races: bool = False
     elder: bool = False
+    together: bool = False
 
     @property
     def limit(self) -> float | None:
         """Log of the odds at which a change is certain enough; None where no belief races."""
-        return 2.0 * math.log(1.0 / self.config.false_alarms) if self.races and not self.config.late else None
+        races = self.races and not self.config.late and (self.heads <= 1 or self.together)
+        return 2.0 * math.log(1.0 / self.config.false_alarms) if races else None
 
     @property
     def power(self) -> int:
@@ -75,7 +79,8 @@ class Plan:
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
         found = {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
-        more = {"steps": list(self.steps), "powers": dict(self.powers), "races": self.races, "elder": self.elder}
+        more: dict[str, Any] = {"steps": list(self.steps), "powers": dict(self.powers)}
+        more |= {name: getattr(self, name) for name in SINCE}
         return {**found, **{name: value for name, value in more.items() if value}}
 
     @classmethod
@@ -83,12 +88,8 @@ class Plan:
         """Read it back."""
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
-        more = (
-            tuple(plain.get("steps", ())),
-            plain.get("powers", {}),
-            plain.get("races", False),
-            plain.get("elder", False),
-        )
+        since = (plain.get(name, False) for name in SINCE)
+        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), *since)
         return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
 
 
@@ -164,7 +165,8 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), races=True, elder=heads > 0)
+    since = {"races": True, "elder": heads > 0, "together": heads > 0}
+    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 
 def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:

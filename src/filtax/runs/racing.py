@@ -2,19 +2,38 @@
 
 Numbers show a change by a row that surprises, and what was believed before it races from there
 (`filtax.estimators.rivalry.compared`). A label surprises little, and a filter that adapts follows the change before it
-suspects one: so there a filter that never forgets races all the time (`filtax.estimators.elder`).
+suspects one: so there a filter that never forgets races all the time (`filtax.estimators.elder`). Of three and more
+labels each head has an elder of its own, and there is one race, of what all heads say together.
+
+Axes: H heads.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jax.nn import logsumexp
+from jaxtyping import Array, Float, PyTree
 
 from filtax.bone import Bone
 from filtax.estimators.elder import followed, studied
-from filtax.estimators.rivalry import compared, outdone
+from filtax.estimators.rivalry import Rivalry, compared, outdone
 
-__all__ = ["raced"]
+__all__ = ["Raced", "raced", "raced_heads"]
+
+
+class Raced(NamedTuple):
+    """What a row made of a race.
+
+    Attributes:
+        race: As it stands.
+        alarm: 0, or at an alarm the rows since the change.
+        excess: By how much the row surprised the elder more than it expected of itself; 0 where there is none.
+    """
+
+    race: list[Any]
+    alarm: Array
+    excess: Array
 
 
 def raced(
@@ -27,8 +46,8 @@ def raced(
     y: Array,
     length: Array,
     limit: Array,
-) -> tuple[list[Any], Array]:
-    """The race after a row, and 0, or at an alarm the rows since the change.
+) -> Raced:
+    """One row of the race of a single filter.
 
     Args:
         method: The method.
@@ -45,13 +64,66 @@ def raced(
         change = jnp.asarray(outcome.info.change_probability)
         lasted = method.auxiliary.report(bank, length)[1]
         held, alarm = compared(method, initial, race[0], bank, x, y, outcome.forecast, change, lasted, limit)
-        return [held], alarm
+        return Raced([held], alarm, jnp.zeros_like(held.score))
     held, count = race
     known = jnp.isfinite(y)
-    shown = jnp.where(known, y, 0.0)
     belief, law = studied(method, held.bank, x, y)
-    gain = jnp.where(known, outcome.forecast.log_prob(shown) - law.log_prob(shown), 0.0)
-    held, alarm = outdone(held._replace(bank=belief), gain, limit)
-    held = followed(held, outcome.bank, alarm > 0, count, False)
-    count = jnp.where(alarm > 0, 0, count + known.astype(count.dtype))
-    return [held, count], jnp.maximum(alarm - 1, 0)  # behind its first row
+    mine, theirs = (_logs(jnp.stack([1.0 - p, p])) for p in (outcome.forecast.mean, law.mean))
+    return _told(held._replace(bank=belief), count, outcome.bank, mine, theirs, y, known, limit)
+
+
+def raced_heads(
+    method: Bone,
+    race: list[Any],
+    bank: PyTree,
+    chance: Float[Array, " H"],
+    x: Array,
+    label: Array,
+    known: Array,
+    limit: Array,
+) -> Raced:
+    """One row of the race of many heads with their elders.
+
+    Args:
+        method: The method.
+        race: The elders, and the rows since the last change; what is the same for all heads stands in each.
+        bank: Hypotheses of each head, with this row.
+        chance: Of yes, as each head had forecast it.
+        x: Features.
+        label: Number of the label that came; NaN where none did.
+        known: Labels met before this row.
+        limit: 2 log(1/alpha).
+    """
+    held, count = race
+    heads = jnp.arange(chance.size).astype(x.dtype)
+    own = jnp.where(jnp.isfinite(label), (heads == label).astype(x.dtype), jnp.nan)
+    beliefs, law = jax.vmap(lambda belief, y: studied(method, belief, x, y))(held.bank, own)
+
+    def shares(each: Array) -> Array:
+        logs = jnp.where(heads < known, _logs(each), -jnp.inf)
+        return logs - logsumexp(logs)
+
+    one = Rivalry(beliefs, *(leaf[0] for leaf in held[1:]))
+    counts = jnp.isfinite(label) & (label < known) & (known > 1.0)
+    after = _told(one, count[0], bank, shares(chance), shares(law.mean), label, counts, limit)
+    rival, count = after.race
+    spread = lambda leaf: jnp.broadcast_to(leaf, (chance.size,))  # noqa: E731
+    return after._replace(race=[Rivalry(rival.bank, *(spread(leaf) for leaf in rival[1:])), spread(count)])
+
+
+def _logs(chances: Array) -> Array:
+    return jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny))
+
+
+def _told(
+    held: Rivalry, count: Array, bank: PyTree, mine: Array, theirs: Array, label: Array, counts: Array, limit: Array
+) -> Raced:
+    """The race by the log probabilities of all labels, the method's and the elder's."""
+    at = jnp.where(counts, label, 0.0).astype(jnp.int32)
+    gain = jnp.where(counts, mine[at] - theirs[at], 0.0)
+    expected = jnp.sum(jnp.where(jnp.exp(theirs) > 0.0, jnp.exp(theirs) * theirs, 0.0))
+    excess = jnp.where(counts, expected - theirs[at], 0.0)
+    held, alarm = outdone(held, gain, limit)
+    held = followed(held, bank, alarm > 0, count, mine.size > 2)
+    count = jnp.where(alarm > 0, 0, count + counts.astype(count.dtype))
+    return Raced([held, count], jnp.maximum(alarm - 1, 0), excess)  # behind its first row

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax.runs.alike import correlation, warning
 from filtax.runs.chart import short
 from filtax.runs.foresight import write_table
 from filtax.runs.large import power_of
@@ -43,7 +44,9 @@ def told_of(found: Segments) -> dict[str, Any]:
         for at, first, which in zip(cut.times, cut.starts, cut.meant, strict=True)
     ]
     head = {"source": found.config.source, "target": found.config.target, "rows": found.rows, "period": cut.period}
-    head |= {"left_out": found.left_out, "missing": int(np.isnan(found.columns["y"]).sum())}
+    y = found.columns["y"]
+    head |= {"left_out": found.left_out, "missing": int(np.isnan(y).sum())}
+    head |= {"correlation": correlation(np.ldexp(y, -power_of(y, 1.0)), cut)}
     return {**head, "distrusted": [_place(found, row) for row in cut.alone], "segments": segments, "alarms": alarms}
 
 
@@ -71,7 +74,8 @@ def as_json(told: dict[str, Any]) -> str:
 def in_words(told: dict[str, Any]) -> str:
     """What was found, in a few sentences.
 
-    >>> in_words({"target": "y", "rows": 9, "segments": [{"row": 1}], "alarms": [], "distrusted": [{}], "period": None})
+    >>> told = {"target": "y", "rows": 9, "segments": [{"row": 1}], "alarms": [], "distrusted": [{}], "period": None}
+    >>> in_words({**told, "correlation": 0.0})
     'y did not change in 9 rows. 1 reading that stands alone was not trusted.'
     """
     target, segments, alarms = told["target"], told["segments"], told["alarms"]
@@ -102,7 +106,7 @@ def in_words(told: dict[str, Any]) -> str:
     if apart:
         stand = "reading that stands alone was" if apart == 1 else "readings that stand alone were"
         sentences.append(f"{apart} {stand} not trusted.")
-    return " ".join(sentences)
+    return " ".join([*sentences, *filter(None, [warning(told)])])
 
 
 def level_of(found: Segments) -> tuple[np.ndarray, np.ndarray]:
