@@ -105,7 +105,6 @@ def test_the_function_stays_the_function_whatever_is_imported():
     import filtax.search
 
     assert [fx.tune, fx.tune] == [filtax.search.tune] * 2
-    assert set(fx._HOME.items()) & {(name, name) for name in fx._HOME} == set()  # a module would take its name
 
 
 def test_a_journal_keeps_its_seed_and_budget_and_says_what_another_does(tmp_path):
