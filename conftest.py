@@ -77,6 +77,11 @@ def _needs_x64(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    listed = Path(__file__).parent / "tests" / "nightly.txt"
+    night = {line for line in listed.read_text().splitlines() if not line.startswith("#")}
+    for item in items:
+        if item.nodeid in night:
+            item.add_marker("nightly")
     if X64:
         return
     left_out = [item for item in items if _needs_x64(item)]
