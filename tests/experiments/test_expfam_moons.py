@@ -8,7 +8,7 @@ from filtax.experiments.expfam_moons import Setting
 from filtax.experiments.moons_learning import mixed, moons_model, rolling
 from filtax.streams import moons
 
-pytestmark = pytest.mark.x64
+pytestmark = [pytest.mark.x64, pytest.mark.nightly]
 experiment = find("expfam-moons")
 settles, degrades = (claim.decide for claim in experiment.claims)
 SMALL = Setting(starts=2, steps=60, noises=(0.1,), variances=(0.1, 1.0), batch=64, epochs=2)

@@ -5,7 +5,7 @@ from filtax.experiments import Result, find, reproduce
 from filtax.experiments.q_inflation import Setting
 from filtax.streams import piecewise_polynomial
 
-pytestmark = pytest.mark.x64
+pytestmark = [pytest.mark.x64, pytest.mark.nightly]
 SMALL = Setting(streams=4, steps=40, q=(0.0, 0.1, 10.0), sizes=(20, 200), ensembles=3, ensemble_steps=4)
 experiment = find("q-inflation")
 shape, tends = (claim.decide for claim in experiment.claims)

@@ -4,7 +4,7 @@ import pytest
 from filtax.experiments import Result, find, reproduce
 from filtax.experiments.rvga_moons import Setting, shape_of_growth
 
-pytestmark = pytest.mark.x64
+pytestmark = [pytest.mark.x64, pytest.mark.nightly]
 experiment = find("rvga-moons")
 (plateaus,) = (claim.decide for claim in experiment.claims)
 
