@@ -141,10 +141,10 @@ def _gram_in_chunks(U: Array, weight: Array | None, first: int | None) -> Array:
 
     def add(total: Array, at: Array) -> tuple[Array, None]:
         part = lambda A: jax.lax.dynamic_slice_in_dim(A, at * CHUNK, CHUNK, axis=A.ndim - 1)  # noqa: E731
-        return total + _gram_at_once(*jax.tree.map(part, (U, weight)), first), None
+        return total + _gram_at_once(*jax.tree.map(part, (U, weight)), first=first), None
 
     rest = jax.tree.map(lambda A: A[..., whole * CHUNK :], (U, weight))
-    return jax.lax.scan(add, _gram_at_once(*rest, first), jnp.arange(whole))[0]
+    return jax.lax.scan(add, _gram_at_once(*rest, first=first), jnp.arange(whole))[0]
 
 
 @jax.custom_jvp
