@@ -93,3 +93,34 @@ def test_a_large_jump_is_told_though_the_forecast_reckons_with_changes(size, tmp
     carry_on(Config(str(tmp_path / "t.csv"), "load", time="when", block=128), tmp_path / "run")
     told = [event for event in open_run(tmp_path / "run").events() if event["event"] == "change"]
     assert [event["began"] for event in told] == [351]
+
+
+@pytest.mark.x64
+def test_a_change_of_one_series_of_many_began_at_a_row_of_its_own(tmp_path):
+    """Two series in one table, row by row in turn."""
+    rng = np.random.default_rng(0)
+    y = 50.0 + 5.0 * np.sin(2 * np.pi * np.arange(500) / 24) + rng.normal(size=500)
+    y[350:] += 15.0
+    hours = np.datetime64("2024-01-01T00:00") + 60 * np.arange(500)
+    rows = [f"{when},{value!r},a\n{when},1,b\n" for when, value in zip(hours, y.tolist(), strict=True)]
+    (tmp_path / "t.csv").write_text("when,load,site\n" + "".join(rows))
+    carry_on(Config(str(tmp_path / "t.csv"), "load", time="when", key="site", block=128), tmp_path / "run")
+    told = [event for event in open_run(tmp_path / "run").events() if event["event"] == "change"]
+    assert [(event["key"], event["began"]) for event in told if event["key"] == "a"] == [("a", 2 * 350 + 1)]
+
+
+@pytest.mark.x64
+def test_a_gross_error_leaves_the_next_interval_as_wide_as_it_was(tmp_path):
+    """A method that began anew at it would know nothing: the interval was four hundred times as wide."""
+    rng = np.random.default_rng(0)
+    y = 50.0 + 5.0 * np.sin(2 * np.pi * np.arange(500) / 24) + rng.normal(size=500)
+    y[400] = -9999.0
+    hours = np.datetime64("2024-01-01T00:00") + 60 * np.arange(500)
+    rows = "".join(f"{when},{value!r}\n" for when, value in zip(hours, y.tolist(), strict=True))
+    (tmp_path / "t.csv").write_text("when,load\n" + rows)
+    carry_on(Config(str(tmp_path / "t.csv"), "load", time="when", block=128), tmp_path / "run")
+    wide = np.concatenate([part["upper"] - part["lower"] for part in open_run(tmp_path / "run").records()])
+    assert np.max(wide[401:411]) < 1.5 * np.median(wide[380:400])
+    assert [event["row"] for event in open_run(tmp_path / "run").events() if event["event"] == "distrusted"].count(
+        401
+    ) == 1

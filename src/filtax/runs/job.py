@@ -290,7 +290,7 @@ class _Job:
             event["key"] = str(block.key[row])
         if kind == "change":
             self.progress.changes += 1
-            event["began"] = max(1, event["row"] - value)
+            event["began"] = self.ledger.earlier(event["row"], int(value))
         elif kind == "distrusted":
             self.progress.distrusted += 1
             event["probability"] = value

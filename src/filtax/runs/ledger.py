@@ -23,6 +23,7 @@ __all__ = ["EVENTS", "RECORDS", "Ledger", "read_events", "read_records", "record
 
 EVENTS, RECORDS = "events.jsonl", "checkpoint/rows.bin"
 STEP = 1 << 20  # bytes read at once to check them
+SCAN = 1 << 14  # rows read at once to find those of a series
 CHANGED = "its checksum does not agree: it was changed on disk; start anew in another folder"
 
 
@@ -77,6 +78,38 @@ class Ledger:
         with _named(self._events, len(line)):
             self._events.write(line)
         self.sums[1] = zlib.crc32(line, self.sums[1])
+
+    def earlier(self, row: int, back: int) -> int:
+        """Number of the row so many rows of its own series before another; of its first one where there are fewer.
+
+        Args:
+            row: Number of a row that was appended, from 1.
+            back: How many rows, at least 0.
+
+        >>> import tempfile
+        >>> kind = np.dtype([("series", "i4")])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "checkpoint").mkdir()
+        ...     ledger = Ledger(Path(folder), kind, 0, 0)
+        ...     ledger.append(np.array([7, 8, 7, 8, 8, 7], kind))
+        ...     found = [ledger.earlier(6, back) for back in (0, 1, 2, 3)]
+        ...     ledger.close()
+        >>> found
+        [6, 3, 1, 1]
+        """
+        place, mine = self._records.tell(), self._series(row - 1, row)[0]
+        own: list[int] = []
+        for end in range(row, 0, -SCAN):
+            start = max(0, end - SCAN)
+            own += (start + 1 + np.flatnonzero(self._series(start, end) == mine)[::-1]).tolist()
+            if len(own) > back:
+                break
+        self._records.seek(place)
+        return own[min(back, len(own) - 1)]
+
+    def _series(self, start: int, end: int) -> np.ndarray:
+        self._records.seek(start * self.kind.itemsize)
+        return np.frombuffer(self._records.read((end - start) * self.kind.itemsize), self.kind)["series"]
 
     def flush(self) -> tuple[int, int]:
         """See to it that all is on disk; how many rows, and how many bytes of events."""

@@ -25,7 +25,7 @@ STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
 # takes a fifth of the time.
-# A trust that falls to nothing: of Huber's the loss of a gross error grows without end, and the method begins anew at it.
+# A trust that falls to nothing: Huber's loss of a gross error grows without end, and the method would begin anew at it.
 TIMED = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
 AHEAD = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-Static"
 PLAIN = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.0003)"
