@@ -1,6 +1,7 @@
 """`filtax predict`: what a run that was made says of other rows."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -53,13 +54,12 @@ def predict(
                 talk(f"Forecasts: {out}")
             return
         told = Foresight(run, source, on_bad)
-        if out is not None:
-            write_table(told, out)
-        else:
-            first = True
-            for columns in told:
-                write_csv(columns, sys.stdout, first)
-                first = False
+        with closing(told.table):  # also where nothing can be written
+            if out is not None:
+                write_table(told, out)
+            else:
+                for number, columns in enumerate(told):
+                    write_csv(columns, sys.stdout, number == 0)
         all_of = "its only row lies" if told.early == 1 else f"all {told.early} rows lie"
         if not told.rows and told.early:
             raise ValueError(f"{source}: {all_of} before the end of the run; give it later ones.")
