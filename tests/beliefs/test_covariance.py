@@ -68,3 +68,58 @@ def test_several_precise_outputs_leave_a_sound_belief(D, O):
         belief, want = precise(D, O, seed)
         assert np.isfinite(belief.cov).all()
         assert (np.asarray(belief.var) >= 0.5 * want).all()
+
+
+SHAPES = {
+    "iid": lambda rng, X: X,
+    "alike": lambda rng, X: 0.01 * X + 0.99 * rng.normal(size=(len(X), 1)),
+    "twins": lambda rng, X: np.concatenate([X[:, :1], X[:, :1] + 1e-4 * X[:, 1:2], X[:, 2:]], axis=1),
+    "equal": lambda rng, X: np.concatenate([X[:, :1], X[:, :1], np.full((len(X), 2), 3.0), X[:, 4:]], axis=1),
+    "units": lambda rng, X: X * np.logspace(-4, 4, X.shape[1]),
+    "bumps": lambda rng, X: np.exp(-50.0 * (rng.uniform(size=(len(X), 1)) - np.linspace(0, 1, X.shape[1])) ** 2),
+}
+
+
+@jax.jit
+def learned(X, Y, mean, cov, noise):
+    """The last belief of a drifting regression, and the smallest eigenvalue that any belief had, of its trace."""
+
+    def step(belief, row):
+        x, y = row
+        B = jnp.reshape(1.0 / jnp.sqrt(noise), (1, 1))
+        new = belief.add(1e-10 * noise).condition(x[None], B, (B[0, 0] * (y - x @ belief.mean))[None]).belief
+        return new, jnp.linalg.eigvalsh(new.cov.astype("float64"))[0] / jnp.trace(new.cov).astype("float64")
+
+    return jax.lax.scan(step, Covariance.start(mean, cov), (X, Y))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("D", [12, 33])
+def test_a_belief_that_cannot_resolve_a_datum_is_wide_and_not_wrong(D, shape):
+    """In float32 data of noise 1e-4 meet a variance of 1e6: without the doubt the mean is up to 1e21 deviations off.
+
+    The truth is the same filter in float64, which has eight digits more. A new belief is wide; after a thousand data
+    it is near the truth in units of its own deviations, and its forecasts are near those of the truth in units of the
+    noise.
+    """
+    rng = np.random.default_rng(D)
+    noise, prior, T = 1e-4, 1e6, 1000
+    X = SHAPES[shape](rng, rng.normal(size=(T, D))).astype("float32")
+    Y = (X @ rng.normal(size=D) + np.sqrt(noise) * rng.normal(size=T)).astype("float32")
+    parts = X, Y, np.zeros(D, "float32"), np.full(D, prior, "float32"), np.float32(noise)
+    short, least = learned(*parts)
+    true, _ = learned(*(part.astype("float64") for part in parts))
+    assert short.cov.dtype == "float32"
+    assert np.asarray(least).min() >= -1e-6
+    gap = np.asarray(short.mean, "float64") - np.asarray(true.mean)
+    assert (np.abs(gap) <= 3.0 * np.sqrt(np.asarray(short.var, "float64"))).all()
+    assert np.sqrt(np.mean((X[-200:] @ gap) ** 2)) <= 3.0 * np.sqrt(noise)
+    assert (np.asarray(short.var) >= 0.9 * np.asarray(true.var)).all()
+
+
+def test_what_is_missing_brings_no_doubt():
+    """Doubt is for what a cut rounds: without a datum the belief keeps its bits."""
+    for D in (2, 20):
+        belief = start(np.zeros(D), spd(0, D))
+        done = condition(belief, np.ones((1, D)), np.zeros((1, 1)), np.zeros(1)).belief
+        np.testing.assert_array_equal(done.cov, belief.cov)

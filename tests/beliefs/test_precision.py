@@ -26,3 +26,21 @@ def test_start():
     np.testing.assert_array_equal(start(np.zeros(2), np.array([4.0, 0.5])).precision, np.diag([0.25, 2.0]))
     np.testing.assert_allclose(start(np.zeros(3), spd(0, 3)).precision, np.linalg.inv(spd(0, 3)), rtol=1e-12)
     assert not np.isfinite(start(np.zeros(2), np.array([1.0, 0.0])).precision).all()
+
+
+@pytest.mark.parametrize(("dtype", "x", "cov"), [("float32", 1.0, 1e10), ("float32", 1e5, 1.0), ("float64", 1e30, 1.0)])
+def test_a_datum_without_a_factor_is_refused(dtype, x, cov):
+    """Two equal features: next to x xᵀ the prior is less than a rounding, and the sum is singular."""
+    belief = start(np.zeros(2, dtype), np.full(2, cov, dtype))
+    part = jnp.full((1, 2), x, dtype), jnp.ones((1, 1), dtype), jnp.ones(1, dtype)
+    done = belief.condition(*part)
+    assert not done.ok
+    jax.tree.map(np.testing.assert_array_equal, done.belief, belief)
+
+
+def test_a_belief_that_has_no_factor_gives_no_evidence():
+    """What drift and rounding made of a precision need not be positive definite: no datum of it counts as taken."""
+    belief = Precision(jnp.zeros(2), jnp.array([[1.0, 2.0], [2.0, 1.0]]))
+    done = belief.condition(jnp.eye(2), 3.0 * jnp.eye(2), jnp.ones(2))
+    assert not done.ok
+    jax.tree.map(np.testing.assert_array_equal, done.belief, belief)

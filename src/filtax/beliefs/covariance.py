@@ -1,12 +1,16 @@
 r"""Gaussian belief held as its covariance: one read and one write of D² numbers a step, and cheap drift.
 
-The update is a symmetric downdate $\Sigma - UU^\top$, which rounding can push below zero. Two guards that are
-inactive in exact arithmetic stop it: $J\Sigma J^\top$ has no negative diagonal, and, since
-$\Sigma' \succeq \Sigma / (1 + \mathrm{tr}(BJ\Sigma J^\top B^\top))$, no variance falls below that share of its old
-value.
+The update is a symmetric downdate $\Sigma - UU^\top$, which rounding can push below zero. Three guards stop it. Two are
+inactive in exact arithmetic: $J\Sigma J^\top$ has no negative diagonal, and, since
+$\Sigma' \succeq \Sigma / m$ with $m = 1 + \mathrm{tr}(BJ\Sigma J^\top B^\top)$, no variance falls below that share of
+its old value. The third gives back what the digits cannot hold: each variance grows by $2\sqrt{D}\,\epsilon(1 - 1/m)$
+of its old value, the size of the rounding of all the entries that a datum changes. A belief that cannot resolve a datum
+is then wide instead of wrong, and narrows with the next ones; without data it forgets nothing.
 
 Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 """
+
+import math
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +27,9 @@ from filtax.module import Module
 __all__ = ["Covariance"]
 
 SMALL = 16  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
+ROUNDING = (
+    2.0  # the rounding of a cut, in units of √D ε of the variances: with 1, near-collinear features went negative
+)
 
 
 class Covariance(Module):
@@ -83,17 +90,24 @@ class Covariance(Module):
         return jnp.where(lost[None, :], 0.0, PJ)
 
     def _cut(self, U: Array, most: Array) -> Array:
-        """Σ - U Uᵀ, where no variance falls below its old value divided by `most`."""
+        """Σ - U Uᵀ plus the doubt that rounding is worth; no variance falls below its old value divided by `most`."""
         if self.mean.size > SMALL:
             # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
             # does not stop it on a CPU; a scatter does.
             U = jnp.zeros_like(U).at[jnp.arange(self.mean.size)].set(U)
         cut = self.cov - gram(U)
         if self.mean.size <= SMALL:
-            return jnp.where(np.eye(self.mean.size, dtype=bool), jnp.maximum(cut, self.cov * (1.0 / most)), cut)
+            wide = jnp.maximum(cut + self._doubt(most) * self.cov, self.cov * (1.0 / most))
+            return jnp.where(np.eye(self.mean.size, dtype=bool), wide, cut)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
         at = jnp.arange(self.mean.size)
-        return cut.at[at, at].max(jnp.maximum(jnp.diagonal(cut) + jnp.sum(U * U, axis=1), 0.0) / most)
+        left = jnp.diagonal(cut)
+        old = jnp.maximum(left + jnp.sum(U * U, axis=1), 0.0)
+        return cut.at[at, at].set(jnp.maximum(left + self._doubt(most) * old, old / most))
+
+    def _doubt(self, most: Array) -> Array:
+        """Share of each old variance that the rounding of a cut is worth; none where nothing is cut."""
+        return (ROUNDING * math.sqrt(self.mean.size) * float(jnp.finfo(self.cov.dtype).eps)) * (1.0 - 1.0 / most)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""

@@ -53,12 +53,15 @@ class Precision(Module):
         """Condition on r = B J (theta - mean) + e with e ~ N(0, I): add GᵀG, solve for the mean, G = B J."""
         G = matmul(B, J)
         wanted = self.precision + matmul(G.T, G)
-        moved = self.mean + _solve(wanted, matmul(G.T, r[:, None])[:, 0])
-        sound = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(wanted))
-        taken = sound & jnp.any(G != 0.0)
-        new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
+        root = cholesky(wanted)
+        moved = self.mean + solve_upper(root, solve_lower(root, matmul(G.T, r[:, None])[:, 0]))
         V = solve_lower(cholesky(self.precision), G.T)
         L = triangular_root(jnp.concatenate([jnp.eye(r.size, dtype=r.dtype), V.T], axis=1))
+        # a pivot of zero is a variance that no number holds; without a factor of the old precision there is no evidence
+        sound = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root) ** 2))
+        sound &= jnp.all(jnp.isfinite(wanted)) & jnp.all(jnp.isfinite(L))
+        taken = sound & jnp.any(G != 0.0)
+        new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
         return Conditioned(new, solve_lower(L, r), log_det(L), sound)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
@@ -100,11 +103,6 @@ class Precision(Module):
         precision = _inverse(moved.cov)
         sound = jnp.all(jnp.isfinite(precision))
         return Precision(jnp.where(sound, moved.mean, self.mean), jnp.where(sound, precision, self.precision))
-
-
-def _solve(A: Array, b: Array) -> Array:
-    L = cholesky(A)
-    return solve_upper(L, solve_lower(L, b))
 
 
 def _inverse(A: Array) -> Array:
