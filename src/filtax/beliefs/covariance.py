@@ -63,7 +63,7 @@ class Covariance(Module):
         $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. What vmapped streams share is guarded
         before the mean is touched, so that each mean needs one guard only.
         """
-        PJ = self._seen(J)
+        PJ = matmul(self.cov, J.T)
         spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
         # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
         finite = jnp.isfinite(trace(spread))
@@ -75,19 +75,6 @@ class Covariance(Module):
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
         cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
         return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
-
-    def _seen(self, J: Array) -> Array:
-        """Σ Jᵀ, with zeros for outputs whose variance is lost in the rounding of its own sum: they are certain.
-
-        A small belief needs no such test: its old variances are at hand to bound what is cut.
-        """
-        PJ = matmul(self.cov, J.T)
-        if self.mean.size <= SMALL:
-            return PJ
-        terms = J * PJ.T
-        floor = 8.0 * jnp.finfo(J.dtype).eps * jnp.sum(jnp.abs(terms), axis=1)
-        lost = (jnp.sum(terms, axis=1) <= floor) & (floor < jnp.inf)
-        return jnp.where(lost[None, :], 0.0, PJ)
 
     def _cut(self, U: Array, most: Array) -> Array:
         """Σ - U Uᵀ plus the doubt that rounding is worth; no variance falls below its old value divided by `most`."""
