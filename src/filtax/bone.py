@@ -144,6 +144,7 @@ class Bone(Module):
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         boundary.check_kept(keep, self)
+        checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
         if parts is not None:
@@ -172,6 +173,7 @@ class Bone(Module):
         boundary.check_state("predict", state, self)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
+        checks.flag("predict(plugin=...)", plugin)
         return programs.predict(self, roomy(self, state), x, dt, plugin=plugin)
 
     def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:

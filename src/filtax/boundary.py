@@ -1,7 +1,7 @@
 """The border between the user and the compiled core: checks of values and names, once, each with a sentence."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -27,7 +27,6 @@ __all__ = [
     "warn_of_strain",
 ]
 
-NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
 _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
@@ -43,21 +42,7 @@ def arrays(**values: Any) -> list[Any]:
     >>> arrays(x=[1, 2], mask=None)[0].dtype
     dtype('int64')
     """
-    return [value if value is None else _array(name, value) for name, value in values.items()]
-
-
-def _array(name: str, value: Any) -> Any:
-    if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
-        return value
-    array = value
-    if not isinstance(array, np.ndarray | np.generic | jax.Array):
-        try:
-            array = np.asarray(value)
-        except (ValueError, TypeError):
-            array = np.asarray(None)
-    if array.dtype.kind not in NUMBERS:
-        raise ValueError(f"{name} must hold numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
-    return array
+    return [value if value is None else checks.numeric(name, value) for name, value in values.items()]
 
 
 def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
@@ -69,7 +54,7 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     if y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
     if mask is None and dt is None and changed is None:
-        if type(x) is type(y) is np.ndarray and x.dtype.kind in NUMBERS and y.dtype.kind in NUMBERS:
+        if type(x) is type(y) is np.ndarray and x.dtype.kind in checks.NUMBERS and y.dtype.kind in checks.NUMBERS:
             return [x, y, None, None, None]  # as nearly always: there is nothing to turn
         return [*arrays(x=x, y=y), None, None, None]
     row = arrays(x=x, y=y, mask=mask, dt=dt, changed=changed)
@@ -133,6 +118,10 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
     if isinstance(cov, tuple) and hasattr(method.posterior, "gather"):
         cov = method.posterior.gather(cov, mean.size)
+    if cov is None:
+        raise ValueError(
+            "init: cov is None; give a variance, (D,) variances or a (D, D) matrix, or leave it out for 1."
+        )
     cov = checks.placed(arrays(cov=cov)[0])
     checks.covariance_like("init(cov=...)", cov, singular=True)
     if cov.ndim and cov.shape[0] != mean.size:
@@ -184,10 +173,12 @@ def check_key(method: Any, key: Any) -> tuple[Array, ...]:
 
 def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:
     """Check that rows pair up and that what is to be kept exists."""
+    if not isinstance(keep, Iterable):
+        raise ValueError(f"scan(keep={keep!r:.40}) must name fields, such as ('mean', 'log_evidence'), or be ().")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
-            raise ValueError(f"scan(keep={name!r}): no such field. {checks.nearest(name, KEPT)}")
+            raise ValueError(f"scan(keep={name!r:.40}): no such field. {checks.nearest(str(name), KEPT)}")
     if Y is None or Y.ndim == 0:
         raise ValueError("scan: Y has no rows; give arrays with a leading axis T, or use step for a single datum.")
     if not (mask is None and dt is None and changed is None):

@@ -14,13 +14,17 @@ import numpy as np
 
 __all__ = [
     "MOST",
+    "NUMBERS",
     "concrete",
     "covariance_like",
     "finite",
+    "flag",
     "floats",
     "is_concrete",
     "key",
     "nearest",
+    "numeric",
+    "one_or_more",
     "placed",
     "positive",
     "returned",
@@ -29,6 +33,7 @@ __all__ = [
 ]
 
 MOST = 10_000_000  # hypotheses that may be asked for: more of them fit into no memory
+NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
 def is_concrete(value: Any) -> bool:
@@ -59,6 +64,43 @@ def _numbers(call: str, value: Any) -> np.ndarray | None:
         return concrete(value)
     except (TypeError, ValueError):
         raise ValueError(f"{call} must be a number or an array of numbers, got {value!r:.80}.") from None
+
+
+def numeric(name: str, value: Any) -> Any:
+    """Turn what a user gives into an array; what already is one passes untouched. Refuse what holds no real numbers.
+
+    >>> numeric("x", [1, 2]).dtype
+    dtype('int64')
+    """
+    if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
+        return value
+    array = value
+    if not isinstance(array, np.ndarray | np.generic | jax.Array):
+        try:
+            array = np.asarray(value) if is_concrete(value) else jnp.asarray(value)
+        except (ValueError, TypeError):
+            array = np.asarray(None)
+    if array.dtype.kind not in NUMBERS:
+        raise ValueError(f"{name} must hold numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
+    return array
+
+
+def flag(call: str, value: Any) -> None:
+    """Refuse what is neither True nor False: a word such as "no" would count as true.
+
+    >>> flag("predict(plugin=...)", False)
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{call} must be True or False, got {value!r:.40}.")
+
+
+def one_or_more(call: str, value: Any) -> None:
+    """Refuse an array that holds nothing.
+
+    >>> one_or_more("f(q=...)", 0.1)
+    """
+    if 0 in np.shape(value):
+        raise ValueError(f"{call} holds no number, got shape {np.shape(value)}; give a number, or one for each.")
 
 
 def key(call: str, value: Any) -> None:
@@ -157,9 +199,10 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
     shape = np.shape(value)
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(f"{call} must be a variance, a vector of variances or a square matrix, got shape {shape}.")
+    one_or_more(call, value)
     if len(shape) < 2:
         return positive(call, value, zero=singular, hint=hint)
-    if numbers is None or numbers.size == 0:
+    if numbers is None:
         return None
     finite(call, numbers)
     unit = np.sqrt(np.abs(np.diag(numbers)))

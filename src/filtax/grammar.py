@@ -136,7 +136,7 @@ def method(
     posterior: Any = None,
     weighting: Any = None,
 ) -> Bone:
-    """Build a method from its name; parts given explicitly take the place of what the name says.
+    """Build a method from its name; parts given explicitly take the place of what the name says, and rename it.
 
     Args:
         name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
@@ -150,9 +150,13 @@ def method(
         weighting: (A.2) from `filtax.weighting`; the K best if the name says [K], else exact weights.
 
     Returns:
-        The method: a value with `init`, `step`, `scan`, `predict`, `forecast` and `belief`.
+        The method: a value with `init`, `step`, `scan`, `predict`, `forecast` and `belief`; its `name` says what it is,
+        with the parts that were given.
 
     >>> import jax.numpy as jnp, filtax as fx
+    >>> linear = fx.models.linear(noise=1.0)
+    >>> method("LG+C-Static", model=linear, prior=fx.priors.additive_inflation(0.1)).name
+    'LG+C-ACI(q=0.1)'
     >>> coin = method("Cj+C-Static", model=fx.models.bernoulli())
     >>> state = coin.init(mean=0.5, cov=1 / 12)
     >>> state, info = coin.step(state, None, 1.0)
@@ -170,6 +174,7 @@ def method(
         model = models.robust(
             model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"]))
         )
+    _known("posterior", POSTERIORS, parts["posterior"] or "LG")
     if posterior is None:
         posterior = _build(
             "posterior", POSTERIORS, parts["posterior"] or "LG", read_settings(parts["posterior_settings"])
@@ -197,15 +202,9 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
     known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
     auxiliaries = AUXILIARIES | (MEMBERS if prior_name == "Sub" else {})
     of_prior, of_auxiliary = read_settings(parts["prior_settings"]), read_settings(parts["auxiliary_settings"])
-    if auxiliary is None and parts["auxiliary"] not in auxiliaries:
-        raise ValueError(
-            f"method: no auxiliary {parts['auxiliary']!r}. {checks.nearest(parts['auxiliary'], auxiliaries)}"
-        )
-    named = auxiliaries.get(parts["auxiliary"])
-    takes = {} if named is None else inspect.signature(named).parameters
-    if named is not None and prior_name in known:
-        wants = inspect.signature(known[prior_name]).parameters
-        check_settings((str(parts["auxiliary"]), of_auxiliary, takes), (prior_name, of_prior, wants))
+    takes = inspect.signature(_known("auxiliary", auxiliaries, str(parts["auxiliary"]))).parameters
+    wants = inspect.signature(_known("prior", known, prior_name)).parameters
+    check_settings((str(parts["auxiliary"]), of_auxiliary, takes), (prior_name, of_prior, wants))
     of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
@@ -216,8 +215,7 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
         auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
     if prior is not None and hasattr(prior, "drift"):
         return auxiliary, prior
-    resets = prior_name in known and "drift" in inspect.signature(known[prior_name]).parameters
-    if prior is not None and not resets:
+    if prior is not None and "drift" not in wants:
         return auxiliary, priors.Continue(prior)
     if prior is not None:
         of_prior["drift"] = prior
@@ -266,11 +264,15 @@ def _likelihood(model: Any) -> Any:
     return model
 
 
-def _build(role: str, known: Mapping[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
-    """Look a part up and call it with its settings."""
+def _known(role: str, known: Mapping[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
     if name not in known:
         raise ValueError(f"method: no {role} {name!r}. {checks.nearest(name, known)}")
-    wanted = inspect.signature(known[name]).parameters
+    return known[name]
+
+
+def _build(role: str, known: Mapping[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
+    """Look a part up and call it with its settings."""
+    wanted = inspect.signature(_known(role, known, name)).parameters
     for key, value in given.items():
         if key not in wanted:
             hint = checks.nearest(key, written(wanted)) if written(wanted) else "It has none."

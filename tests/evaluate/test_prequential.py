@@ -122,7 +122,7 @@ def test_counts_have_a_ranked_score_on_request():
     counts = np.arange(200)
     for t in (0, 3, T - 1):
         law = method.predict(method.scan(state, None, y[:t])[0] if t else state, None)
-        F = np.asarray(law.cdf(jnp.asarray(counts, float)))
+        F = np.asarray(jax.vmap(law.cdf)(jnp.asarray(counts, float)))
         np.testing.assert_allclose(report.losses["crps"][t], np.sum((F - (counts >= y[t])) ** 2), rtol=1e-4)
 
 

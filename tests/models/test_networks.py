@@ -232,7 +232,7 @@ def test_any_function_serves_as_activation():
     ("make", "words"),
     [
         (lambda: mlp((3,)), "two or more"),
-        (lambda: mlp((3, 0, 1)), "positive widths"),
+        (lambda: mlp((3, 0, 1)), "positive whole widths"),
         (lambda: mlp((3, 1), activation="rleu"), "jax.nn"),
         (lambda: lenet5(image=(33, 28, 1)), "32 x 32"),
         (lambda: lenet5(image=(28, 28, 0)), "32 x 32"),

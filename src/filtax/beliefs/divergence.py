@@ -31,7 +31,7 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
     1.0
     """
     for belief in (p, q):
-        if not hasattr(belief, "mean"):
+        if not hasattr(belief, "mean") or hasattr(belief, "log_prob"):  # a forecast is no belief
             raise ValueError(f"kl: {belief!r:.40} is no belief; give method.belief(state).")
     if p.mean.shape != q.mean.shape:
         raise ValueError(

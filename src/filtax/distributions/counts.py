@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions.rates import gamma_odds, log_average, log_gamma_exceeds, log_mass
-from filtax.distributions.shape import diagonal, outward, whole_interval
+from filtax.distributions.shape import at_each, at_one, diagonal, outward, whole_interval
 from filtax.distributions.special import cap, exceeds, log_peak
 from filtax.module import Module
 
@@ -50,7 +50,7 @@ class Poisson(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each count is at most y."""
-        y = jnp.asarray(y, self.log_rate.dtype)
+        y = at_each(y, outward(self.log_rate, self.scalar))
         whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
         a = jnp.broadcast_to(whole + 1.0, self.log_rate.shape)
         return jnp.where(y < 0.0, 0.0, outward(log_gamma_exceeds(a, self.log_rate, self._sd), self.scalar))
@@ -69,7 +69,7 @@ class Poisson(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
-        y = jnp.asarray(y, self.log_rate.dtype).reshape(self.log_rate.shape)
+        y, mask = at_one(y, mask, self.log_rate)
         if self.sd is None:
             return _total(y, lambda whole: _log_known(whole, self.log_rate), mask)
         return _total(y, lambda whole: log_average(whole, self.log_rate, self._sd), mask)
@@ -110,7 +110,7 @@ class NegativeBinomial(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each count is at most y."""
-        y = jnp.asarray(y, self.count.dtype)
+        y = at_each(y, outward(self.count, self.scalar))
         whole = jnp.floor(jnp.maximum(y[..., None] if self.scalar else y, 0.0))
         shape = jnp.broadcast_shapes(whole.shape, self.count.shape)
         a, b, c = (jnp.broadcast_to(part, shape) for part in (self.count, self.exposure, whole + 1.0))
@@ -132,7 +132,7 @@ class NegativeBinomial(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is no count has probability 0."""
-        y = jnp.asarray(y, self.count.dtype).reshape(self.count.shape)
+        y, mask = at_one(y, mask, self.count)
         return _total(y, lambda whole: log_mass(whole, self.count, self.exposure), mask)
 
 
@@ -140,7 +140,7 @@ def _total(y: Array, law: Callable[[Array], Array], mask: Array | None) -> Array
     """Sum over outputs; what is not a whole number from 0 is impossible."""
     possible = (y >= 0.0) & (y == jnp.round(y)) & jnp.isfinite(y)
     each = jnp.where(possible, law(jnp.where(possible, y, 0.0)), -jnp.inf)
-    return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)
+    return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
 
 
 def _log_known(y: Array, log_rate: Array) -> Array:

@@ -7,7 +7,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.distributions.shape import central, diagonal, outward
+from filtax.distributions.shape import at_each, at_one, central, diagonal, outward
 from filtax.module import Module
 
 __all__ = ["Bernoulli", "Categorical"]
@@ -49,7 +49,7 @@ class Bernoulli(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each output is at most y."""
-        y = jnp.asarray(y, self.log_no.dtype)
+        y = at_each(y, outward(self.log_no, self.scalar))
         no = outward(jnp.exp(self.log_no), self.scalar)
         return jnp.where(y < 0.0, 0.0, jnp.where(y < 1.0, no, 1.0))
 
@@ -61,9 +61,9 @@ class Bernoulli(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of y; masked outputs are left out, and what is neither 0 nor 1 has probability 0."""
-        y = jnp.asarray(y, self.log_yes.dtype).reshape(self.log_yes.shape)
+        y, mask = at_one(y, mask, self.log_yes)
         each = jnp.where(y == 1.0, self.log_yes, jnp.where(y == 0.0, self.log_no, -jnp.inf))
-        return jnp.sum(each if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), each, 0.0), axis=-1)
+        return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
 
 
 class Categorical(Module):
@@ -107,8 +107,8 @@ class Categorical(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log probability of the class y; exactly 0 where it is masked, and -inf for what is no class."""
-        y = jnp.asarray(y, self.log_probability.dtype).reshape(self.log_probability.shape[:-1])
+        y, mask = at_one(y, mask, self.log_probability[..., 0])
         index = jnp.clip(jnp.nan_to_num(y), 0.0, self.log_probability.shape[-1] - 1.0).astype(int)
         value = jnp.take_along_axis(self.log_probability, index[..., None], axis=-1)[..., 0]
         value = jnp.where(y == index.astype(y.dtype), value, -jnp.inf)
-        return value if mask is None else jnp.where(jnp.asarray(mask).reshape(y.shape), value, 0.0)
+        return value if mask is None else jnp.where(mask, value, 0.0)

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
-from filtax.distributions.shape import central
+from filtax.distributions.shape import at_each, central
 from filtax.module import Module
 
 __all__ = ["Mixture"]
@@ -51,7 +51,7 @@ class Mixture(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each output is at most y."""
-        y = jnp.broadcast_to(jnp.asarray(y, self.log_weight.dtype), self.mean.shape)
+        y = at_each(y, self.mean)
         return self._each(lambda one, y: one._average(jax.vmap(lambda part: part.cdf(y))(one.parts)), y)
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
@@ -76,9 +76,19 @@ class Mixture(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density of the average; a wholly masked y gives exactly 0."""
+        y = self._rows("y", y)
         if mask is None:
-            return self._each(lambda one, y: one._log_density(y, None), jnp.asarray(y))
-        return self._each(lambda one, y, mask: one._log_density(y, mask), jnp.asarray(y), jnp.asarray(mask))
+            return self._each(lambda one, y: one._log_density(y, None), y)
+        return self._each(lambda one, y, mask: one._log_density(y, mask), y, self._rows("mask", mask))
+
+    def _rows(self, name: str, value: ArrayLike) -> Array:
+        """What goes with each mixture along leading axes; the parts check the shape of one."""
+        array, lead = checks.numeric(f"log_prob: {name}", value), self.log_weight.shape[:-1]
+        if array.shape[: len(lead)] != lead:
+            raise ValueError(
+                f"log_prob: {name} has shape {array.shape} but there are {lead[0]} rows of forecasts; give one each."
+            )
+        return jnp.asarray(array)
 
     def _each(self, function: Callable, *arguments: Array) -> Array:
         """Apply to the one mixture, or to each along leading axes."""

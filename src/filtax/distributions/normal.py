@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.distributions.shape import central, outward, per_datum
+from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
 from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower
 from filtax.module import Module
 
@@ -48,7 +48,7 @@ class Normal(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each output is at most y."""
-        return ndtr((jnp.asarray(y, self.location.dtype) - self.mean) / jnp.sqrt(self.var))
+        return ndtr((at_each(y, self.mean) - self.mean) / jnp.sqrt(self.var))
 
     def sample(self, key: Key[Array, ""]) -> Array:
         """Draw one y (one path, with a leading axis)."""
@@ -59,10 +59,9 @@ class Normal(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
-        y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
+        y, mask = at_one(y, mask, self.location)
         if mask is None:
             return per_datum(_log_density, (1, 1, 2))(y, self.location, self.covariance)
-        mask = jnp.asarray(mask).reshape(y.shape)
         return per_datum(_masked_log_density, (1, 1, 2, 1))(y, self.location, self.covariance, mask)
 
 

@@ -4,13 +4,27 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
-__all__ = ["central", "diagonal", "normal_points", "normal_rule", "outward", "per_datum", "whole_interval"]
+from filtax import checks
+
+__all__ = [
+    "at_each",
+    "at_one",
+    "central",
+    "diagonal",
+    "normal_points",
+    "normal_rule",
+    "outward",
+    "per_datum",
+    "whole_interval",
+]
 
 
 def outward(values: Array, scalar: bool) -> Array:
@@ -20,6 +34,47 @@ def outward(values: Array, scalar: bool) -> Array:
     ()
     """
     return values[..., 0] if scalar else values
+
+
+def at_one(y: ArrayLike, mask: Array | None, like: Array) -> tuple[Array, Array | None]:
+    """A y whose probability is asked, and its mask, of the shape of `like`; axes of length one do not matter.
+
+    >>> at_one(3, None, jnp.zeros(1))[0].tolist()
+    [3.0]
+    """
+    asked = _alike("y", checks.numeric("log_prob(y): y", y).astype(like.dtype), like)
+    if mask is None:
+        return asked, None
+    flags = checks.numeric("log_prob(mask=...)", mask)
+    if flags.dtype.kind != "b":
+        raise ValueError(f"log_prob(mask=...) must hold True and False, got {flags.dtype}; write mask.astype(bool).")
+    return asked, _alike("mask", flags, like)
+
+
+def _alike(name: str, value: Any, like: Array) -> Array:
+    given, wanted = ([size for size in array.shape if size != 1] for array in (value, like))
+    if given != wanted:
+        raise ValueError(
+            f"log_prob: {name} has shape {value.shape} but one y of this forecast has shape {tuple(wanted)}; give one "
+            "such y, or map over many: jax.vmap(forecast.log_prob)(ys)."
+        )
+    return jnp.asarray(value).reshape(like.shape)
+
+
+def at_each(y: ArrayLike, mean: Array) -> Array:
+    """Where a distribution function is asked: a number for all outputs, or one for each.
+
+    >>> at_each(3, jnp.zeros(2)).tolist()
+    [3.0, 3.0]
+    """
+    points = jnp.asarray(checks.numeric("cdf(y): y", y).astype(mean.dtype))
+    pairs = zip(reversed(points.shape), reversed(mean.shape), strict=False)
+    if points.ndim > mean.ndim or any(given not in (1, wanted) for given, wanted in pairs):
+        raise ValueError(
+            f"cdf: y has shape {points.shape} but the forecast has shape {mean.shape}; give one number for each "
+            "output, or map over many: jax.vmap(forecast.cdf)(ys)."
+        )
+    return jnp.broadcast_to(points, mean.shape)
 
 
 def diagonal(values: Array) -> Array:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.distributions.shape import central, outward, per_datum
+from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
 from filtax.distributions.special import log_rising, student_tail
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower
 from filtax.module import Module
@@ -65,7 +65,7 @@ class StudentT(Module):
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability that each output is at most y."""
-        t = (jnp.asarray(y, self.location.dtype) - self.mean) / self._spread
+        t = (at_each(y, self.mean) - self.mean) / self._spread
         tail = student_tail(jnp.abs(t), self._freedom)
         return jnp.where(t > 0.0, 1.0 - tail, tail)
 
@@ -80,8 +80,8 @@ class StudentT(Module):
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
-        y = jnp.asarray(y, self.location.dtype).reshape(self.location.shape)
-        mask = jnp.ones(y.shape, bool) if mask is None else jnp.asarray(mask).reshape(y.shape)
+        y, mask = at_one(y, mask, self.location)
+        mask = jnp.ones(y.shape, bool) if mask is None else mask
         return per_datum(_log_density, (1, 1, 2, 0, 1))(y, self.location, self.scale, self.freedom, mask)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from filtax.evaluate.arrays import QUIET, Numbers
 from filtax.evaluate.calibration import pit_student_t
 from filtax.evaluate.forecast import Forecast
-from filtax.evaluate.past import known, last_seen
+from filtax.evaluate.past import known, last_seen, stream
 from filtax.evaluate.scores import log_density_student_t
 
 __all__ = ["Baseline", "last_value", "naive_plus_change", "running_mean", "seasonal_naive"]
@@ -55,11 +55,7 @@ class Baseline:
         Returns:
             T forecasts; `made` and `spread` tell from which row on there is one.
         """
-        if delay < 0:
-            raise ValueError(
-                f"{self.name}(delay={delay}) must be 0 or more steps; 0 is a value known at the next step."
-            )
-        y = np.asarray(y, np.float64)
+        y = stream(self.name, y, delay)
         y = np.where(np.isfinite(y), y, np.nan)
         columns = [self._column(column, delay) for column in y.reshape(len(y), -1).T]
         mean, df, square = (np.stack(parts, axis=-1).reshape(y.shape) for parts in zip(*columns, strict=True))
@@ -176,7 +172,7 @@ def _season(period: int, delay: int) -> int:
 
 
 def _check_period(name: str, period: int) -> None:
-    if not isinstance(period, int | np.integer) or period < 1:
+    if isinstance(period, bool) or not isinstance(period, int | np.integer) or period < 1:
         raise ValueError(
             f"{name}(period={period!r}) must be 1 or more steps; for hourly data with a daily cycle give 24."
         )

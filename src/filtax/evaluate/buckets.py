@@ -10,7 +10,7 @@ from filtax.evaluate.metrics import Metric
 from filtax.evaluate.metrics import metric as find
 from filtax.evaluate.views import PLAIN, one_per_step
 
-__all__ = ["by_calendar"]
+__all__ = ["by_calendar", "times"]
 
 
 def by_calendar(
@@ -33,7 +33,7 @@ def by_calendar(
         {'2020-03': 1.5, '2020-04': 3.0}
     """
     losses, metric = one_per_step(losses), find(metric)
-    time = _times(time)
+    time = times("by_calendar", time)
     if time.shape != losses.shape:
         raise ValueError(f"by_calendar: {losses.size} losses but {time.size} times; row t must pair with row t.")
     keys, places, counts = np.unique(_buckets(time, bucket), return_inverse=True, return_counts=True)
@@ -41,17 +41,24 @@ def by_calendar(
     return {key: float(metric.aggregate(part)) for key, part in zip(keys.tolist(), parts, strict=True)}
 
 
-def _times(time: Any) -> np.ndarray:
+def times(call: str, time: Any) -> np.ndarray:
+    """Dates as `numpy.datetime64`; refused if they are none, or if one is missing.
+
+    >>> times("by_calendar", ["2020-03-06"]).dtype
+    dtype('<M8[us]')
+    """
+    if np.asarray(time).dtype.kind in "fiubc":
+        raise ValueError(f"{call}: time must be dates, got numbers; give np.array(time, 'datetime64[s]') for seconds.")
     try:
         # a unit is named for what is not an array yet: numpy would guess none for a missing time
         time = np.asarray(time, "datetime64" if isinstance(time, np.ndarray) else "datetime64[us]")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "by_calendar: time must be numpy.datetime64 or dates that convert to it; convert it first."
+            f"{call}: time must be numpy.datetime64 or dates that convert to it, got {time!r:.40}; convert it first."
         ) from error
     if np.isnat(time).any():
         row = int(np.argmax(np.isnat(time)))
-        raise ValueError(f"by_calendar: the time of row {row} is missing (NaT); give every row a time.")
+        raise ValueError(f"{call}: the time of row {row} is missing (NaT); give every row a time.")
     return time
 
 

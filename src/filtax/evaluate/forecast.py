@@ -4,6 +4,7 @@ import math
 
 from jaxtyping import Bool, Real
 
+from filtax.checks import numeric
 from filtax.evaluate.arrays import Numbers, Values, namespaced, settle
 from filtax.evaluate.calibration import (
     crps_gaussian,
@@ -63,6 +64,15 @@ class Forecast(Module):
     label: Real[Values, "T *L"] | None = None
     made: Bool[Values, " T"] | None = None
     spread: Bool[Values, " T"] | None = None
+
+    def __check_init__(self) -> None:
+        mean = numeric("Forecast(mean=...)", self.mean)
+        for field in ("var", "scale", "df"):
+            value = getattr(self, field)
+            if value is not None and numeric(f"Forecast({field}=...)", value).shape != mean.shape:
+                raise ValueError(
+                    f"Forecast({field}=...) has shape {value.shape} but the mean {mean.shape}; give one for each."
+                )
 
     def crps(self, y: Numbers) -> Values:
         """Continuous ranked probability score of each element of y."""

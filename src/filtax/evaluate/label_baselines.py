@@ -13,7 +13,7 @@ import numpy as np
 
 from filtax.evaluate.arrays import Numbers
 from filtax.evaluate.forecast import Forecast
-from filtax.evaluate.past import known, last_seen
+from filtax.evaluate.past import known, last_seen, stream
 
 __all__ = ["LabelBaseline", "last_class", "majority_class"]
 
@@ -50,11 +50,7 @@ class LabelBaseline:
         Returns:
             T forecasts; `made` tells from which row on there is one.
         """
-        if delay < 0:
-            raise ValueError(
-                f"{self.name}(delay={delay}) must be 0 or more steps; 0 is a label known at the next step."
-            )
-        y = np.asarray(y, np.float64)
+        y = stream(self.name, y, delay)
         if self.classes is not None and y.ndim != 1:
             raise ValueError(f"{self.name} takes one label per row, shape (T,), but y has shape {y.shape}.")
         classes = self.classes or 2
@@ -118,6 +114,6 @@ def majority_class(classes: int | None = None) -> LabelBaseline:
 
 
 def _check_classes(name: str, classes: int | None) -> int | None:
-    if classes is not None and classes < 2:
-        raise ValueError(f"{name}(classes={classes}) must be 2 or more, or None for labels 0 and 1.")
+    if classes is not None and (not isinstance(classes, int | np.integer) or classes < 2):
+        raise ValueError(f"{name}(classes={classes!r:.40}) must be 2 or more, or None for labels 0 and 1.")
     return classes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filtax.checks import nearest
+from filtax.checks import nearest, numeric
 from filtax.evaluate.arrays import Numbers, Values, namespaced, settle
 from filtax.evaluate.forecast import Forecast
 from filtax.evaluate.scores import absolute_error, brier_score, correct, squared_error
@@ -73,8 +73,8 @@ class Metric:
         >>> rmse.losses(np.array([1.0, 1.0]), np.array([3.0, np.nan]))
         array([ 4., nan])
         """
-        forecast = forecast if isinstance(forecast, Forecast) else Forecast(namespaced(forecast)[1])
-        y = namespaced(y)[1]
+        forecast = forecast if isinstance(forecast, Forecast) else Forecast(self._rows("forecast", forecast))
+        y = self._rows("y", y)
         if len(forecast.mean) != len(y):
             raise ValueError(
                 f"{self.name}: {len(forecast.mean)} forecasts but {len(y)} values; row t must pair with row t."
@@ -85,6 +85,12 @@ class Metric:
             scored = scored & forecast.made
         return xp.where(scored, mean(xp.reshape(loss, (len(y), -1)).T), math.nan)
 
+    def _rows(self, name: str, values: Numbers) -> Values:
+        values = namespaced(numeric(f"{self.name}: {name}", values))[1]
+        if values.ndim == 0:
+            raise ValueError(f"{self.name}: {name} must have a leading axis T, got a single number; give [number].")
+        return values
+
     def aggregate(self, losses: Numbers, weights: Numbers | None = None) -> Values:
         """Turn losses into the metric; NaN when none is scored.
 
@@ -92,7 +98,12 @@ class Metric:
         >>> rmse.aggregate([4.0, float("nan"), 4.0]).item()
         2.0
         """
-        return self.finish(self.statistic(namespaced(losses)[1], weights))
+        losses = namespaced(numeric(f"{self.name}: losses", losses))[1]
+        if weights is not None and np.shape(weights) != losses.shape:
+            raise ValueError(
+                f"{self.name}: weights of shape {np.shape(weights)} but losses of {losses.shape}; give one for each."
+            )
+        return self.finish(self.statistic(losses, weights))
 
     def __call__(self, forecast: Forecast | Numbers, y: Numbers) -> Values:
         """Score T forecasts."""
@@ -123,7 +134,9 @@ def metric(name: str | Metric) -> Metric:
     """
     if isinstance(name, Metric):
         return name
-    level = re.fullmatch(r"coverage(?:\((?:level=)?([0-9.eE+-]+)\))?", name)
+    if not isinstance(name, str):
+        raise ValueError(f'a metric is a name such as "rmse", or a Metric, got {name!r:.40}.')
+    level = re.fullmatch(r"coverage(?:\((?:level=)?([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\))?", name)
     if level:
         return coverage(float(level[1] or 0.9))
     if name not in _CATALOGUE:
@@ -147,6 +160,8 @@ def per_horizon(chosen: str | Metric, forecasts: Sequence[Forecast], y: Numbers)
         >>> per_horizon("coverage(0.9)", ahead, y)
         array([1., 0.])
     """
+    if not isinstance(forecasts, list | tuple):
+        raise ValueError(f"per_horizon: forecasts must be a list of Forecast, one a horizon, got {forecasts!r:.40}.")
     chosen, y = metric(chosen), np.asarray(y, np.float64)
     return np.array([float(chosen(forecast, y)) for forecast in forecasts])
 

@@ -1,9 +1,27 @@
 """What a row may know of the rows before it, when labels come late and some never come."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Int, Shaped
 
-__all__ = ["known", "last_seen"]
+from filtax import checks
+
+__all__ = ["known", "last_seen", "stream"]
+
+
+def stream(name: str, y: Any, delay: Any) -> np.ndarray:
+    """Check what a baseline is asked: values with a leading axis T, as floats, that come a whole number of steps late.
+
+    >>> stream("last-value", [1, 2], 0)
+    array([1., 2.])
+    """
+    if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
+        raise ValueError(f"{name}(delay={delay!r:.40}) must be 0 or more steps; 0 is a value known at the next step.")
+    y = np.asarray(checks.numeric(f"{name}(y)", y), np.float64)
+    if y.ndim == 0 or not len(y):
+        raise ValueError(f"{name}(y) must have one or more rows, got shape {y.shape}; give (T,) or (T, O).")
+    return y
 
 
 def known(values: Shaped[np.ndarray, " T"], delay: int, before: float | int) -> Shaped[np.ndarray, " T"]:

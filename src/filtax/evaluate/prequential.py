@@ -17,9 +17,11 @@ import jax.scipy.special as jsp
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax import boundary
 from filtax.distributions import StudentT
 from filtax.evaluate.arrays import Numbers, special
 from filtax.evaluate.baselines import Baseline, last_value, naive_plus_change, running_mean, seasonal_naive
+from filtax.evaluate.buckets import times
 from filtax.evaluate.forecast import Forecast
 from filtax.evaluate.label_baselines import LabelBaseline, last_class, majority_class
 from filtax.evaluate.loop import Outcome, Task, run
@@ -90,10 +92,12 @@ def prequential(
     """
     X, Y, dt, time = _rows(X, Y, mask, dt, time)
     for word, value, least in (("delay", delay, 0), ("horizon", horizon, 1), ("chunk", chunk, 1)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"prequential({word}={value!r}) must be {least} or more rows.")
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"prequential({word}={value!r:.40}) must be {least} or more rows.")
     if not hasattr(method, "predict"):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
+    boundary.check_state("prequential", state)
+    _check_words(metrics, baselines, progress, name)
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
     chosen = tuple(
@@ -119,24 +123,43 @@ def prequential(
 
 def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np.ndarray, Any, Any]:
     """Rows as numpy arrays that pair up; y as floats, NaN where it is masked."""
-    Y = np.asarray(Y)
+    if Y is None:
+        raise ValueError("prequential: Y is None; give the targets, (T,) or (T, O), NaN where they are missing.")
+    X, Y, mask, dt = (
+        None if rows is None else np.asarray(rows) for rows in boundary.arrays(X=X, Y=Y, mask=mask, dt=dt)
+    )
     Y = Y if np.issubdtype(Y.dtype, np.floating) else Y.astype(np.float64)
     if Y.ndim == 0 or not len(Y):
         raise ValueError("prequential: Y has no rows; give arrays with a leading axis T.")
-    X = np.zeros((len(Y), 1), Y.dtype) if X is None else np.asarray(X)
-    dt, time = (None if rows is None else np.asarray(rows) for rows in (dt, time))
+    X = np.zeros((len(Y), 1), Y.dtype) if X is None else X
+    time = None if time is None else np.asarray(time)
     for word, rows in (("inputs", X), ("lengths dt", dt), ("times", time)):
         if rows is not None and (rows.ndim == 0 or len(rows) != len(Y)):
             count = len(rows) if rows.ndim else "no"
             raise ValueError(f"prequential: {count} {word} but {len(Y)} targets; row t of each must belong together.")
+    time = None if time is None else times("prequential", time)
+    boundary.check_extras(mask, dt, None, rank=1)
     if mask is not None:
-        mask = np.asarray(mask, bool)
         if mask.shape != Y.shape:
             raise ValueError(
                 f"prequential: mask has shape {mask.shape} but Y {Y.shape}; give True where y was observed."
             )
         Y = np.where(mask, Y, np.nan)
     return X, Y, dt, time
+
+
+def _check_words(metrics: Any, baselines: Any, progress: Any, name: Any) -> None:
+    """Refuse what names no columns or lines, or cannot be called."""
+    if not (metrics is None or isinstance(metrics, str | list | tuple)):
+        raise ValueError(f"prequential(metrics=...) must be names or metrics in a list, got {metrics!r:.40}.")
+    if not (baselines is None or isinstance(baselines, list | tuple)):
+        raise ValueError(
+            f"prequential(baselines=...) must be baselines in a list, such as [last_value()], got {baselines!r:.40}."
+        )
+    if progress is not None and not callable(progress):
+        raise ValueError(f"prequential(progress=...) must be a function of a number of rows, got {progress!r:.40}.")
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"prequential(name=...) must be a text, the method's line in the table, got {name!r:.40}.")
 
 
 def _classes(dist: PyTree) -> int | None:

@@ -124,6 +124,11 @@ def correct(probabilities: Numbers, y: Numbers) -> Values:
 
 def _both(xp: Any, p: Values, y: Values) -> Values:
     """Probabilities with a class axis: as they are, or (1 - p, p) for a lone probability of label 1."""
+    if y.shape not in (p.shape, p.shape[:-1]):
+        raise ValueError(
+            f"probabilities of shape {p.shape} do not fit labels of shape {y.shape}; give one axis more, the classes, "
+            "or the probability of label 1 for each."
+        )
     return p if p.ndim > y.ndim else xp.stack([1.0 - p, p], axis=-1)
 
 

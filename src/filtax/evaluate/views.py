@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
+from filtax.checks import numeric
 from filtax.evaluate.arrays import QUIET, Numbers
 from filtax.evaluate.metrics import Metric
 from filtax.evaluate.metrics import metric as find
@@ -105,7 +106,7 @@ def one_per_step(losses: Numbers) -> Float[np.ndarray, " T"]:
     >>> one_per_step([1, 2])
     array([1., 2.])
     """
-    losses = np.asarray(losses, np.float64)
+    losses = np.asarray(numeric("losses", losses), np.float64)
     if losses.ndim != 1:
         raise ValueError(
             f"a view takes one loss per step, shape (T,), but got {losses.shape}; take one metric at a time."

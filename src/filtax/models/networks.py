@@ -12,11 +12,12 @@ Thesis: sec:experiments-scalability, where LeNet-5 carries one dense layer more 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, PyTree
 
@@ -158,9 +159,12 @@ def mlp(sizes: Sequence[int], activation: str | Callable[[Array], Array] = "relu
         >>> float(net.apply((hidden, output), jnp.array([0.3])))  # the two units cancel
         0.5
     """
-    sizes = tuple(int(n) for n in sizes)
-    if len(sizes) < 2 or min(sizes) < 1:
-        raise ValueError(f"mlp(sizes=...) must be two or more positive widths, from input to output, got {sizes}.")
+    widths = tuple(sizes) if isinstance(sizes, Iterable) else ()
+    if len(widths) < 2 or not all(isinstance(n, int | np.integer) and n >= 1 for n in widths):
+        raise ValueError(
+            f"mlp(sizes=...) must be two or more positive whole widths, from input to output, got {sizes!r:.60}."
+        )
+    sizes = tuple(int(n) for n in widths)
     return Network(sizes[:1], (), sizes, _checked_activation(activation))
 
 
@@ -189,11 +193,13 @@ def lenet5(
         >>> lenet5().size, lenet5(extra=True).size
         (61706, 62766)
     """
-    height, width, channels = (int(n) for n in image)
+    if not isinstance(image, tuple | list) or len(image) != 3 or not all(isinstance(n, int) for n in image):
+        raise ValueError(f"lenet5(image=...) must be (height, width, channels), got {image!r:.60}.")
+    height, width, channels = image
     if not (1 <= height <= _FRAME and 1 <= width <= _FRAME and channels >= 1):
         raise ValueError(f"lenet5(image=...) must be (height, width, channels) of at most 32 x 32 pixels, got {image}.")
-    if classes < 1:
-        raise ValueError(f"lenet5(classes=...) must be positive, got {classes}.")
+    if not isinstance(classes, int | np.integer) or classes < 1:
+        raise ValueError(f"lenet5(classes=...) must be positive, a whole number, got {classes!r:.40}.")
     flat = 16 * 5 * 5  # 32 -> 28 -> 14 -> 10 -> 5
     sizes = (flat, 120, 84, 20, classes) if extra else (flat, 120, 84, classes)
     return Network((height, width, channels), (6, 16), sizes, _checked_activation(activation))

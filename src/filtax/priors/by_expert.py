@@ -60,6 +60,11 @@ def by_expert(drifts: list) -> ByExpert:
     >>> by_expert([ornstein_uhlenbeck(0.9), ornstein_uhlenbeck(0.99)]).stacked.rate.tolist()
     [0.9..., 0.99...]
     """
+    if not isinstance(drifts, list | tuple) or not all(hasattr(drift, "needs") for drift in drifts):
+        raise ValueError(
+            f"by_expert: the drifts must be a list of those of filtax.priors, such as [static(), static()], got "
+            f"{drifts!r:.40}."
+        )
     if not drifts:
         raise ValueError("by_expert: the list of drifts is empty; give one drift for each expert.")
     kinds = {jax.tree.structure(drift) for drift in drifts}

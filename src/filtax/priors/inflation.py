@@ -104,6 +104,7 @@ def additive_inflation(q: Any) -> AdditiveInflation:
     checks.positive(
         "additive_inflation(q=...)", q, zero=True, hint="It is the variance added to each parameter per step."
     )
+    checks.one_or_more("additive_inflation(q=...)", q)
     return AdditiveInflation(q)
 
 
@@ -121,4 +122,6 @@ def shrink_perturb(shrink: Any, q: Any) -> ShrinkPerturb:
     """
     checks.share("shrink_perturb(shrink=...)", shrink, hint="1 keeps the parameters, 0 forgets them.")
     checks.positive("shrink_perturb(q=...)", q, zero=True, hint="It is the variance added to each parameter per step.")
+    checks.one_or_more("shrink_perturb(shrink=...)", shrink)
+    checks.one_or_more("shrink_perturb(q=...)", q)
     return ShrinkPerturb(shrink, q)

@@ -45,11 +45,12 @@ class LinearDynamics(Module):
         gap = 1.0 if dt is None else dt
         dtype = belief.mean.dtype
         F = self.F if self.F_of is None else checks.returned("linear_dynamics: F", self.F_of(gap)).astype(dtype)
-        root = (
-            self.root
-            if self.Q_of is None
-            else noise_root(checks.returned("linear_dynamics: Q", self.Q_of(gap)).astype(dtype))
-        )
+        root = self.root
+        if self.Q_of is not None:
+            Q = self.Q_of(gap)
+            numbers = checks.returned("linear_dynamics: Q", Q)
+            checks.covariance_like("linear_dynamics: what Q returned", Q, singular=True)
+            root = noise_root(numbers.astype(dtype))
         F, b, root = (None if value is None else jnp.asarray(value) for value in (F, self.b, root))
         D = belief.mean.size
         for name, value in (("F", F), ("Q", root)):
@@ -67,7 +68,7 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
     Args:
         F: Transition: a factor, (D,) factors, a (D, D) matrix, or a function of dt that returns one; the identity
             if left out.
-        b: Drift added at each tick, (D,).
+        b: Drift added at each tick: a number, or (D,).
         Q: Covariance of the process noise: a variance, (D,) variances, a (D, D) matrix that may be singular, or a
             function of dt that returns one; none if left out.
 
@@ -87,12 +88,28 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
         F = checks.floats(F)
     if b is not None:
         checks.finite("linear_dynamics(b=...)", b)
+        if np.ndim(b) > 1:
+            raise ValueError(
+                f"linear_dynamics(b=...) must be a number or a vector, got shape {np.shape(b)}; give (D,)."
+            )
         b = checks.floats(b)
     F_of, Q_of = (value if callable(value) else None for value in (F, Q))
     if Q_of is None and Q is not None:
         checks.covariance_like("linear_dynamics(Q=...)", Q, singular=True)
+    _check_together(F=F, b=b, Q=Q)
     root = None if Q is None or Q_of is not None else noise_root(Q)
     return LinearDynamics(None if F_of else F, b, root, F_of, Q_of)
+
+
+def _check_together(**parts: Any) -> None:
+    """Refuse parts that are made for different numbers of parameters, and empty ones."""
+    shapes = {name: np.shape(value) for name, value in parts.items() if value is not None and not callable(value)}
+    for name in shapes:
+        checks.one_or_more(f"linear_dynamics({name}=...)", parts[name])
+    sized = {name: shape for name, shape in shapes.items() if shape not in ((), (1,))}  # one number serves any D
+    if len({shape[0] for shape in sized.values()}) > 1:
+        given = " and ".join(f"{name} of shape {shape}" for name, shape in sized.items())
+        raise ValueError(f"linear_dynamics: {given} do not fit together; give all for the same D parameters.")
 
 
 def noise_root(Q: Any) -> Array:

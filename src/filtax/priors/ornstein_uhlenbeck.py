@@ -48,4 +48,5 @@ def ornstein_uhlenbeck(rate: Any) -> OrnsteinUhlenbeck:
     4.0
     """
     checks.share("ornstein_uhlenbeck(rate=...)", rate, hint="It is the share of the belief kept per step.")
+    checks.one_or_more("ornstein_uhlenbeck(rate=...)", rate)
     return OrnsteinUhlenbeck(rate)
