@@ -64,13 +64,13 @@ def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(tmp_path, monk
         assert len(gather(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("left", [0, 100, -1])
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_figures_that_were_cut_are_drawn_again(found, monkeypatch, ending, left):
+def test_figures_that_were_cut_are_drawn_again(found, monkeypatch, ending):
     out, path = found.folder.parents[1], found.folder / f"recursive-ridge-params-and-rmse.{ending}"
     whole = path.read_bytes()
-    path.write_bytes(whole.rstrip()[:left])
-    assert gather(out) == []
+    for left in (0, 100, -1):  # the last one is the hardest to see, and is drawn again
+        path.write_bytes(whole.rstrip()[:left])
+        assert gather(out) == []
     drawn = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
     monkeypatch.setattr(runner, "find", lambda name: drawn)
     reproduce(["ridge"], out=out)
