@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from filtax.checks import placed
 from filtax.estimators.elder import followed
 from filtax.estimators.forecast import Forecast
 from filtax.estimators.memory import TOLD, Layout, Memory
@@ -72,11 +73,11 @@ class Engine:
                 raise ValueError(
                     f"method={name!r} remembers data as they came, and an estimator changes their units; take another."
                 )
-            state = method.init(mean=np.zeros(slots + 1), cov=cov)
+            state = method.init(mean=np.zeros(slots + 1), cov=np.full(slots + 1, cov))
             method = conform(method, state)
             fresh = self._fresh(state)
             self.layout = Layout(fresh)
-            self.fresh = np.asarray(self.layout.pack(fresh))
+            self.fresh = self.layout.flat(fresh)
             step = partial(labelled if heads else measured, method, state)
             look = partial(chances if heads else moments, method, state)
         self._width = slots + 1 + EXTRA
@@ -161,17 +162,17 @@ class Engine:
         return dict(zip(TOLD, np.asarray(vector)[-len(TOLD) :].tolist(), strict=True))
 
     def _fresh(self, state: State) -> Memory:
+        """Before the first datum; made by numpy, so that a new size compiles little but the kernels."""
         carry = (state.bank, state.t, state.began, state.refused, state.strain)
         belief = state.initial
         if self.heads:
-            spread = lambda leaf: jnp.broadcast_to(leaf, (self.heads, *leaf.shape))  # noqa: E731
+            spread = lambda leaf: placed(np.array(np.broadcast_to(leaf, (self.heads, *leaf.shape))))  # noqa: E731
             carry, belief = jax.tree.map(spread, (carry, belief))
         rival = unsuspected(belief) if state.bank.log_weight.size > 1 else None  # with one hypothesis all is explained
-        zero = jnp.zeros(())
-        told = jnp.zeros(len(TOLD)).at[TOLD.index("trust")].set(1.0)
-        return Memory(
-            Units.start(self.slots), Units.start(1), carry, carry, zero, zero, zero + jnp.inf, rival, zero, told
-        )
+        zero, never = placed(np.zeros(())), placed(np.array(np.inf))
+        inputs, target = (Units(*(placed(np.zeros(slots)) for _ in range(3))) for slots in (self.slots, 1))
+        told = placed(np.array([float(name == "trust") for name in TOLD]))
+        return Memory(inputs, target, carry, carry, zero, zero, never, rival, zero, told)
 
     def _one(self, step: Any, vector: Array, row: Array) -> Array:
         return self.layout.pack(step(self.layout.unpack(vector), row))

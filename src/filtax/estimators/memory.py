@@ -69,6 +69,10 @@ class Layout:
         dtype = jnp.result_type(float)
         return jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(tree)])
 
+    def flat(self, tree: PyTree) -> np.ndarray:
+        """The same by numpy, in float64: outside of a kernel each operation of JAX is compiled for each size."""
+        return np.concatenate([np.ravel(leaf).astype(np.float64) for leaf in jax.tree.leaves(tree)])
+
     def unpack(self, vector: Any) -> PyTree:
         """The tree of a vector."""
         leaves, start = [], 0

@@ -262,4 +262,4 @@ def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
         held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
         small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
     grown = embedded(small, large)
-    return np.concatenate([np.ravel(leaf).astype(np.float64) for leaf in jax.tree.leaves(grown)])
+    return new.layout.flat(grown)

@@ -24,7 +24,7 @@ def mean_of(carry: PyTree) -> np.ndarray:
     >>> mean_of(Learner("LG+RL[2]-PR(hazard=0.1)", columns=3, cov=1.0).fresh(1)).tolist()
     [0.0, 0.0, 0.0]
     """
-    return np.asarray(_mean(carry[0]))
+    return np.asarray(_mean(jax.tree.map(lambda leaf: np.asarray(leaf)[0], carry[0])))  # one shape, whatever S is
 
 
 def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target: bool) -> PyTree:
@@ -48,9 +48,8 @@ def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target:
 
 @jax.jit
 def _mean(bank: PyTree) -> Array:
-    one = jax.tree.map(lambda leaf: leaf[0], bank)
-    means = jax.vmap(lambda belief: belief.mean)(one.belief)
-    return jnp.sum(jnp.exp(one.log_weight)[:, None] * means, axis=0)
+    means = jax.vmap(lambda belief: belief.mean)(bank.belief)
+    return jnp.sum(jnp.exp(bank.log_weight)[:, None] * means, axis=0)
 
 
 @jax.jit

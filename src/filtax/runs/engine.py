@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone
+from filtax.checks import placed
 from filtax.estimators.rivalry import unsuspected
 from filtax.grammar import method as build
 from filtax.growth import remembers
@@ -69,7 +70,7 @@ class Learner:
         bank = fresh_bank(self.method, state.initial)
         race = [unsuspected(state.initial), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
         one = (bank, state.t, state.began, state.refused, state.strain, *(race if self.races else []))
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one)
+        return jax.tree.map(lambda leaf: placed(np.array(np.broadcast_to(leaf, (slots, *leaf.shape)))), one)
 
     def advance(
         self,

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax.checks import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, beyond, restored, tails
 from filtax.runs.blocks import Block, padded
@@ -191,7 +191,7 @@ class NumberStream:
             slots *= 2
         if slots > self.slots:
             more = self.learner.fresh(slots - self.slots)
-            self.carry = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.carry, more)
+            self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
         for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise, self.once):
             each.make_room(slots)
