@@ -50,3 +50,26 @@ def test_readings_that_are_odd_all_the_time_are_believed():
         told.append(model.alarm_)
     assert "change" in told[150:185]
     assert "change" not in told[:150]
+
+
+def test_a_target_is_watched_where_there_are_no_features():
+    """As river's drift detectors watch errors: x is empty or None, and y is the reading; else y is not looked at."""
+    rng = np.random.default_rng(2)
+    y = np.r_[rng.normal(size=60), rng.normal(9.0, 1.0, size=40)]
+    plain, empty, none, many, named = (Segmenter(keep=20) for _ in range(5))
+    for value in y.tolist():
+        plain.learn_one(value)
+        empty.learn_one({}, value)
+        none.learn_one(None, value)
+        named.learn_one({"volts": value}, -value)
+    many.learn_many([{}] * len(y), y)
+    assert plain.changes_
+    assert empty.changes_ == none.changes_ == many.changes_ == named.changes_ == plain.changes_
+    empty.learn_one({})
+    named.learn_one({}, 3.0)  # its reading is called volts, and there is none
+    assert (empty.alarm_, named.alarm_) == ("missing", "missing")
+
+
+def test_nothing_at_all_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match=r"x is \{\} and there is no y; give \{name: number\}, or the reading as y"):
+        Segmenter().learn_one({})

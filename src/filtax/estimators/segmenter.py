@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any
 
 import jax
@@ -71,10 +72,24 @@ class Segmenter(Estimator):
         Args:
             x: A number, or several by name; None or NaN where missing, and an infinite one is an outlier: neither is
                 learned. The names of the first reading stay.
-            y: Not used; readings have no target.
+            y: The reading itself where x is None or empty, as in `learn_one({}, error)`, which watches a target or the
+                errors of another model; not looked at otherwise.
+
+        >>> model = Segmenter()
+        >>> for t in range(120):
+        ...     model.learn_one({}, math.sin(37.0 * t) + (9.0 if t >= 80 else 0.0))
+        >>> model.changes_
+        [80]
         """
         x = x if isinstance(x, Mapping) else {READINGS: x}
+        empty = not x or (len(x) == 1 and x.get(READINGS, 0.0) is None)
+        if empty and y is not None and vars(self).get("_names", [READINGS]) == [READINGS]:
+            x = {READINGS: y}
         if "_names" not in vars(self):
+            if not x:
+                raise ValueError(
+                    "Segmenter.learn_one: x is {} and there is no y; give {name: number}, or the reading as y."
+                )
             self._begin(sorted(x, key=repr))
         row = [math.nan if is_missing(x.get(name)) else float(x[name]) for name in self._names]
         self._read(np.array([row]))
@@ -82,8 +97,8 @@ class Segmenter(Estimator):
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Take many readings, as `learn_one` does with each: a data frame, or a sequence of dicts or numbers."""
         rows = X.to_dict("records") if hasattr(X, "columns") else X
-        for x in rows:
-            self.learn_one(x)
+        for x, own in zip(rows, repeat(None) if y is None else y, strict=y is not None):
+            self.learn_one(x, own)
 
     def predict_one(self, x: Any = None) -> int:
         """The segment that the next reading is in, counted from 0, as far as is known."""
