@@ -161,7 +161,8 @@ def test_compare_and_report_read_what_is_there(done, home):
     ended = filtax("compare", "out/load", "out/load", home=home)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[0].split()[:3] == ["run", "method", "rows"]
-    assert "Best on mae: out/load" in ended.stdout
+    assert "out/load and out/load are equal on mae, median and rmse" in ended.stdout
+    assert "Best" not in ended.stdout
     (home / "out/load/report.html").unlink()
     assert filtax("report", "out/load", home=home).returncode == 0
     assert (home / "out/load/report.html").exists()

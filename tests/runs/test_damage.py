@@ -46,7 +46,7 @@ def test_the_generation_before_is_used_and_that_is_said(suffix, home):
         told = [line for line in ended.stderr.splitlines() if f"{NEWEST}.json: " in line]
         assert len(told) == 1, (arguments, ended.stderr)
         assert "does not agree" in told[0] or "changed on disk" in told[0]
-        assert "the checkpoint before it is used" in told[0]
+        assert "the checkpoint before it is used, which stands behind row 192, line 194 of t.csv." in told[0]
     assert "checkpoint before" not in filtax("report", "run", home=home).stderr  # the resumed run has a sound one
 
 

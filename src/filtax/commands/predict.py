@@ -38,6 +38,7 @@ def predict(
     Exit codes: 0 done; 2 the table cannot be read; 3 there is no run, or its checkpoint is damaged; 4 not written.
     """
     with guarded():
+        _refuse_form(out)
         start_jax()
         from filtax.runs.foresight import Foresight, write_csv, write_table
         from filtax.runs.outlook import next_steps
@@ -74,3 +75,10 @@ def predict(
             talk(f"The run looks {far} ahead; make one with a longer --horizon for more.")
         if out is not None:
             talk(f"Forecasts: {out}")
+
+
+def _refuse_form(out: Path | None) -> None:
+    """Refuse a name that asks for a form that is not written: CSV under another name would help nobody."""
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        given = f"it ends with {out.suffix}" if out.suffix else "it has no ending"
+        raise ValueError(f"--out {out}: {given}; forecasts are written as .csv or .parquet.")

@@ -76,8 +76,10 @@ def resume(
     with guarded():
         _alone(folder)
         from filtax.runs.config import Config
+        from filtax.runs.home import home_of
 
-        _start(Config.read(folder), folder, each)
+        config = Config.read(folder)
+        _start(config, folder, each, home_of(config, folder))
 
 
 def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
@@ -87,15 +89,15 @@ def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[An
     return _agreed(given, root, resume), root
 
 
-def _start(config: Any, root: Path, each: bool) -> None:
+def _start(config: Any, root: Path, each: bool, home: Path | None = None) -> None:
     """Learn a table, or cut a series."""
     from filtax.commands.segment import cut
 
     if config.task != "segment":
-        return go(config, root, each)
+        return go(config, root, each, home)
     if each:
         raise ValueError("--print: where a series is cut nothing is forecast; leave it out.")
-    return cut(config, root)
+    return cut(config, root, home)
 
 
 def _usual(given: dict[str, Any], resume: bool) -> Path:
@@ -112,9 +114,10 @@ def _usual(given: dict[str, Any], resume: bool) -> Path:
 def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
     """The configuration of the run in the folder, if there is one and it is what was asked for."""
     from filtax.runs.config import CONFIG, Config
+    from filtax.runs.home import begun_here
 
     if not (root / CONFIG).exists():
-        return Config.from_json(given)
+        return begun_here(Config.from_json(given), root)
     if not resume:
         raise ValueError(f"{root} holds a run already; add --resume to go on with it, or name another --out.")
     known = Config.read(root)
@@ -127,7 +130,7 @@ def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
     return known
 
 
-def go(config: Any, root: Path, each: bool = False) -> None:
+def go(config: Any, root: Path, each: bool = False, home: Path | None = None) -> None:
     """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs import carry_on
@@ -145,7 +148,7 @@ def go(config: Any, root: Path, each: bool = False) -> None:
             show(*seen)
 
         try:
-            done = carry_on(config, root, tell=tell, stop=lambda: bool(asked), warn=talk)
+            done = carry_on(config, root, home=home, tell=tell, stop=lambda: bool(asked), warn=talk)
         except KeyboardInterrupt:
             kept = any((root / "checkpoint").glob("*.json"))
             if (waits and not kept) or (not waits and len(asked) > 1):
@@ -248,10 +251,11 @@ class _Show:
 
         learned = progress.rows - progress.blank
         blank = f"{progress.blank} without a target, " if progress.blank else ""
+        missing = f", {counted(progress.missing, 'step')} missing" if progress.missing else ""
         talk(
             f"{counted(learned, 'row')} learned, {blank}{progress.rejected} left out, "
             f"{progress.distrusted} not trusted, "
-            f"{counted(progress.changes, 'change')}."
+            f"{counted(progress.changes, 'change')}{missing}."
         )
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:

@@ -36,7 +36,7 @@ def segment(
         cut(config, root)
 
 
-def cut(config: Any, root: Path) -> None:
+def cut(config: Any, root: Path, home: Path | None = None) -> None:
     """Read and cut the series of a run, show it, write what a run leaves, and say where."""
     start_jax()
     from filtax.runs.segmenting import cut_on
@@ -45,7 +45,7 @@ def cut(config: Any, root: Path) -> None:
     found = None
     with asked_to_stop(patient=False) as asked:
         try:
-            found = cut_on(config, root, tell=talk, warn=talk)
+            found = cut_on(config, root, home=home, tell=talk, warn=talk)
             show(found, asked)
         except KeyboardInterrupt:
             for unfinished in root.glob(f"*{PARTIAL}"):

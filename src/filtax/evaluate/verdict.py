@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from filtax.evaluate.metrics import Metric
 
-__all__ = ["judge", "layout"]
+__all__ = ["judge", "layout", "listed"]
 
 Table = Mapping[str, Mapping[str, float]]
 
@@ -43,9 +43,9 @@ def _sentence(table: Table, name: str, baselines: Sequence[str], contests: Seque
             ties.append(f"{best} on {chosen.name}")
         else:
             wins.append(chosen.name)
-    parts = [f"loses {_listed(losses)}"] if losses else []
-    parts += [f"equals {_listed(ties)}"] if ties else []
-    parts += [f"beats every baseline on {_listed(wins)}"] if wins else []
+    parts = [f"loses {listed(losses)}"] if losses else []
+    parts += [f"equals {listed(ties)}"] if ties else []
+    parts += [f"beats every baseline on {listed(wins)}"] if wins else []
     return f"{name} {'; it '.join(parts) or 'has no score to compare'}."
 
 
@@ -77,5 +77,10 @@ def _cost(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """Words in a row, the last with an "and".
+
+    >>> listed(["mae"]), listed(["mae", "median", "rmse"])
+    ('mae', 'mae, median and rmse')
+    """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

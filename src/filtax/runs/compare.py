@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from filtax.evaluate.verdict import listed
 from filtax.runs.chart import short
 from filtax.runs.results import Run, open_run, scores
 
@@ -46,13 +47,19 @@ def _line(run: Run, one: dict[str, Any], names: list[str], measure: str) -> tupl
 
 def _words(runs: list[Run], found: list[dict[str, Any]], measure: str) -> list[str]:
     sentences = []
+    lines = [one["table"][run.config.method] for run, one in zip(runs, found, strict=True)]
     own = {str(run.root): one["table"][run.config.method][measure] for run, one in zip(runs, found, strict=True)}
     alike = {(run.config.target, run.config.late, one["rows"]) for run, one in zip(runs, found, strict=True)}
     if len(runs) > 1 and len(alike) > 1:
         sentences.append("These runs differ in target, horizon or rows: their scores are not of the same thing.")
     elif len(runs) > 1:
         best = _best(own, measure)
-        sentences.append(f"Best on {measure}: {best} ({short(own[best])}).")
+        first = [str(run.root) for run, line in zip(runs, lines, strict=True) if line[measure] == own[best]]
+        if len(first) < len(runs):
+            sentences.append(f"Best on {measure}: {listed(first)} ({short(own[best])}).")
+        else:
+            same = [name for name in lines[0] if all(line[name] == lines[0][name] for line in lines)]
+            sentences.append(f"{listed(first)} are equal on {listed(same)} ({measure} {short(own[best])}).")
     for run, one in zip(runs, found, strict=True):
         rivals = {name: line[measure] for name, line in one["table"].items() if name != run.config.method}
         best = _best(rivals, measure)

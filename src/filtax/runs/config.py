@@ -13,6 +13,7 @@ from filtax.store.writing import write_whole
 __all__ = ["CONFIG", "TASKS", "Config", "settings_of"]
 
 CONFIG = "config.toml"
+SINCE = ("near", "home")  # what older runs do not have
 TASKS = ("auto", "regress", "classify", "segment")
 WORDS = {
     "source": "what is read: a file, a pattern of files, or - for standard input",
@@ -33,6 +34,7 @@ WORDS = {
     "block": "rows that are computed together; the answer does not depend on it",
     "every": "rows between two checkpoints",
     "version": "of filtax, when the run began",
+    "home": "the folder where the run began, seen from this one: a relative source is looked for there",
 }
 
 
@@ -68,6 +70,7 @@ class Config:
     every: int = 65536
     version: str | None = None
     near: str | None = None
+    home: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse, in the words of the command line, what cannot be done."""
@@ -106,9 +109,9 @@ class Config:
         return self.horizon - 1 + self.delay
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entries as plain values; `near` only where there is one, as older runs know of none."""
+        """Return the entries as plain values; those that older runs do not know of only where there is one."""
         plain = {**asdict(self), "features": None if self.features is None else list(self.features)}
-        return plain if self.near else {name: value for name, value in plain.items() if name != "near"}
+        return {name: value for name, value in plain.items() if value or name not in SINCE}
 
     def to_toml(self, title: str) -> str:
         """The entries as TOML, each with what it means; one that is None is left out."""
@@ -124,7 +127,7 @@ class Config:
         """Read config.toml of a run; what is not one is refused in a sentence."""
         path = folder / CONFIG
         if not path.is_file():
-            raise Missing(f"{folder} holds no run: there is no {CONFIG} in it. Name the folder of a run.")
+            raise Missing(f"{folder} holds no run: there is no {CONFIG} in it. {_advice(folder)}")
         try:
             return cls.from_json(tomllib.loads(path.read_bytes().decode()))
         except (ValueError, TypeError, RecursionError) as problem:
@@ -155,6 +158,15 @@ def _check_kinds(plain: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} = {value!r:.40} is of another kind")
 
 
+def _advice(folder: Path) -> str:
+    """What to do about a folder without a configuration; one that holds our lock was left before a row was learned."""
+    if not (folder / "checkpoint" / "lock").is_file() or any((folder / "checkpoint").glob("*.json")):
+        return "Name the folder of a run."
+    return (
+        f"One ended there before a row was learned; start it again with `filtax run SOURCE --target Y --out {folder}`."
+    )
+
+
 def settings_of(path: Path) -> dict[str, Any]:
     r"""Entries of a file as `Config.write` makes it, any of which may be missing; the version is left out.
 
@@ -169,7 +181,7 @@ def settings_of(path: Path) -> dict[str, Any]:
         _check_kinds(entries)
     except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"--config {path}: it cannot be used ({str(problem).rstrip('.')}).") from None
-    return {name: value for name, value in entries.items() if name != "version"}
+    return {name: value for name, value in entries.items() if name not in ("version", "home")}
 
 
 _KINDS: dict[str, Any] = {

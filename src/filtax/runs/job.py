@@ -1,7 +1,7 @@
 """A run: read rows, forecast, learn, write, checkpoint; from the start, or from where an earlier one ended."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -11,55 +11,29 @@ import numpy as np
 from filtax import store
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
+from filtax.runs.folder import CHECKPOINT, hold
+from filtax.runs.gaps import gaps_before
 from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import Ledger
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan, decide
-from filtax.runs.streams import kind_of, make_stream, tell_skipped
-from filtax.sources import InputError, Position, Rejected, Table, open_table
-from filtax.sources.rejected import NAMELESS
+from filtax.runs.progress import Progress
+from filtax.runs.streams import kind_of, make_stream, place_of, tell_skipped
+from filtax.runs.telling import Telling
+from filtax.sources import InputError, Position, Table, open_table
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]
 
-CHECKPOINT = "checkpoint"
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
 TIMED = 64  # rows that standard input must give at once for their time to say how long a row takes
 WAIT = 50  # rows that standard input must give before anything is decided
-
-
-@dataclass
-class Progress:
-    """How far a run has come.
-
-    Attributes:
-        rows: Rows taken in.
-        blank: Those without a target: they are forecast, and there is nothing to learn.
-        rejected: Rows left out.
-        changes: Alarms of a change.
-        distrusted: Rows that were not trusted.
-        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled, and
-            those that came a few at a time: what they take is the cost of a call.
-        untimed: Rows of those blocks.
-        stopped: Whether it was asked to stop before the end of its source.
-
-    >>> Progress().rows
-    0
-    """
-
-    rows: int = 0
-    rejected: int = 0
-    changes: int = 0
-    distrusted: int = 0
-    seconds: float = 0.0
-    untimed: int = 0
-    stopped: bool = False
-    blank: int = 0
 
 
 def carry_on(
     config: Config,
     root: Path,
     *,
+    home: Path | None = None,
     tell: Callable[[Progress, Block, dict[str, np.ndarray], Any], object] | None = None,
     stop: Callable[[], bool] | None = None,
     warn: Callable[[str], object] | None = None,
@@ -69,6 +43,7 @@ def carry_on(
     Args:
         config: What to do. Where there is a checkpoint, that of the run it belongs to.
         root: Folder of the run; made if it is not there.
+        home: Folder in which a relative source lies; the working one if not given.
         tell: Called after each block with the progress, the block, what was told of its rows, and the stream.
         stop: Asked after each block; True ends the run at a checkpoint.
         warn: Called with a sentence for each newer checkpoint that could not be used.
@@ -86,10 +61,10 @@ def carry_on(
         ...     carry_on(asked, Path(folder) / "run").rows, open_run(Path(folder) / "run").rows
         (100, 100)
     """
-    with store.lock(root / CHECKPOINT) as folder:
-        job = _Job(config, root, folder)
+    with hold(root) as folder:
+        job = _Job(config, root, folder, home)
         try:
-            tell_skipped(job.skipped, warn)
+            tell_skipped(job.skipped, warn, job.where)
             for block in job.blocks():
                 seen = job.learn(block)
                 if tell is not None and job.stream is not None:
@@ -98,7 +73,8 @@ def carry_on(
                     job.progress.stopped = True
                     break
             if job.stream is None and not job.progress.stopped:
-                why = f"; the first that was left out: {job.early[0]}" if job.early else ""
+                early = job.telling.early
+                why = f"; the first that was left out: {early[0]}" if early else ""
                 raise InputError(f"{config.source}: not one row could be read{why}.")
             job.save(done=not job.progress.stopped)
         except InputError:  # the rows before the bad one are kept
@@ -119,12 +95,11 @@ def carry_on(
 class _Job:
     """One process's part of a run."""
 
-    def __init__(self, config: Config, root: Path, folder: Path) -> None:
-        self.config, self.root, self.folder = config, root, folder
+    def __init__(self, config: Config, root: Path, folder: Path, home: Path | None) -> None:
+        self.config, self.root, self.folder, self.home = config, root, folder, home
         self.files: list[str] = []
-        self.early: list[Rejected] = []
         self.skipped: list[str] = []  # why newer checkpoints could not be used
-        self.told = [-1, 0]  # file and line of the last rejected row that was told of
+        self.where = ""  # the one in use stands
         self.stream: NumberStream | LabelStream | None = None
         self.ledger: Ledger | None = None
         self.table: Table | None = None
@@ -132,6 +107,7 @@ class _Job:
         self.latest: Callable[[], Position] | None = None  # of the latest block
         self.clock: str | None = None
         self.progress = Progress()
+        self.telling = Telling(self.progress, self.files)
         self.saved, self.warm, self.busy = (0, perf_counter()), False, False
         if store.generations(folder):
             self._restore()
@@ -139,7 +115,8 @@ class _Job:
     def blocks(self) -> Iterator[Block]:
         """The rows that are left."""
         c = self.config
-        asked = {"target": c.target, "time": c.time, "key": c.key, "on_bad": c.on_bad}
+        asked: dict[str, Any] = {"target": c.target, "time": c.time, "key": c.key, "on_bad": c.on_bad}
+        asked["folder"] = self.home
         eager = c.source == "-"
         try:
             asked["features"] = self._features(eager)
@@ -159,7 +136,7 @@ class _Job:
         if c.time is None or not c.made or c.task == "classify":
             return None
         if c.task == "auto" and not eager:
-            table = open_table(c.source, target=c.target, time=c.time, key=c.key, features=[])
+            table = open_table(c.source, target=c.target, time=c.time, key=c.key, features=[], folder=self.home)
             layout = table.layout
             table.close()
             if layout is not None and layout.kinds[c.target] == "text":
@@ -171,18 +148,19 @@ class _Job:
         began, self.busy = perf_counter(), True
         if self.stream is None and block.rows:
             self._begin(block)
-        self._tell_rejected(block)
+        self.telling.rejected(block, self.ledger)
         said: dict[str, np.ndarray] = {}
         if block.rows:
             assert self.stream is not None
             assert self.ledger is not None
+            gaps = gaps_before(self.stream, block)
             with np.errstate(over="ignore"):  # what leaves the range is infinite, and not believed
                 said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
             strange = sum(kind == "unexpected label" for _, kind, _ in found)
             self.progress.blank += int(np.isnan(said["y"]).sum()) - strange
-            for row, kind, value in found:
-                self._tell_event(block, row, kind, value)
+            for row, kind, value in sorted([*gaps, *found], key=lambda event: event[0]):
+                self.telling.event(block, row, kind, value, self.ledger)
             self.progress.rows += block.rows
             self.latest = block.position or self.latest
         if self.warm and (self.config.source != "-" or block.rows >= TIMED):
@@ -206,7 +184,7 @@ class _Job:
             "events": events,
             "sums": self.ledger.sums,
             "files": self.files,
-            "told": self.told,
+            **self.telling.note(),
             "clock": self.clock,
             "progress": asdict(self.progress),
             "plan": self.stream.plan.to_json(),
@@ -245,9 +223,10 @@ class _Job:
         self.stream, self.skipped = made[-1], manifest["skipped"]
         self.stream.restore(state)
         note = manifest["note"]
-        self.files, self.told, self.clock = note["files"], note["told"], note["clock"]
+        self.files, self.clock = note["files"], note["clock"]
         self.progress = Progress(**{**note["progress"], "stopped": False})
-        self.position = None if manifest["source"] is None else Position.from_json(manifest["source"])
+        self.telling = Telling(self.progress, self.files, note)
+        self.position, self.where = place_of(manifest)
         if self.position is None:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
         known = (note["rows"], note["events"], note.get("sums"))
@@ -267,33 +246,3 @@ class _Job:
         for name, values in said.items():
             records[name] = values
         return records
-
-    def _tell_rejected(self, block: Block) -> None:
-        for row in block.rejected:
-            at = [self.files.index(row.file), row.line]
-            if self.ledger is None:
-                self.early.append(row)
-                continue
-            if at <= self.told:
-                continue
-            self.told = at
-            self.progress.rejected += row.reason != NAMELESS  # a column is no row
-            self.ledger.tell({"event": "rejected", **row.to_json()})
-
-    def _tell_event(self, block: Block, row: int, kind: str, value: Any) -> None:
-        assert self.ledger is not None
-        event: dict[str, Any] = {"event": kind, "row": self.progress.rows + row + 1}
-        event |= {"file": self.files[int(block.file[row])], "line": int(block.line[row])}
-        if block.time is not None:
-            event["time"] = str(block.time[row]).removesuffix(".000000")
-        if block.key is not None:
-            event["key"] = str(block.key[row])
-        if kind == "change":
-            self.progress.changes += 1
-            event["began"] = self.ledger.earlier(event["row"], int(value))
-        elif kind == "distrusted":
-            self.progress.distrusted += 1
-            event["probability"] = value
-        else:
-            event["label"] = value
-        self.ledger.tell(event)

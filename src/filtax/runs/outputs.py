@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from filtax.runs.missing import missing_in_words
 from filtax.runs.page import write_page
 from filtax.runs.predictions import write_predictions
 from filtax.runs.results import open_run, scores, verdict, write_metrics
@@ -39,4 +40,6 @@ def write_outputs(root: Path, warn: Callable[[str], object] | None = None) -> Wr
         if found.get("coverage") is not None:
             about += f" {found['coverage']:.1%} of the readings lie inside of the {run.config.level:.0%} interval."
         about += f" {in_words(steps)}" if steps else ""
+    missing = missing_in_words(run)
+    about += f" {missing}" if missing else ""
     return Written(table, words, about, write_page(run, found))

@@ -14,7 +14,9 @@ from filtax.runs.ahead import coming, step_by_step
 from filtax.runs.chart import bars, chart, short
 from filtax.runs.config import CONFIG
 from filtax.runs.digest import Digest, digest
+from filtax.runs.distrust import distrusted_rows
 from filtax.runs.listing import listing
+from filtax.runs.missing import missing_in_words, missing_steps
 from filtax.runs.results import Run, microseconds, verdict
 from filtax.runs.style import CSS, SCRIPT
 from filtax.runs.wording import counted
@@ -49,8 +51,9 @@ def write_page(run: Run, found: dict[str, Any]) -> Path:
         ("Step by step", step_by_step(run, found.get("steps", []))),
         *([] if label else [("How honest the intervals are", _calibration(run, found, told))]),
         ("When the world changed", _changes(run, told)),
-        ("Rows that were not trusted", _events(run, "distrusted", ("line", "time", "key", "probability"))),
-        ("Rows that were left out", _events(run, "rejected", ("file", "line", "column", "reason"))),
+        ("Rows that were not trusted", distrusted_rows(run, SHOWN)),
+        ("Rows that were left out", _left_out(run)),
+        ("Steps that are missing", missing_steps(run, SHOWN)),
         ("What was learned", _learned(run)),
         ("How that drifted", _drift(run, told)),
         ("How to repeat it", _repeat(run)),
@@ -88,6 +91,7 @@ def _summary(run: Run, found: dict[str, Any]) -> str:
         (f"{progress['rejected']:,}", "left out"),
         (f"{progress['distrusted']:,}", "not trusted"),
         (f"{progress['changes']:,}", "change" if progress["changes"] == 1 else "changes"),
+        *([(f"{progress['missing']:,}", "steps missing")] if progress.get("missing") else []),
     ]
     if found.get("coverage") is not None:
         cards.append((f"{found['coverage']:.1%}", f"inside of the {run.config.level:.0%} interval"))
@@ -95,7 +99,8 @@ def _summary(run: Run, found: dict[str, Any]) -> str:
         cards.append((f"{1e6 / cost:,.0f}", "rows a second"))
     shown = "".join(f"<div><b>{html.escape(value)}</b>{html.escape(name)}</div>" for value, name in cards)
     unfinished = "" if run.note["done"] else "<p><strong>The run did not reach the end of its source.</strong></p>"
-    return f'<div class="cards">{shown}</div>{unfinished}<p class="words">{html.escape(verdict(run, found)[1])}</p>'
+    words = " ".join([verdict(run, found)[1], missing_in_words(run)]).strip()
+    return f'<div class="cards">{shown}</div>{unfinished}<p class="words">{html.escape(words)}</p>'
 
 
 def _table(run: Run, found: dict[str, Any]) -> str:
@@ -187,8 +192,12 @@ def _at(run: Run, told: Digest, event: dict[str, Any]) -> float:
     return float(event["time"]) if run.config.time else float(event["row"])
 
 
-def _events(run: Run, kind: str, names: tuple[str, ...]) -> str:
-    return listing((event for event in run.events() if event["event"] == kind), names, SHOWN)
+def _left_out(run: Run) -> str:
+    """Rows that were left out, without those that were not complete when they were first read."""
+    place = lambda event: (event["file"], event["line"])  # noqa: E731
+    since = {place(event) for event in run.events() if event["event"] == "completed"}
+    rows = (event for event in run.events() if event["event"] == "rejected" and place(event) not in since)
+    return listing(rows, ("file", "line", "column", "reason"), SHOWN)
 
 
 def _learned(run: Run) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from filtax.runs.blocks import Block
 from filtax.runs.config import Config
+from filtax.runs.gaps import is_regular
 from filtax.runs.inputs import WIDTH
 from filtax.runs.large import power_of
 from filtax.streams import Season
@@ -20,12 +21,14 @@ __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
-SINCE = ("races", "elder", "together")  # what runs of before do not have
+SINCE = ("races", "elder", "together", "regular")  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
 # takes a fifth of the time.
-# A trust that falls to nothing: Huber's loss of a gross error grows without end, and the method would begin anew at it.
+# A trust that falls to nothing: Huber's loss of a gross error grows without end, so that the method would begin anew at
+# it, or the variance of the noise grow with it. A method that cannot begin anew and has no lags trusts more (c=8):
+# after a change, rows are far off too.
 TIMED = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
 AHEAD = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-Static"
 PLAIN = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.0003)"
@@ -48,6 +51,7 @@ class Plan:
         races: Whether the belief before a change goes on beside the method; runs of before have none.
         elder: Whether it is a filter that never forgets, and races all the time; for labels, runs of before have none.
         together: Whether it does so for three and more labels too, and tells from which row on; runs of before do not.
+        regular: Whether rows lie on a clock, so that missing steps are told of; runs of before do not.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -63,6 +67,7 @@ class Plan:
     races: bool = False
     elder: bool = False
     together: bool = False
+    regular: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -153,6 +158,7 @@ def decide(config: Config, block: Block) -> Plan:
             "--features."
         )
     season = Season.of(_one_series(block)) if timed else None
+    regular = season is not None and is_regular(season, _one_series(block))
     heads = 0 if task == "regress" else _heads(block, target, labels)
     usual = _usual(config, timed, len(numbers) >= WIDE, heads)
     prior = 0.1 if timed else 1.0
@@ -166,7 +172,7 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    since = {"races": True, "elder": heads > 0, "together": heads > 0}
+    since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular}
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 

@@ -12,13 +12,13 @@ from filtax import store
 from filtax.evaluate import Metric, accuracy, mae, rmse
 from filtax.evaluate.verdict import judge, layout
 from filtax.runs.config import Config
-from filtax.runs.job import CHECKPOINT
+from filtax.runs.folder import CHECKPOINT
 from filtax.runs.labels import LabelStream
 from filtax.runs.large import Errors
 from filtax.runs.ledger import read_events, read_records
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
-from filtax.runs.streams import kind_of, make_stream, tell_skipped
+from filtax.runs.streams import kind_of, make_stream, place_of, tell_skipped
 from filtax.store.writing import write_whole
 
 __all__ = ["METRICS", "Run", "microseconds", "open_run", "scores", "verdict", "write_metrics"]
@@ -95,7 +95,7 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
 
     state, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
     made[-1].restore(state)
-    tell_skipped(manifest["skipped"], warn)
+    tell_skipped(manifest["skipped"], warn, place_of(manifest)[1])
     note = manifest["note"]
     return Run(root, config, note, made[-1], kind_of(made[-1], note["clock"]))
 

@@ -11,9 +11,9 @@ import numpy as np
 from filtax import store
 from filtax.runs.config import Config
 from filtax.runs.cutting import Cut, cut_up
-from filtax.runs.job import CHECKPOINT
+from filtax.runs.folder import CHECKPOINT, hold
 from filtax.runs.large import power_of
-from filtax.runs.streams import tell_skipped
+from filtax.runs.streams import place_of, tell_skipped
 from filtax.runs.wording import counted
 from filtax.sources import InputError, Position, Table, open_table
 from filtax.sources.rejected import NAMELESS
@@ -74,6 +74,7 @@ def cut_on(
     config: Config,
     root: Path,
     *,
+    home: Path | None = None,
     tell: Callable[[str], object] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Segments:
@@ -82,6 +83,7 @@ def cut_on(
     Args:
         config: What to do, with the task "segment".
         root: Folder of the run; made if it is not there.
+        home: Folder in which a relative source lies; the working one if not given.
         tell: Called with a sentence before the long part.
         warn: Called with a sentence for each newer checkpoint that could not be used.
 
@@ -93,11 +95,11 @@ def cut_on(
         ...     cut_on(Config(str(path), "y", task="segment"), Path(folder) / "run").cut.changes
         [60]
     """
-    with store.lock(root / CHECKPOINT) as folder:
+    with hold(root) as folder:
         known, position = _restored(config, root, warn) if store.generations(folder) else (None, None)
         if known is None:
             config = replace(config, version=version("filtax"))
-        read, position = _read(config, root, known, position)
+        read, position = _read(config, root, known, position, home)
         if known is None or read.rows > known.rows or known.cut is None:
             config.write(root)
             _save(folder, read, position)
@@ -131,12 +133,12 @@ def _restored(config: Config, root: Path, warn: Callable[[str], object] | None) 
         return {name: np.zeros(note["rows"], kind) for name, kind in kinds.items()}
 
     arrays, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
-    tell_skipped(manifest["skipped"], warn)
+    where, words = place_of(manifest)
+    tell_skipped(manifest["skipped"], warn, words)
     note = manifest["note"]
     columns = {name: np.asarray(values) for name, values in arrays.items()}
     chance = columns.pop("probability", None)
     cut = None if chance is None else Cut(**note["cut"], probability=chance)
-    where = None if manifest["source"] is None else Position.from_json(manifest["source"])
     return Segments(root, config, columns, note["files"], note["rejected"], note["clock"], cut), where
 
 
@@ -147,15 +149,14 @@ def _save(folder: Path, read: Segments, position: Position | None) -> None:
 
 
 def _read(
-    config: Config, root: Path, known: Segments | None, position: Position | None
+    config: Config, root: Path, known: Segments | None, position: Position | None, home: Path | None
 ) -> tuple[Segments, Position | None]:
     """The rows that are known and those behind them, and where the source stands behind the last."""
     if known is not None and position is None:
         raise store.Damaged(f"{root}: a run on standard input cannot be resumed; name a file.")
     try:
-        table = open_table(
-            config.source, target=config.target, time=config.time, features=[], on_bad=config.on_bad, start=position
-        )
+        asked: dict[str, Any] = {"target": config.target, "time": config.time, "on_bad": config.on_bad}
+        table = open_table(config.source, **asked, features=[], start=position, folder=home)
     except (InputError, OSError) as problem:
         if known is None:
             raise
@@ -167,14 +168,12 @@ def _read(
 def _taken_in(
     config: Config, root: Path, known: Segments | None, position: Position | None, table: Table
 ) -> tuple[Segments, Position | None]:
-    files, rejected = (list(known.files), list(known.rejected)) if known else ([], [])
+    files, rejected = (list(known.files), _before(position, known)) if known else ([], [])
     parts = [known.columns] if known else []
     clock, rows = (known.clock, known.rows) if known else (None, 0)
-    seen = {_place(each) for each in rejected}  # those behind the last row are read once more
     for chunk in table:
         files += [chunk.file] if chunk.file not in files else []
-        rejected += [each for each in (row.to_json() for row in chunk.rejected) if _place(each) not in seen]
-        seen |= {_place(each) for each in rejected[len(seen) :]}
+        rejected += [row.to_json() for row in chunk.rejected]
         if not len(chunk):
             continue
         if config.target in chunk.texts:
@@ -199,8 +198,12 @@ def _taken_in(
     return Segments(root, config, columns, files, rejected, clock, None if known is None else known.cut), position
 
 
-def _place(rejected: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(rejected[name] for name in ("file", "line", "column"))
+def _before(position: Position | None, known: Segments) -> list[dict[str, Any]]:
+    """What was left out before a position: what lies behind the last row is read again, and may be complete by now."""
+    if position is None:
+        return list(known.rejected)
+    end = (known.files.index(position.files[-1][0]), position.line)
+    return [each for each in known.rejected if (known.files.index(each["file"]), each["line"]) < end]
 
 
 def _columns(config: Config, chunk: Any, files: list[str]) -> dict[str, np.ndarray]:

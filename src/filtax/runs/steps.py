@@ -70,7 +70,7 @@ def in_words(steps: list[dict[str, Any]]) -> str:
 
     >>> near = {"step": 1, "mae": 1.0, "coverage": 0.9, "baselines": {"last-value": 2.0}}
     >>> in_words([near, {**near, "step": 2, "mae": 3.0, "coverage": 0.91}])
-    'Step 1 to 2: mae 1 to 3, coverage 90.0% to 91.0%; not better than last-value at step 2.'
+    'Step 1 to 2: mae 1 to 3, coverage 90.0% to 91.0%; mae not below that of last-value at step 2.'
     """
     known = [each for each in steps if each["mae"] is not None]
     if not known:
@@ -81,6 +81,6 @@ def in_words(steps: list[dict[str, Any]]) -> str:
     best = {each["step"]: min(each["baselines"], key=each["baselines"].__getitem__) for each in known}
     lost = [each for each in known if each["mae"] >= each["baselines"][best[each["step"]]]]
     if not lost:
-        return f"{text}; better than every baseline at every step."
+        return f"{text}; mae below that of every baseline at every step."
     names = ", ".join(dict.fromkeys(best[each["step"]] for each in lost))
-    return f"{text}; not better than {names} at step {', '.join(str(each['step']) for each in lost)}."
+    return f"{text}; mae not below that of {names} at step {', '.join(str(each['step']) for each in lost)}."

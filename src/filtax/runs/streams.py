@@ -10,8 +10,9 @@ from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import record_type
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
+from filtax.sources import Position
 
-__all__ = ["kind_of", "make_stream", "tell_skipped"]
+__all__ = ["kind_of", "make_stream", "place_of", "tell_skipped"]
 
 
 def make_stream(plan: Plan, note: dict[str, Any] | None = None) -> NumberStream | LabelStream:
@@ -34,12 +35,26 @@ def kind_of(stream: NumberStream | LabelStream, clock: str | None) -> np.dtype:
     return record_type(stream.names, clock is not None and clock != "number")
 
 
-def tell_skipped(skipped: list[str], warn: Callable[[str], object] | None) -> None:
-    """Say why newer checkpoints were passed over.
+def place_of(manifest: dict[str, Any]) -> tuple[Position | None, str]:
+    """Where in its source a checkpoint stands, as a position and in words.
 
-    >>> tell_skipped(["000002.json: it was cut short."], print)
-    000002.json: it was cut short; the checkpoint before it is used.
+    >>> place_of({"source": None, "note": {"rows": 7}})[1]
+    'behind row 7'
     """
-    for reason in skipped:
+    words = f"behind row {manifest['note']['rows']}"
+    if manifest["source"] is None:
+        return None, words
+    position = Position.from_json(manifest["source"])
+    return position, f"{words}, line {position.line - 1} of {position.files[-1][0]}"
+
+
+def tell_skipped(skipped: list[str], warn: Callable[[str], object] | None, where: str) -> None:
+    """Say why newer checkpoints were passed over, and where the one that is used stands.
+
+    >>> tell_skipped(["000002.json: it was cut short."], print, "behind row 7")
+    000002.json: it was cut short; the checkpoint before it is used, which stands behind row 7.
+    """
+    for number, reason in enumerate(skipped, 1):
+        stands = f", which stands {where}" if number == len(skipped) else ""
         if warn is not None:
-            warn(f"{reason.rstrip('.')}; the checkpoint before it is used.")
+            warn(f"{reason.rstrip('.')}; the checkpoint before it is used{stands}.")

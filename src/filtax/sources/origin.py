@@ -21,8 +21,10 @@ _FOREIGN = {
 }
 
 
-def expand(source: str | Path) -> list[str]:
+def expand(source: str | Path, folder: str = "") -> list[str]:
     """List the files of a source: one, those of a pattern in the order of their names (2 before 10), or "-".
+
+    Relative names are looked for in the folder, and stay as they are.
 
     >>> expand("-")
     ['-']
@@ -32,17 +34,17 @@ def expand(source: str | Path) -> list[str]:
         return [name]
     if not name or "\0" in name:
         raise InputError(f"the source {name!r:.40} is not the name of a file, a pattern, or - for standard input.")
-    path = Path(name)
+    path = Path(folder, name)
     if path.is_dir():
         raise InputError(f'{name} is a folder; name a file, or a pattern such as "{path / "*.csv"}".')
     if path.exists():
         return [name]
     if not glob.has_magic(name):
-        folder = path.parent
-        beside = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, beside, 1)
-        raise InputError(f"{name} does not exist.{f' Did you mean {folder / close[0]}?' if close else ''}")
-    files = [each for each in glob.glob(name, recursive=True) if Path(each).is_file()]
+        raise InputError(f"{name} does not exist.{f' Did you mean {path.parent / close[0]}?' if close else ''}")
+    found = glob.glob(name, recursive=True, root_dir=folder or None)
+    files = [each for each in found if Path(folder, each).is_file()]
     if not files:
         raise InputError(f"{name}: no file fits this pattern.")
     return sorted(files, key=_natural)

@@ -30,13 +30,13 @@ class ParquetFile:
     [[1.0], [nan]]
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, at: str | None = None) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.file = file
+        self.file, self._at = file, at or file
         try:
-            self._handle = parquet.ParquetFile(file)
+            self._handle = parquet.ParquetFile(self._at)
         except pa.ArrowException as error:
             raise InputError(f"{file}:1:1: not a Parquet file that can be read: {_first_line(error)}.") from None
         self.names = tuple(self._handle.schema_arrow.names)
@@ -77,7 +77,7 @@ class ParquetFile:
     def digest(self, offset: int) -> str:
         """Return the sha256 of the whole file: what was read of it cannot be told apart."""
         if self._digest is None:
-            with Path(self.file).open("rb") as stream:
+            with Path(self._at).open("rb") as stream:
                 self._digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return self._digest
 

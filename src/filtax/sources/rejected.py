@@ -20,6 +20,7 @@ class Rejected:
         line: Line in the file, counted from 1; for Parquet, the row, counted from 1.
         column: Character in the line where the trouble begins, counted from 1; for Parquet, the column.
         reason: What is wrong, in words.
+        unended: Whether it is the last line of its file and has no end: it may not be written to its end yet.
 
     Example:
         >>> from filtax.sources import Rejected
@@ -34,13 +35,14 @@ class Rejected:
     line: int
     column: int
     reason: str
+    unended: bool = False
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.reason}"
 
     def to_json(self) -> dict[str, str | int]:
-        """Return the record as plain values."""
-        return asdict(self)
+        """Return where it is and what is wrong as plain values."""
+        return {name: value for name, value in asdict(self).items() if name != "unended"}
 
 
 class RowError(Exception):

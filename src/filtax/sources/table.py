@@ -1,7 +1,7 @@
 """Open a user's table and read it in chunks: the same rows from every format, and where each of them stood."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,8 @@ class Table:
             raise ValueError("Table.position: the chunk has no rows; keep the position of the one before.")
         raw, offset = chunk.raw, int(chunk.raw.offset[row])
         here = self._files.index(chunk.file)
-        files = [[file, Path(file).stat().st_size] for file in self._files[:here]] + [[chunk.file, None]]
+        sizes = [[file, Path(self._request.at(file)).stat().st_size] for file in self._files[:here]]
+        files = [*sizes, [chunk.file, None]]
         latest = Order(chunk.latest).after(chunk.time, chunk.key, row + 1)
         digest = raw.digest(offset) if raw.digest else ""
         whole = not (raw.unended and offset == raw.offset[-1])
@@ -141,10 +142,10 @@ class Table:
     def _read_all(self) -> Generator[tuple[str, Raw]]:
         begin = len(self._start.files) - 1 if self._start else 0
         if self._start:
-            _check_files(self._files, self._start.files)
+            _check_files(self._files, self._start.files, self._request)
         for i, file in enumerate(self._files[begin:], begin):
             start = self._start if i == begin else None
-            stream = ByteStream(file, self._request.block)
+            stream = ByteStream(self._request.at(file), self._request.block)
             try:
                 form = format_of(file, stream.head, self._request.format)
                 rows = (
@@ -160,7 +161,7 @@ class Table:
     def _read_parquet(self, file: str, start: Position | None) -> Iterator[tuple[Layout, Raw]]:
         if file == "-":
             raise InputError("-: Parquet cannot be read from standard input; name the file.")
-        source = ParquetFile(file)
+        source = ParquetFile(file, self._request.at(file))
         layout = self.layout or source.choose(self._request.asked, self._request.types)
         for name in layout.wanted:
             find(file, source.names, name, "what the file before has")
@@ -172,8 +173,10 @@ class Table:
     def _finish(self, file: str, raw: Raw) -> Chunk:
         """Read the times, leave out rows that are out of order, and cut at the first fault if the run is to stop."""
         assert self.layout is not None
-        before = dict(self._order.latest)
+        before, unended = dict(self._order.latest), raw.unended
         time, self.layout = self._order.apply(file, raw, self.layout)
+        if unended and raw.rejected and not len(raw.line):  # the line without an end is alone in its block
+            raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
         if raw.rejected and self._on_bad == "stop":
             keep = raw.before[0]
             raw = raw.head(keep)
@@ -200,6 +203,7 @@ def open_table(
     line_limit: int = LIMIT,
     block: int = BLOCK,
     quick: bool = True,
+    folder: str | Path | None = None,
 ) -> Table:
     r"""Open CSV, TSV, JSON lines or Parquet, packed with gzip or not; a pattern of files; or "-", standard input.
 
@@ -218,6 +222,7 @@ def open_table(
         line_limit: Bytes of the longest line that is read.
         block: Bytes that are read at a time.
         quick: Read regular blocks by pyarrow; the answer is the same without, and slower.
+        folder: Where a relative source lies; the working folder by default.
 
     Returns:
         The table, to be iterated over once. Memory does not grow with the number of rows.
@@ -243,18 +248,19 @@ def open_table(
         raise InputError(f"open_table(separator=...) must be one ASCII character and no quote, got {separator!r:.40}.")
     if isinstance(features, str):
         raise InputError(f"open_table(features=...) must be a list of columns, got the text {show(features)}.")
-    files = expand(source)
+    where = "" if folder is None else str(folder)
+    files = expand(source, where)
     if start is not None and files == ["-"]:
         raise InputError("-: standard input cannot be read on from a position; name the file.")
     asked: dict[str, Any] = {"target": target, "time": time, "key": key, "perhaps": perhaps}
     asked["features"] = None if features is None else list(features)
-    request = Request(asked, dict(types or {}), separator, format, block, line_limit, quick)
+    request = Request(asked, dict(types or {}), separator, format, block, line_limit, quick, where)
     return Table(files, request, on_bad, start)
 
 
-def _check_files(files: list[str], read: list[list[Any]]) -> None:
+def _check_files(files: list[str], read: list[list[Any]], request: Request) -> None:
     for i, (name, size) in enumerate(read):
         if i >= len(files) or files[i] != name:
             raise InputError(f"{name} was read before, and is no longer file {i + 1} of the source. Start anew.")
-        if size is not None and Path(name).stat().st_size != size:
+        if size is not None and Path(request.at(name)).stat().st_size != size:
             raise InputError(f"{name} has changed since it was read: it had {size} bytes. Start anew.")

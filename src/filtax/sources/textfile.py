@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from filtax.sources.bytestream import ByteStream
@@ -37,6 +38,15 @@ class Request:
     block: int = 1 << 22
     limit: int = 1 << 20
     quick: bool = True  # False: the careful reader alone
+    folder: str = ""  # where relative names are looked for; the working folder
+
+    def at(self, file: str) -> str:
+        """Where a file is, as seen from the working folder.
+
+        >>> Request({}, {}, folder="data").at("load.csv"), Request({}, {}).at("load.csv")
+        ('data/load.csv', 'load.csv')
+        """
+        return str(Path(self.folder, file)) if self.folder and file != "-" else file
 
 
 def read_text(
@@ -94,7 +104,7 @@ def _read(
         raw = careful(block, header, layout, file, request.limit) if quick is None else quick
     raw.rejected, raw.before = notices + raw.rejected, [0] * len(notices) + raw.before
     raw.place = partial(_place, block, header)
-    raw.unended = not block.data.endswith((b"\n", b"\r"))
+    raw.unended = bool(block.data) and not block.data.endswith((b"\n", b"\r"))
     return raw
 
 
@@ -127,7 +137,7 @@ def _take_header(file: str, block: Block, form: str, request: Request) -> tuple[
 
 
 def _header_again(file: str, form: str, request: Request) -> Header:
-    stream = ByteStream(file)
+    stream = ByteStream(request.at(file))
     try:
         for block in Lines(stream, file, block=request.block, limit=request.limit):
             block = block.tail(len(_BOM), 0) if block.data.startswith(_BOM) else block
@@ -170,5 +180,5 @@ def _cut(file: str, reason: str, lines: Lines, layout: Layout | None) -> tuple[L
     if layout is None:
         raise InputError(f"{file}:1:1: {reason}.")
     raw = Raw.empty(layout.numbers, tuple(name for name in layout.wanted if name not in layout.numbers))
-    raw.rejected, raw.before = [Rejected(file, lines.line, 1, reason)], [0]
+    raw.rejected, raw.before, raw.unended = [Rejected(file, lines.line, 1, reason)], [0], True
     return layout, raw

@@ -1,0 +1,82 @@
+"""The events of a run: rows that were left out or not trusted, changes, gaps; each told once, with file and line."""
+
+from typing import Any
+
+from filtax.runs.blocks import Block
+from filtax.runs.ledger import Ledger
+from filtax.runs.progress import Progress
+from filtax.sources import Rejected
+from filtax.sources.rejected import NAMELESS
+
+__all__ = ["Telling"]
+
+
+class Telling:
+    """Writes events, and counts them.
+
+    Rows behind the last good one are read again by a run that goes on; those that were told of are not told of again. A
+    line that had no end when it was left out may have been completed since: then it is learned, and "completed" is
+    told.
+
+    Attributes:
+        early: Rows that were left out before there was anywhere to tell of them.
+
+    >>> Telling(Progress(), []).note()
+    {'told': [-1, 0]}
+    """
+
+    def __init__(self, progress: Progress, files: list[str], note: dict[str, Any] | None = None) -> None:
+        self.progress, self.files = progress, files
+        self.early: list[Rejected] = []
+        note = note or {}
+        self._told: list[int] = note.get("told", [-1, 0])  # file and line of the last rejected row
+        self._open: list[int] | None = note.get("open")  # the same, where that line had no end
+
+    def note(self) -> dict[str, Any]:
+        """What a resumed run must know."""
+        return {"told": self._told, **({"open": self._open} if self._open else {})}
+
+    def rejected(self, block: Block, ledger: Ledger | None) -> None:
+        """Tell of the rows that were left out with a block, and of one that was left out too early."""
+        for row in block.rejected:
+            if ledger is None:
+                self.early.append(row)
+                continue
+            at = [self.files.index(row.file), row.line]
+            if at <= self._told:
+                continue
+            self._told, self._open = at, at if row.unended else None
+            self.progress.rejected += row.reason != NAMELESS  # a column is no row
+            ledger.tell({"event": "rejected", **row.to_json()})
+        if self._open and block.rows and ledger is not None:
+            self._complete(block, ledger)
+
+    def _complete(self, block: Block, ledger: Ledger) -> None:
+        assert self._open is not None
+        file, line = self._open
+        if ((block.file == file) & (block.line == line)).any():
+            self.progress.rejected -= 1
+            ledger.tell({"event": "completed", "file": self.files[file], "line": line})
+            self._open = None
+
+    def event(self, block: Block, row: int, kind: str, value: Any, ledger: Ledger) -> None:
+        """Tell of what a row of a block showed; `progress` counts the rows before that block."""
+        event: dict[str, Any] = {"event": kind, "row": self.progress.rows + row + 1}
+        event |= {"file": self.files[int(block.file[row])], "line": int(block.line[row])}
+        if block.time is not None:
+            event["time"] = str(block.time[row]).removesuffix(".000000")
+        if block.key is not None:
+            event["key"] = str(block.key[row])
+        if kind == "change":
+            self.progress.changes += 1
+            event["began"] = ledger.earlier(event["row"], int(value))
+        elif kind == "distrusted":
+            self.progress.distrusted += 1
+            event["probability"] = value
+        elif kind == "gap":
+            self.progress.gaps += 1
+            self.progress.missing += value
+            event["missing"] = value
+        else:
+            event["label"] = value
+        ledger.tell(event)

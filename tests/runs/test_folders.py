@@ -1,0 +1,118 @@
+"""Folders of runs: what is left where nothing was begun, and a source that is relative to where the run began."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command import filtax, sentence
+
+pytestmark = pytest.mark.x64
+ASKED = ("--target", "y", "--method", "LG+C-Static", "--block", 64)
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "t.csv").write_text(table(100))
+    return tmp_path
+
+
+def table(rows):
+    x = np.random.default_rng(0).normal(size=rows).round(3)
+    return "x,y\n" + "".join(f"{v},{2 * v + 0.1:.4f}\n" for v in x)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "t.csv", "--target", "y", "--method", "NOPE"),
+        ("run", "no.csv", "--target", "y"),
+        ("run", "t.csv", "--target", "z"),
+        ("segment", "no.csv", "--target", "y"),
+    ],
+)
+def test_what_was_mistyped_leaves_no_folder(arguments, home):
+    sentence(filtax(*arguments, "--out", "deep/run", home=home), 2)
+    assert [each.name for each in home.iterdir()] == ["t.csv"]
+
+
+def test_a_folder_that_was_there_stays(home):
+    (home / "run").mkdir()
+    (home / "run/mine.txt").write_text("mine")
+    sentence(filtax("run", "t.csv", "--target", "y", "--method", "NOPE", "--out", "run", home=home), 2)
+    assert [each.name for each in (home / "run").iterdir()] == ["mine.txt"]
+
+
+def test_a_run_that_was_killed_before_its_configuration_was_written_starts_anew(home):
+    (home / "run/checkpoint").mkdir(parents=True)
+    (home / "run/checkpoint/lock").touch()
+    (home / "run/config.toml.partial").write_text("source =")
+    for command in ("resume", "report", "predict"):
+        said = sentence(filtax(command, "run", home=home), 3)
+        assert "before a row was learned; start it again with `filtax run SOURCE --target Y --out run`" in said
+    ended = filtax("run", "t.csv", *ASKED, "--out", "run", "--resume", home=home)
+    assert ended.returncode == 0, ended.stderr
+    assert "100 rows learned" in ended.stderr
+    assert "Name the folder of a run" in sentence(filtax("resume", "elsewhere", home=home), 3)
+
+
+@pytest.mark.parametrize("source", ["t.csv", "t*.csv"])
+def test_a_relative_source_is_found_from_anywhere(source, home):
+    """Learned on to its new end, with the names that it had, and refused in a sentence where it is gone."""
+    assert filtax("run", source, *ASKED, "--out", "out/run", home=home).returncode == 0
+    (home / "t.csv").write_text(table(150))
+    (home / "away").mkdir()
+    ended = filtax("resume", "../out/run", home=home / "away")
+    assert ended.returncode == 0, ended.stderr
+    assert "150 rows learned" in ended.stderr
+    (home / "whole").mkdir()
+    (home / "whole/t.csv").write_text(table(150))
+    assert filtax("run", source, *ASKED, "--out", "run", home=home / "whole").returncode == 0
+    for name in ("predictions.parquet", "events.jsonl", "checkpoint/rows.bin"):
+        assert (home / "out/run" / name).read_bytes() == (home / "whole/run" / name).read_bytes()
+    (home / "t.csv").rename(home / "away/t.csv")
+    assert filtax("resume", "../out/run", home=home / "away").returncode == 0  # whoever moved it goes there
+    (home / "away/t.csv").unlink()
+    said = sentence(filtax("resume", "../out/run", home=home / "away"), 3)
+    assert f"its source, {source}, is neither in .., where the run began, nor here" in said
+
+
+def test_a_series_to_be_cut_is_found_too_and_its_last_line_read_again(home, monkeypatch):
+    lines = ["y\n", *(f"{v:.3f}\n" for v in np.sin(37.0 * np.arange(60)))]
+    left_out = lambda: json.loads(max((home / "cut/checkpoint").glob("*.json")).read_text())["note"]["rejected"]
+    monkeypatch.setattr("filtax.runs.segmenting.cut_up", interrupted)  # its rows are kept by then
+    (home / "s.csv").write_text("".join(lines[:50]) + "8.5,")
+    assert filtax("segment", "s.csv", "--target", "y", "--out", "cut", home=home).returncode == 130
+    assert [each["line"] for each in left_out()] == [51]
+    (home / "s.csv").write_text("".join(lines))
+    (home / "away").mkdir()
+    ended = filtax("resume", "../cut", home=home / "away")
+    assert "60 rows read" in ended.stderr
+    assert left_out() == []
+
+
+def interrupted(readings):
+    raise KeyboardInterrupt
+
+
+def test_a_line_that_was_not_complete_is_no_longer_left_out_when_it_is(home):
+    whole = table(120)
+    (home / "t.csv").write_text(whole[: whole.index("\n", 1200) + 4])
+    first = filtax("run", "t.csv", *ASKED, "--out", "run", home=home)
+    assert "1 left out" in first.stderr
+    assert "1 field where the header has 2" in (home / "run/report.html").read_text()
+    (home / "t.csv").write_text(whole)
+    ended = filtax("resume", "run", home=home)
+    assert "120 rows learned, 0 left out" in ended.stderr
+    events = (home / "run/events.jsonl").read_text().splitlines()
+    line = whole[:1200].count("\n") + 2
+    assert [f'"line": {line}' in each for each in events if "completed" in each] == [True]
+    assert "1 field where the header has 2" not in (home / "run/report.html").read_text()
+    assert "120 rows learned, 0 left out" in filtax("resume", "run", home=home).stderr
+
+
+def test_forecasts_are_written_in_a_form_that_their_name_says(home):
+    for name, what in (("told.xls", "ends with .xls"), ("told", "has no ending")):
+        said = sentence(filtax("predict", "run", "t.csv", "--out", name, home=home), 2)
+        assert what in said
+        assert ".csv or .parquet" in said
