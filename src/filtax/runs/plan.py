@@ -30,9 +30,9 @@ WIDE = 16  # columns from which on a method that looks for changes costs too muc
 # it, or the variance of the noise grow with it. A method that cannot begin anew and has no lags trusts more (c=8):
 # after a change, rows are far off too.
 TIMED = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.001)"
-AHEAD = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-Static"
+AHEAD = "WoLF-MD(c=4)+NIG(form=covariance)+C-Static"
 PLAIN = "WoLF-MD(c=4)+NIG(form=covariance)+RL[1]-OUPR(hazard=0.0003)"
-PLAIN_WIDE = "WoLF-Huber(c=2.5)+NIG(form=covariance)+C-ACI(q=1e-05)"  # as dear as C-Static, and follows
+PLAIN_WIDE = "WoLF-MD(c=8)+NIG(form=covariance)+C-ACI(q=1e-05)"  # as dear as C-Static, and follows
 LABELS, LABELS_WIDE = "LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", "LG(form=covariance)+C-ACI(q=1e-05)"
 
 
