@@ -43,6 +43,7 @@ def test_the_most_surprising_rows_are_listed_with_what_was_read_and_expected(hom
     assert len(events) > 25
     assert len(shown) == 25
     assert [e["probability"] for e in shown] == sorted(event["probability"] for event in events)[:25]
+    assert [event["time"] for event in shown[:2]] == ["2024-02-06T16:00:00", "2024-02-05T20:00:00"]  # the worst of 40
     records = np.concatenate(list(run.records()))
     for event in shown:
         own = records[event["row"] - 1]
@@ -109,3 +110,18 @@ def test_of_runs_that_share_the_first_place_none_is_called_best_alone(home):
     assert "run and b are equal on mae, median and rmse" in two
     assert "Best" not in two
     assert "Best on mae: run and b (" in three
+
+
+def test_labels_that_surprised_are_listed_by_their_names(tmp_path):
+    x = np.linspace(-3.0, 3.0, 400)[np.random.default_rng(0).permutation(400)]
+    kind = np.where(x > 0.0, "yes", "no")
+    kind[np.argmax(x)] = "no"
+    six = ",".join(f"x{i}" for i in range(6))  # the same six times over, so that the forecasts are very sure
+    rows = (f"{','.join([f'{a:.4f}'] * 6)},{b}\n" for a, b in zip(x, kind, strict=True))
+    (tmp_path / "t.csv").write_text(f"{six},kind\n{''.join(rows)}")
+    ended = filtax("run", "t.csv", "--target", "kind", "--method", "LG+C-Static", "--out", "run", home=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    shown = most_surprising(open_run(tmp_path / "run"), 5)
+    assert [(event["line"], event["reading"], event["forecast"]) for event in shown[:1]] == [
+        (np.argmax(x) + 2, "no", "yes")
+    ]

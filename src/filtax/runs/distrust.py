@@ -1,9 +1,9 @@
 """The rows that a run did not trust: the most surprising ones, with what was read and what was expected."""
 
 import heapq
+import math
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from filtax.runs.fan import Fan
 from filtax.runs.listing import listing
@@ -16,20 +16,11 @@ TITLES = {"key": "series", "probability": "its probability"}
 
 
 def most_surprising(run: Run, most: int) -> list[dict[str, Any]]:
-    """The events of the rows that were least probable, the least first; with reading, forecast and trust."""
-    events = (event for event in run.events() if event["event"] == "distrusted")
-    found = heapq.nsmallest(most, events, key=lambda event: (event["probability"], event["row"]))
-    wanted = {event["row"] - 1: {} for event in found}
-    labels = run.note.get("labels")
-    names = {"reading": "y", "forecast": _forecast(run), "trust": "trust"}
-    row = 0
-    for part in run.records():
-        for at in [at for at in wanted if row <= at < row + len(part)]:
-            for name, column in names.items():
-                value = float(part[column][at - row])
-                wanted[at][name] = _label(labels, value) if labels and name != "trust" else value
-        row += len(part)
-    return [{**event, **wanted[event["row"] - 1]} for event in found]
+    """The events of the rows that were least probable, the least first; with reading, forecast and trust.
+
+    Of those whose probability is too small for a number, the furthest from their forecast, by its interval, come first.
+    """
+    return [event for *_, event in heapq.nsmallest(most, _ranked(run), key=lambda entry: entry[:3])]
 
 
 def distrusted_rows(run: Run, most: int) -> str:
@@ -40,16 +31,30 @@ def distrusted_rows(run: Run, most: int) -> str:
     shown = most_surprising(run, most)
     which = f"the {len(shown)} most surprising ones; all are in events.jsonl" if count > most else "all of them"
     table = listing(shown, NAMES, most, TITLES)
-    ahead = (
-        " The forecast is the one of a step ahead, by which they were found." if _forecast(run) != "forecast" else ""
-    )
+    ahead = " The forecast is the one of a step ahead, by which they were found." if _mark(run) else ""
     return f"<p>{count:,} in all. Here are {which}, the least probable first.{ahead}</p>{table}"
 
 
-def _forecast(run: Run) -> str:
-    """The forecast by which a row was judged: where a run looks far ahead, that of its nearest step."""
-    return f"forecast_{run.stream.plan.steps[0]}" if isinstance(run.stream, Fan) else "forecast"
+def _ranked(run: Run) -> Iterator[tuple[float, float, int, dict[str, Any]]]:
+    """Each event with what its row holds; before it probability, how near it is, and row, which give it its place."""
+    events = (event for event in run.events() if event["event"] == "distrusted")
+    event, row, mark = next(events, None), 0, _mark(run)
+    for part in run.records():
+        while event is not None and event["row"] <= row + len(part):
+            own = part[event["row"] - 1 - row]
+            told = {"reading": own["y"].item(), "forecast": own[f"forecast{mark}"].item(), "trust": own["trust"].item()}
+            near = 0.0
+            if run.config.task == "classify":
+                labels = run.note["labels"]
+                told |= {name: labels[int(told[name])] for name in ("reading", "forecast")}
+            else:
+                width = own[f"upper{mark}"].item() - own[f"lower{mark}"].item()
+                near = -abs(told["reading"] - told["forecast"]) / width if width > 0.0 else -math.inf
+            yield event["probability"], near, event["row"], {**event, **told}
+            event = next(events, None)
+        row += len(part)
 
 
-def _label(labels: list[str], value: float) -> str:
-    return labels[int(value)] if np.isfinite(value) else ""
+def _mark(run: Run) -> str:
+    """What marks the forecast by which a row was judged: where a run looks far ahead, that of its nearest step."""
+    return f"_{run.stream.plan.steps[0]}" if isinstance(run.stream, Fan) else ""
