@@ -41,7 +41,7 @@ jaxtyping.install_import_hook("filtax", "beartype.beartype")
 
 # Compilation makes the first example slow, hence no deadline; the everyday budget draws the same examples each time.
 settings.register_profile(
-    "everyday", max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "everyday", max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", parent=settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile("everyday")
@@ -50,7 +50,7 @@ settings.load_profile("everyday")
 # Tracing makes much garbage that no cycle holds, and each collection asks XLA too: a tenth of the time went there.
 gc.set_threshold(50_000, 20, 20)
 
-MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 20_000, 10  # Linux allows a process some 65,000 memory maps
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 40_000, 10  # Linux allows a process some 65,000 memory maps
 
 
 def _memory_maps():
