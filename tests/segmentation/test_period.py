@@ -25,6 +25,16 @@ def test_the_period_stays_in_step_over_the_whole_series():
     assert abs(300 / find_period(y) - 300 / 12.1) < 0.03
 
 
+@pytest.mark.parametrize("at", [200, 350, 500, 800])
+def test_a_cycle_that_turns_round_keeps_its_length(at):
+    """As a whole it cancels itself out: the spectrum has a hole at 1/24 and a hill on both sides."""
+    hour = np.arange(1000)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(size=1000)
+        y = 5.0 * np.sin(2 * np.pi * hour / 24 + np.pi * (hour >= at)) + noise
+        assert find_period(y) == pytest.approx(24.0, abs=0.06)
+
+
 @pytest.mark.nightly
 def test_noise_walks_steps_and_trends_have_none():
     """At most one in twenty of series with a memory passes for a cycle."""

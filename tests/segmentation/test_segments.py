@@ -11,7 +11,15 @@ import scipy.stats
 
 import filtax as fx
 from filtax.auxiliary import run_length
-from filtax.segmentation import best_segmentation, change_marginals, changes_from_marginals, watch
+from filtax.segmentation import (
+    best_segmentation,
+    change_marginals,
+    changes_from_marginals,
+    detect,
+    segment,
+    spread_changes,
+    watch,
+)
 
 pytestmark = pytest.mark.x64
 T, UNIT, COV, SHAPE, RATE = 9, 4.0, 5.0, 1.5, 0.3
@@ -99,6 +107,53 @@ def test_probability_spread_over_neighbours_is_one_change():
     close = np.zeros(40)
     close[[10, 13, 20]] = [1.0, 0.9, 1.0]  # each is a change of its own
     assert changes_from_marginals(close) == [10, 13, 20]
+
+
+def test_a_change_that_nobody_can_place_is_told_in_its_middle():
+    spread = np.zeros(300)
+    spread[80:121] = 0.024  # 11 of them are 0.26
+    spread[200] = 1.0
+    assert changes_from_marginals(spread) == [200]
+    assert spread_changes(spread, [200], [90, 200]) == [100]
+    assert spread_changes(spread, [200], [200]) == []  # none in the most probable segmentation
+    assert spread_changes(spread / 2, [200], [90, 200]) == []  # 0.49
+    spread[150:171] = 0.03
+    assert spread_changes(spread, [200], [90, 160, 200]) == [100, 160]
+
+
+def test_a_slope_that_changes_is_told():
+    t = np.arange(400)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(size=400)
+        [change] = segment(0.03 * t - 0.08 * np.maximum(t - 200, 0) + noise).changes
+        assert abs(change - 200) <= 15
+
+
+def test_a_curve_is_not_cut_where_nobody_can_say():
+    """Around any line neighbours then lie on the same side of it."""
+    t = np.arange(400)
+    curve = segment(1e-4 * t**2 + 0.01 * np.sin(t**2))
+    assert all(np.sum(curve.probability[max(0, c - 5) : c + 6]) >= 0.5 for c in curve.changes)
+
+
+def turned(seed, at, rows=600):
+    hour = np.arange(rows)
+    noise = np.random.default_rng(seed).normal(size=rows)
+    return 50.0 + 5.0 * np.sin(2 * np.pi * hour / 24 + np.pi * (hour >= at)) + noise
+
+
+@pytest.mark.parametrize("at", [200, 310])
+def test_a_cycle_that_turns_round_is_one_change(at):
+    for seed in range(3):
+        [change] = segment(turned(seed, at)).changes
+        assert abs(change - at) <= 4
+
+
+@pytest.mark.nightly
+def test_and_one_alarm_as_it_comes():
+    for seed in range(10):
+        [start] = detect(turned(seed, 500, 1000), warmup=100).starts
+        assert abs(start - 500) <= 4
 
 
 def test_a_posterior_that_was_not_kept_is_asked_for():

@@ -96,6 +96,8 @@ def detect(
         seen = _watch_blocks((z, centre, variance), settings, cycle, (begin, end), since, threshold, least)
         for at in np.flatnonzero(seen.alarm):
             since = int(seen.start[at]) * block
+            if block > 1 and starts and since - starts[-1] <= block:
+                continue  # a change within a block begins with it or with the next one
             times.append(max((int(at) + 1) * block - 1, warmup - 1))
             starts.append(since)
     return Alarms(times, starts, looks[-1][1])

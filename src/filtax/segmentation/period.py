@@ -4,7 +4,8 @@ For each frequency f the residuals around a line are regressed on $\cos 2\pi k f
 period is told if the best share of variance explained, R², is at least `level`, if the gain pays for its numbers,
 $-N \log(1 - R^2) > (2\,\text{orders} + 1) \log N$, and if the series holds at least `cycles` of them. Trends, steps and
 random walks have their variance at few cycles a series and do not pass. Of a period and its half the half is told,
-unless the other pays for the harmonic of its own.
+unless the other pays for the harmonic of its own. One that turns round is looked for in parts
+(`filtax.segmentation.turning`).
 
 Readings within a cycle are not independent tries: a cycle of `orders` harmonics holds 2 (orders + 1) numbers at most,
 its level included. So a longer one is read in blocks, so many to a cycle; otherwise each turn of a smooth cycle would
@@ -16,6 +17,8 @@ Axes: T data, O outputs. Cost: 3 T / 4 regressions on 2 orders features, once.
 from typing import Any
 
 import numpy as np
+
+from filtax.segmentation.turning import turned_period, waves
 
 __all__ = ["ORDERS", "block_means", "block_of", "cycle_features", "find_period"]
 
@@ -64,7 +67,8 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
     for finer in (10.0, 100.0):  # to stay in step far behind the end of the series
         frequency = near(frequency, step / finer)
     pays = share_of(frequency) >= level and gain(frequency) > (2 * orders + 1) * np.log(count)
-    return float(1.0 / frequency) if pays else None
+    turned = turned_period(t, e, frequency, cycles=cycles, level=level, orders=orders)
+    return turned or (float(1.0 / frequency) if pays else None)
 
 
 def block_of(period: float | None, orders: int = ORDERS) -> int:
@@ -99,12 +103,7 @@ def cycle_features(length: int, period: float | None, orders: int = ORDERS) -> n
     """
     if period is None:
         return np.zeros((length, 2 * orders))
-    return _waves(np.arange(length), 1.0 / period, orders)
-
-
-def _waves(t: np.ndarray, frequency: float, orders: int) -> np.ndarray:
-    angle = 2.0 * np.pi * frequency * np.outer(t, np.arange(1, orders + 1))
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1).reshape(len(t), 2 * orders)
+    return waves(np.arange(length), 1.0 / period, orders)
 
 
 def _around_line(t: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -116,6 +115,6 @@ def _around_line(t: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _explained(t: np.ndarray, e: np.ndarray, frequency: float, orders: int) -> float:
     """Sum of squares of e that the cycle explains beside the line."""
-    waves = _around_line(t, _waves(t, frequency, orders))
-    right = waves.T @ e
-    return float(np.sum(right * np.linalg.solve(waves.T @ waves, right)))
+    cycle = _around_line(t, waves(t, frequency, orders))
+    right = cycle.T @ e
+    return float(np.sum(right * np.linalg.solve(cycle.T @ cycle, right)))

@@ -14,9 +14,10 @@ import jax
 import numpy as np
 
 from filtax import boundary
+from filtax.segmentation.alike import MUCH, correlation
 from filtax.segmentation.period import block_means, block_of, find_period
 from filtax.segmentation.plan import RETROSPECTIVE, Settings, build, readings
-from filtax.segmentation.segments import best_segmentation, change_marginals, changes_from_marginals
+from filtax.segmentation.segments import best_segmentation, change_marginals, changes_from_marginals, spread_changes
 from filtax.segmentation.watch import Watched, watch
 
 __all__ = ["Segmentation", "segment", "series_of"]
@@ -78,10 +79,32 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
     marginals = change_marginals(seen)
     probability = np.zeros(len(y))
     probability[: len(z) * block : block] = marginals
-    found = changes_from_marginals(marginals, -(-margin // block))
-    return Segmentation(
-        [block * t for t in found], [block * t for t in best_segmentation(seen)], probability, period, block, seen
-    )
+    found, best = _changes(z, seen, marginals, None if period is None else period / block, -(-margin // block))
+    if block > 1 and period is not None:
+        found = [t for t in found if t - 1 not in found or not _mixed(z, t - 1, round(period / block))]
+    return Segmentation([block * t for t in found], [block * t for t in best], probability, period, block, seen)
+
+
+def _changes(
+    z: np.ndarray, seen: Watched, marginals: np.ndarray, period: float | None, margin: int
+) -> tuple[list[int], list[int]]:
+    """Changes that are probable, and the most probable set of them, in blocks.
+
+    Around a curve neighbours lie on the same side of a line, and wherever it is cut the lines fit better: then only
+    changes whose place is known are told.
+    """
+    found, best = changes_from_marginals(marginals, margin), best_segmentation(seen)
+    if set(best) - set(found) and max(correlation(column, best, period) for column in z.T) < MUCH:
+        found = sorted([*found, *spread_changes(marginals, found, best, margin)])
+    return found, best
+
+
+def _mixed(z: np.ndarray, block: int, cycle: int) -> bool:
+    """Whether a change lies within a block: it is between what it was one cycle before and what it is one later."""
+    if not cycle <= block < len(z) - cycle:
+        return False
+    ends = z[[block - cycle, block + cycle]]
+    return bool(np.all((ends.min(axis=0) <= z[block]) & (z[block] <= ends.max(axis=0))))
 
 
 def series_of(call: str, y: Any, known: int | None = None) -> np.ndarray:

@@ -11,13 +11,15 @@ Axes: T data, C slots. Cost: T C for the marginals, T (T + C) at most for the be
 Thesis: experiment:segmentation; eq:transition-rl-markov.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from filtax.segmentation.watch import Watched
 
-__all__ = ["best_segmentation", "change_marginals", "changes_from_marginals"]
+__all__ = ["best_segmentation", "change_marginals", "changes_from_marginals", "spread_changes"]
 
 
 def change_marginals(seen: Watched) -> np.ndarray:
@@ -123,10 +125,53 @@ def changes_from_marginals(probability: Any, margin: int = 5, level: float = 0.5
             break
         first = max(peak - margin, 0)
         changes.append(first + int(left[first : peak + margin + 1].argmax()))
-        around = np.arange(max(changes[-1] - margin, 0), min(changes[-1] + margin + 1, left.size))
-        around = around[np.argsort(np.abs(around - changes[-1]), kind="stable")]
-        left[around] = np.clip(np.cumsum(left[around]) - 1.0, 0.0, left[around])
+        _spend(left, changes[-1], margin)
     return sorted(changes)
+
+
+def spread_changes(
+    probability: Any, told: Sequence[int], best: Sequence[int], margin: int = 5, level: float = 0.5
+) -> list[int]:
+    """Changes that are more probable than not, though nobody can say where: a slope that changed shows late.
+
+    Where the most probable segmentation has a change and none was told near it, what counts is the sum of the
+    probability up to the changes on both sides, and from others of its kind up to half the way. The change is told at
+    the median of it.
+
+    Args:
+        probability: (T,), from `change_marginals`.
+        told: From `changes_from_marginals`.
+        best: From `best_segmentation`.
+        margin: As for `told`: what they are worth within it is spent.
+        level: Least sum that is told as a change.
+
+    Returns:
+        Indices, in order.
+
+    >>> spread = np.full(100, 0.0)
+    >>> spread[40:61] = 0.045
+    >>> changes_from_marginals(spread), spread_changes(spread, [], [44])
+    ([], [50])
+    """
+    left = np.array(probability, np.float64)
+    for change in told:
+        _spend(left, change, margin)
+    changes: list[int] = []
+    for first, end in pairwise([0, *told, len(left)]):
+        inside = [c for c in best if first < c < end and all(abs(c - other) > margin for other in told)]
+        halves = [(a + b) // 2 for a, b in pairwise(inside)]
+        for start, stop in pairwise([first, *halves, end] if inside else []):
+            total = np.cumsum(left[start:stop])
+            if total[-1] >= level:
+                changes.append(start + int(np.searchsorted(total, 0.5 * total[-1])))
+    return changes
+
+
+def _spend(left: np.ndarray, change: int, margin: int) -> None:
+    """Take from the probabilities, in place, what one change is worth: 1 at most, the nearest first."""
+    around = np.arange(max(change - margin, 0), min(change + margin + 1, left.size))
+    around = around[np.argsort(np.abs(around - change), kind="stable")]
+    left[around] = np.clip(np.cumsum(left[around]) - 1.0, 0.0, left[around])
 
 
 def _kept(call: str, seen: Watched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
