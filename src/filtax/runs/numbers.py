@@ -18,6 +18,7 @@ from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, beyond, restored, tails
 from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
+from filtax.runs.course import Course, bends
 from filtax.runs.engine import Learner
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
@@ -33,7 +34,7 @@ __all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 KEPT = ("late", "bands", "jumps", "trace")
-LATER = ("once",)  # what runs of before do not have
+LATER = {"once": "races", "course": "bends"}  # what runs of before do not have, and what of their plan says so
 
 
 class NumberStream:
@@ -75,10 +76,10 @@ class NumberStream:
         self.slots, self.carry = 1, self.learner.fresh(1)
         self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
-        self.late = Late(config.late, self.made + extra)
-        self.bands = Bands(config.level, config.late)
-        self.once, self.kept = Once(), (*KEPT, *(LATER if plan.races else ()))
+        self.late, self.bands = Late(config.late, self.made + extra), Bands(config.level, config.late)
+        self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
         self.jumps = Jumps(config.false_alarms, cycles[0] if cycles else 0)
+        self.course = Course(config.false_alarms, cycles)
         self._make_room()
 
     @property
@@ -111,8 +112,7 @@ class NumberStream:
         rows = np.concatenate([X, self.raw(block)], axis=1)
         come = np.cumsum(self.late.come(slot))
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
-        alarms = np.zeros(len(y))
-        start = 0
+        alarms, start = np.zeros(len(y)), 0
         while start < len(y):
             stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
             stop = min(stop, start + self.trace.left(self.seen))
@@ -131,6 +131,9 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = self._events(slot, y, said, stretch, alarms)
+        if self.plan.bends:
+            found += bends(self.course, self.plan.season, self.grids, block, slot, {**said, "y": y}, found)
+        found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 
@@ -140,11 +143,11 @@ class NumberStream:
         """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped."""
         found = self.surprise.numbers(slot, said["pit"], not self.late.delay, alarms)
         if self.maker is None or self.late.delay:
-            return self.once.tell(slot, found)
+            return found
         told = [(row, value) for row, kind, value in found if kind == "change"]
         tail = np.fmin(tails(said["pit"], stretch), beyond(said, y, self.bands.level) + 0.0 * said["pit"])
         stayed = self.jumps.look(slot, y, said["forecast"], tail, told)
-        return self.once.tell(slot, [*found, *stayed])
+        return [*found, *stayed]
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -193,7 +196,7 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
-        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise, self.once):
+        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise, self.once, self.course):
             each.make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]

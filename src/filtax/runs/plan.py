@@ -21,7 +21,7 @@ __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
-SINCE = ("races", "elder", "together", "regular")  # what runs of before do not have
+SINCE = ("races", "elder", "together", "regular", "course")  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
@@ -52,6 +52,7 @@ class Plan:
         elder: Whether it is a filter that never forgets, and races all the time; for labels, runs of before have none.
         together: Whether it does so for three and more labels too, and tells from which row on; runs of before do not.
         regular: Whether rows lie on a clock, so that missing steps are told of; runs of before do not.
+        course: Whether averages over a day are watched for what changes slowly; runs of before have no such watch.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -68,12 +69,18 @@ class Plan:
     elder: bool = False
     together: bool = False
     regular: bool = False
+    course: bool = False
 
     @property
     def limit(self) -> float | None:
         """Log of the odds at which a change is certain enough; None where no belief races."""
         races = self.races and not self.config.late and (self.heads <= 1 or self.together)
         return 2.0 * math.log(1.0 / self.config.false_alarms) if races else None
+
+    @property
+    def bends(self) -> bool:
+        """Whether changes of course are looked for: not where labels come late."""
+        return self.course and self.season is not None and not self.config.late
 
     @property
     def power(self) -> int:
@@ -172,7 +179,7 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular}
+    since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular, "course": timed}
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 

@@ -1,0 +1,211 @@
+"""A trend that bends, a level or a week that became another one for good: changes that no single row shows.
+
+A forecast that starts from the last readings follows them within a day, and nothing surprises. So the readings of a
+block (of the shorter cycle where there are two, a day of hours) are averaged, and the averages are watched by a belief
+that does not forget (`filtax.runs.lasting`). A reading counts at most as far off as its interval is wide, so that gross
+errors are none of the average's business.
+
+Axes: S series, K blocks kept, D columns.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from filtax.runs.blocks import Block
+from filtax.runs.lasting import LAGS, Elder, evidence, learned, newborn, pattern, width
+from filtax.streams import Season
+
+__all__ = ["Course", "bends"]
+
+KEPT = 60  # blocks behind which a change may lie
+FIRST = 14  # blocks that give the unit
+MATURE = 28  # blocks that a belief has learned before a change of them can be told
+LEAST = 3  # blocks that a change takes at least
+STRIDE = 8  # rows from one look at the sums to the next, or a block where that is longer
+ALONE = 24  # rows to a block where no cycle is known
+NEAR = 2  # blocks before its start in which another alarm has told of a change
+MONTH = 28.0  # blocks over which the slope is counted
+
+
+def bends(
+    course: "Course",
+    season: Season | None,
+    grids: Sequence[Mapping[str, np.ndarray]],
+    block: Block,
+    slot: np.ndarray,
+    said: Mapping[str, np.ndarray],
+    found: Iterable[tuple[int, str, Any]],
+) -> list[tuple[int, str, Any]]:
+    """Changes of course in the rows of a block.
+
+    Args:
+        course: The watch.
+        season: Step of the series.
+        grids: What is known of the grid of each series.
+        block: The rows.
+        slot: Series of each, (B,).
+        said: What was forecast of them; "y" is what came.
+        found: What was told of them already.
+    """
+    assert season is not None
+    assert block.time is not None
+    cell = np.zeros(len(slot), np.int64)
+    for series in np.unique(slot).tolist():
+        own = slot == series
+        cell[own] = season.cells(block.time[own], float(grids[series]["phase"]))
+    y, low, high = said["y"], said["lower"], said["upper"]
+    near = np.fmax(np.fmin(y, 2.0 * high - low), 2.0 * low - high)
+    told = [(row, value) for row, kind, value in found if kind == "change"]
+    return course.look(slot, cell, np.where(np.isfinite(y), near, np.nan), told)
+
+
+class Course:
+    """What S series are expected to go on like.
+
+    >>> watch, rng = Course(0.001, (24, 168)), np.random.default_rng(0)
+    >>> t = np.arange(24 * 70)
+    >>> y = 0.01 * t - 0.03 * np.maximum(t - 24 * 50, 0) + rng.normal(size=t.size)
+    >>> [(row, kind, _)] = watch.look(np.zeros(t.size, int), t, y, [])
+    >>> row // 24, kind
+    (55, 'change')
+    """
+
+    def __init__(self, rate: float, cycles: tuple[int, ...]) -> None:
+        self.limit = 2.0 * math.log(1.0 / rate)
+        self.block = ALONE if not cycles else cycles[0] if len(cycles) > 1 else 1
+        self.cycle = cycles[-1] // self.block if cycles else 0
+        self.stride, self.waves = -(-STRIDE // self.block), pattern(np.arange(max(self.cycle, 1)), self.cycle)
+        columns = 2 + width(self.cycle) + LAGS
+        self.filling = np.array([[np.nan, 0.0, 0.0, 0.0]])  # number of the block, sum, readings, first row
+        self.blocks = np.full((1, 5, KEPT), np.nan)  # number, first row, value, the one learned, its error; latest last
+        self.unit = np.full((1, 3), np.nan)  # base, scale, number of the block at which the line begins
+        self.count = np.zeros((1, 3))  # rows, blocks learned, row of the last alarm of others
+        self.mean, self.precision = np.zeros((1, columns)), np.zeros((1, columns, columns))
+        self.noise = np.zeros((1, 2))
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """All of it, for a checkpoint."""
+        return [self.filling, self.blocks, self.unit, self.count, self.mean, self.precision, self.noise]
+
+    def restore(self, arrays: list[np.ndarray]) -> None:
+        """Go on from what `arrays` told."""
+        self.filling, self.blocks, self.unit, self.count, self.mean, self.precision, self.noise = arrays
+
+    def make_room(self, series: int) -> None:
+        """Let more series come."""
+        more = max(0, series - len(self.count))
+        if more:
+            empty = [np.nan, np.nan, np.nan, 0.0, 0.0, 0.0, 0.0]
+            grown = [
+                np.concatenate([each, np.full((more, *each.shape[1:]), value)])
+                for each, value in zip(self.arrays, empty, strict=True)
+            ]
+            self.restore(grown)
+
+    def look(
+        self, slot: np.ndarray, cell: np.ndarray, y: np.ndarray, alarmed: Iterable[tuple[int, Any]]
+    ) -> list[tuple[int, str, Any]]:
+        """Changes of course: (row, "change", rows since its estimated start).
+
+        Args:
+            slot: Series of each row, (B,).
+            cell: Step of the grid that each row belongs to, (B,), growing within a series.
+            y: Readings, (B,); NaN where missing.
+            alarmed: Rows at which a change was told of already, and from how many rows before: one alarm is enough.
+        """
+        told, found = dict(alarmed), []
+        for series in np.unique(slot).tolist():
+            rows = np.flatnonzero(slot == series)
+            number = cell[rows] // self.block
+            edges = [0, *(1 + np.flatnonzero(np.diff(number))).tolist(), len(rows)]
+            others = [i for i, row in enumerate(rows.tolist()) if row in told] if told else []
+            before = self.count[series, 0]
+            for start, end in pairwise(edges):
+                self.count[series, 0] = before + start
+                since = self._begin(series, float(number[start]))
+                if since is not None:
+                    found.append((int(rows[start]), "change", since))
+                part = y[rows[start:end]]
+                part = part[np.isfinite(part)]
+                self.filling[series, 1] = np.cumsum([self.filling[series, 1], *part])[-1]  # in order, however it is cut
+                self.filling[series, 2] += len(part)
+                self.count[series, 2] = max([self.count[series, 2], *(before + i for i in others if start <= i < end)])
+            self.count[series, 0] = before + len(rows)
+        return found
+
+    def _begin(self, series: int, number: float) -> int | None:
+        """A block begins: the one before is complete. The rows since a change, if it shows one."""
+        last, total, readings, first = self.filling[series].tolist()
+        if number <= last:
+            return None
+        rows = self.count[series, 0]
+        self.filling[series] = number, 0.0, 0.0, rows
+        if last != last or 2.0 * readings < self.block or not np.isfinite(total):
+            return None
+        self.blocks[series, :, :-1] = self.blocks[series, :, 1:].copy()
+        self.blocks[series, :, -1] = last, first, total / readings, np.nan, np.nan
+        if np.isnan(self.unit[series, 0]):
+            self._first(series)
+            return None
+        self._learn(series, KEPT - 1)
+        start = self._start(series)
+        if start is None:
+            return None
+        began, other = self.blocks[series, 1, start], self.count[series, 2]
+        self._renew(series, start)
+        known = other > 0 and other >= began - NEAR * self.block
+        return None if known else int(rows - began)
+
+    def _first(self, series: int) -> None:
+        """With enough blocks the unit is known, and they are learned."""
+        own = np.flatnonzero(np.isfinite(self.blocks[series, 0]))
+        if len(own) < FIRST:
+            return
+        values = self.blocks[series, 2, own]
+        middle = np.median(values)
+        scale = 1.4826 * np.median(np.abs(values - middle))
+        self.unit[series] = middle, scale if scale > 0.0 else max(1.0, abs(middle)), self.blocks[series, 0, own[0]]
+        self._put(series, newborn(self.mean.shape[1]), 0.0)
+        for at in own.tolist():
+            self._learn(series, at)
+
+    def _learn(self, series: int, at: int) -> None:
+        """Learn a kept block, and note by how much it was off."""
+        base, scale, origin = self.unit[series]
+        number, _, value, _, _ = self.blocks[series, :, at].tolist()
+        past = np.nan_to_num((self.blocks[series, 3, max(0, at - LAGS) : at][::-1] - base) / scale)
+        waves = self.waves[int(number) % len(self.waves)]
+        x = np.concatenate([[1.0, (number - origin) / MONTH], waves, past, np.zeros(LAGS - len(past))])
+        elder = Elder(self.mean[series], self.precision[series], *self.noise[series].tolist())
+        elder, value, off = learned(elder, x, float((value - base) / scale), math.sqrt(0.5 * self.limit))
+        self.blocks[series, 3:, at] = base + scale * value, off
+        self._put(series, elder, self.count[series, 1] + 1.0)
+
+    def _put(self, series: int, elder: Elder, count: float) -> None:
+        self.mean[series], self.precision[series] = elder.mean, elder.precision
+        self.noise[series], self.count[series, 1] = (elder.shape, elder.rate), count
+
+    def _start(self, series: int) -> int | None:
+        """The place of the block with which a change began, if one is certain enough."""
+        count = int(self.count[series, 1])
+        starts = np.arange(max(0, KEPT - count + MATURE), KEPT - LEAST + 1)
+        if not len(starts) or count % self.stride:
+            return None
+        number, off = self.blocks[series, 0, starts[0] :], self.blocks[series, 4, starts[0] :]
+        odds = evidence(number, off, starts - starts[0], self.waves[number.astype(int) % len(self.waves)])
+        return int(starts[np.argmax(odds)]) if np.logaddexp.reduce(odds) > self.limit else None
+
+    def _renew(self, series: int, start: int) -> None:
+        """Begin anew with the blocks since a change; of what was before only the size of the noise is kept."""
+        self.blocks[series, :, :start] = np.nan
+        self.unit[series, 0] = np.median(self.blocks[series, 2, start:])
+        self.unit[series, 2] = self.blocks[series, 0, start]
+        shape, rate = self.noise[series].tolist()
+        self._put(series, newborn(self.mean.shape[1], 2.0, rate / shape), 0.0)
+        for at in range(start, KEPT):
+            self._learn(series, at)

@@ -1,0 +1,138 @@
+r"""Whether a series still takes its course: what a belief that forgets nothing was wrong by, block after block.
+
+The value $m_k$ of a block (a day of hours, say) is expected by a regression that learns all blocks since the last
+change, $m_k = x_k^\top\theta + e_k$ with $x_k$ a constant, a line, the pattern of the longer cycle and the last values,
+$\theta, \sigma^2$ under a normal-inverse-gamma belief. Its errors are brought to standard normal ones, $z_k$, by their
+Student law, and cut at $c = \sqrt{L/2}$ with $L = 2\log(1/\alpha)$: no block counts for more than a quarter of the
+limit. If nothing changes they are independent. If something did with block s they are
+$z_k = d_k^\top\delta + \epsilon_k$ with $d_k$ a level and a line that begins at s, with the pattern or without,
+$\delta \sim N(0, \tau^2)$, and the odds are
+$$B_s = |I + \tau^2 D^\top D|^{-1/2} \exp\bigl(\tfrac12 z^\top D (\tau^{-2} I + D^\top D)^{-1} D^\top z\bigr).$$
+Each $B_s$ is a martingale with mean 1, so their sum over s exceeds $\alpha^{-2}$ after $\alpha^{-2}$ blocks in the mean
+at the earliest (Shiryaev and Roberts; Shin, Ramdas and Rinaldo 2022). Single rows need not surprise: sums do.
+
+Axes: K blocks, P numbers of the pattern, D = 2 + P + LAGS columns. Cost: K P^3 a block.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["LAGS", "Elder", "evidence", "learned", "newborn", "pattern", "width"]
+
+LAGS = 2  # last values among the columns: weather lasts for more than a block
+PRECISION = 0.03  # of the weights before any block, in units of the noise
+NOISE = 0.2  # expected variance of it, as a share of that of the first blocks
+SIZE = 2.0  # tau: standard errors by which a change may move a block
+LINE = 7.0  # blocks over which a change of slope is counted
+HARMONICS = 3  # of the longer cycle at most; a week of days has no more
+
+
+class Elder(NamedTuple):
+    """The belief: weights (D,), their precision in units of the noise (D, D), and shape and rate of its variance.
+
+    The precision only grows, so that nothing is lost where columns are all but copies of each other, as lags are.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+    shape: float
+    rate: float
+
+
+def width(cycle: int) -> int:
+    """How many numbers the pattern of a cycle of so many blocks has.
+
+    >>> width(7), width(12), width(0)
+    (6, 6, 0)
+    """
+    return 2 * min(HARMONICS, cycle // 2)
+
+
+def pattern(number: np.ndarray, cycle: int) -> np.ndarray:
+    """Harmonics of the longer cycle at blocks of these numbers, (K, P), with a mean square of 1 each.
+
+    >>> pattern(np.arange(3), 0).shape
+    (3, 0)
+    """
+    turn = np.mod(number, max(cycle, 1)) / max(cycle, 1)
+    angle = 2.0 * np.pi * np.multiply.outer(turn, np.arange(1, width(cycle) // 2 + 1))
+    return math.sqrt(2.0) * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def newborn(columns: int, shape: float = 1.0, variance: float = NOISE) -> Elder:
+    """The belief before any block.
+
+    >>> newborn(3).mean.tolist()
+    [0.0, 0.0, 0.0]
+    """
+    return Elder(np.zeros(columns), PRECISION * np.eye(columns), shape, shape * variance)
+
+
+def learned(elder: Elder, x: np.ndarray, value: float, cut: float) -> tuple[Elder, float, float]:
+    """The belief after a block, the value it learned of it, and by how many standard errors that was off.
+
+    Args:
+        elder: Before it.
+        x: Its columns, (D,).
+        value: What came.
+        cut: Standard errors by which a block is off at most; what is farther is learned as if it were there.
+
+    >>> elder, z = newborn(1), []
+    >>> for value in (0.1, -0.1, 0.0, 9.0):
+    ...     elder, value, off = learned(elder, np.ones(1), value, 3.0)
+    ...     z.append(off)
+    >>> z[-1], value < 9.0
+    (3.0, True)
+    """
+    gain = np.linalg.solve(elder.precision, x)
+    spread = 1.0 + max(0.0, float(x @ gain))
+    middle, scale = float(x @ elder.mean), math.sqrt(elder.rate / elder.shape * spread)
+    freedom = 2.0 * elder.shape
+    straight = (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)  # Wallace (1959), Student's law to a normal one
+    off = (value - middle) / scale
+    z = math.copysign(straight * math.sqrt(freedom * math.log1p(off * off / freedom)), off)
+    if abs(z) > cut:
+        z = math.copysign(cut, z)
+        value = middle + math.copysign(scale, z) * math.sqrt(freedom * math.expm1((cut / straight) ** 2 / freedom))
+    error = value - middle
+    mean, precision = elder.mean + gain * (error / spread), elder.precision + np.outer(x, x)
+    return Elder(mean, precision, elder.shape + 0.5, elder.rate + 0.5 * error * error / spread), value, z
+
+
+def evidence(number: np.ndarray, z: np.ndarray, starts: np.ndarray, waves: np.ndarray) -> np.ndarray:
+    """Log odds that a change began with each of these blocks, against none at all, (S,).
+
+    Args:
+        number: Numbers of the blocks, (K,), growing.
+        z: By how many standard errors each was off, (K,).
+        starts: Places among the K at which a change may have begun, (S,).
+        waves: Pattern of the longer cycle at each of them, (K, P).
+
+    >>> number = np.arange(20)
+    >>> odds = evidence(number, np.repeat([0.0, 2.0], [12, 8]), np.arange(16), pattern(number, 7))
+    >>> int(odds.argmax()), bool(odds.max() > 6.0)
+    (12, True)
+    """
+    ago = (number - number[-1])[:, None] / LINE
+    columns = np.concatenate([np.ones_like(ago), ago, waves], axis=1)
+    square = _from_each(columns[:, :, None] * columns[:, None, :], starts)
+    product = _from_each(columns * z[:, None], starts)
+    by = -ago[starts]  # from a line that is 0 now to one that is 0 at the start
+    product[:, 1] += by[:, 0] * product[:, 0]
+    square[:, 1, :] += by * square[:, 0, :]
+    square[:, :, 1] += by * square[:, :, 0]
+    ways = [_odds(SIZE**2 * square[:, :d, :d], SIZE * product[:, :d]) for d in sorted({2, columns.shape[1]})]
+    return np.logaddexp.reduce(ways) - math.log(len(ways))
+
+
+def _from_each(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sums from each start to the end."""
+    return np.cumsum(values[::-1], axis=0)[::-1][starts]
+
+
+def _odds(square: np.ndarray, product: np.ndarray) -> np.ndarray:
+    root = np.linalg.cholesky(square + np.eye(square.shape[1]))
+    half = np.linalg.solve(root, product[:, :, None])[:, :, 0]
+    return 0.5 * np.sum(half * half, axis=1) - np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
