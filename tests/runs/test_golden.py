@@ -24,6 +24,7 @@ RUNS = {
     "labels": Config("labels.csv", "kind", method="LG+C-Static", block=32, every=32),
     "elder": Config("elder.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
     "heads": Config("heads.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
+    "course": Config("course.csv", "load", time="when", method=METHOD, block=32, every=32),
 }
 
 
@@ -62,6 +63,8 @@ def test_a_golden_run_is_read_reported_compared_and_finished(home):
             assert new.tolist() == old.tolist(), column
     events = [json.loads(line) for line in (folder / name / "events.jsonl").read_text().splitlines()]
     assert [event["line"] for event in events if event["event"] == "rejected"] == [42]
+    if name == "course":  # the line bends at line 62: what was known of it came through the checkpoint
+        assert [66 <= event["line"] <= 80 for event in events if event["event"] == "change"] == [True]
 
     compared = filtax("compare", name, name, home=folder)
     assert compared.returncode == 0, compared.stderr
@@ -97,7 +100,7 @@ def filled(config):
 
 
 def sources():
-    """Two small tables: a daily load at two sites, with a gap, a gross error and a bad row; and kinds of things."""
+    """Small tables: hours of load at two sites, with a gap, a gross error and a bad row; kinds of things; bent days."""
     rng, lines, things = np.random.default_rng(0), [], []
     for t in range(48):
         for site, level in (("a", 20), ("b", 50)):
@@ -105,10 +108,16 @@ def sources():
             lines.append(f"2024-03-{1 + t // 24:02d}T{t % 24:02d}:00,{site},{'' if t == 12 else round(value, 2)}\n")
         for kind, where in (("oak", -1), ("elm", 1)):
             things.append(f"{round(where + rng.normal(), 2)},{'wet' if rng.random() < 0.5 else 'dry'},{kind}\n")
+    days = [
+        f"{np.datetime64('2024-01-01') + t},{0.5 * t - 1.5 * max(t - 60, 0) + 0.5 * rng.normal():.2f}\n"
+        for t in range(96)
+    ]
+    days[40] = "2024-02-10,lots\n"
     lines[40], things[40] = "2024-03-01T20:00,a,lots\n", "1.5e,wet,oak\n"
     kinds = "size,soil,kind\n" + "".join(things)
     three = kinds.replace("wet,oak", "wet,ash")
-    return {"timed": "when,site,load\n" + "".join(lines), "labels": kinds, "elder": kinds, "heads": three}
+    of_labels = {"labels": kinds, "elder": kinds, "heads": three}
+    return {"timed": "when,site,load\n" + "".join(lines), "course": "when,load\n" + "".join(days), **of_labels}
 
 
 def write(name):
