@@ -40,10 +40,17 @@ def test_kernels_are_products_over_the_rows_in_use(K, O, monkeypatch):
         close(kernels.swept(held, J, V, c, count(used), interpret=True), j * v - w @ u, K)
         close(kernels.swept(held, J, np.float32(2.0), c, count(used), interpret=True), 2.0 * j - w @ u, K)
     close(kernels.mixed(c, U, interpret=True), wide[2] @ wide[0], K)
+    close(kernels.inner(J, interpret=True), wide[1] @ wide[1].T, D)
+    close(kernels.inner(J, V, interpret=True), (wide[1] * wide[3]) @ wide[1].T, D)
     np.testing.assert_allclose(kernels.gram(U, interpret=True), wide[0] @ wide[0].T, rtol=1e-6, atol=1e-4)
     held = np.where(np.arange(K)[:, None] < K - 1, U, np.nan)
     want = (wide[0] * wide[3])[:-1] @ wide[0][:-1].T
     np.testing.assert_allclose(kernels.gram(held, V, K - 1, interpret=True), want, rtol=1e-6, atol=1e-4)
+
+
+def test_a_few_rows_are_multiplied_with_each_other():
+    _, J, _, V = numbers(1, 203, 3)
+    close(kernels.inner(J, V, interpret=True), (J.astype(float) * V) @ J.T.astype(float), 203)
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def on_a_gpu(monkeypatch):
 def all_of(U, J, c, V, used):
     half = passes.shown(U, J, used, V)
     long = passes.swept(U, J, V, c, used)
-    squared = passes.gram(U, V, 3).sum() + passes.gram(U).sum()
+    squared = passes.gram(U, V, 3).sum() + passes.gram(U).sum() + passes.inner(J, V).sum()
     return half.sum() + jnp.sin(long).sum() + jnp.sin(passes.mixed(J[:, :3], J[:3])).sum() + squared
 
 
@@ -65,11 +72,11 @@ def test_a_gpu_is_given_kernels_and_all_else_products(on_a_gpu):
     U, J, c, V = numbers(6, 40, 4)
     given = (U, J, c, V, count(6))
     traced = jax.jit(all_of).trace(*given)
-    assert traced.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 5
+    assert traced.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 6
     assert "custom_call" not in traced.lower(lowering_platforms=("cpu",)).as_text()
     many = jax.tree.map(lambda a: jnp.stack([a, a, a]), given)
     streams = jax.jit(jax.vmap(all_of)).trace(*many)
-    assert streams.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 5
+    assert streams.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 6
 
 
 def test_derivatives_of_kernels_are_those_of_products(on_a_gpu, monkeypatch):

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, mixed, product, shown, squares, swept
+from filtax.beliefs.passes import gram, inner, mixed, product, shown, squares, swept
 from filtax.beliefs.truncation import cut, inverse
 from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
 from filtax.module import Module
@@ -161,15 +161,18 @@ class LowRank(Module):
         The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
-        every = jnp.asarray(J.shape[0], self.used.dtype)
         if not self.root.size:
             PJ = J * _row(self.free)
-            return jnp.zeros((0, J.shape[0]), J.dtype), PJ, shown(PJ, J, every, jnp.ones((), J.dtype))
+            return (
+                jnp.zeros((0, J.shape[0]), J.dtype),
+                PJ,
+                shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype)),
+            )
         one = jnp.ones((), J.dtype)
         half = solve_lower(self.root, product(self.core.T, shown(self.rows, J, self.used, one)))
         fit = solve_upper(self.root, half)
         PJ = swept(self.rows, J, self.free, product(fit.T, self.core.T), self.used)
-        spread = shown(PJ, PJ, every, inverse(self.free)) + product(fit.T, fit)
+        spread = inner(PJ, inverse(self.free)) + product(fit.T, fit)
         return half, PJ, 0.5 * (spread + spread.T)
 
     def _grown(self, new: Array, turn: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
@@ -241,8 +244,8 @@ class LowRank(Module):
             return jnp.reshape(share, ()) * (
                 product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=free.dtype)
             )
-        inner = gram(self.rows, share * inverse(self.free))
-        return product(product(self.core.T, inner), self.core)
+        squared = gram(self.rows, share * inverse(self.free))
+        return product(product(self.core.T, squared), self.core)
 
 
 def roomy(rank: int) -> int:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["gram", "mixed", "product", "shown", "squared_by_kernel", "squares", "swept"]
+__all__ = ["gram", "inner", "mixed", "product", "shown", "small_by_kernel", "squared_by_kernel", "squares", "swept"]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
 VAST = 2**22  # fewest for which one for a Gram matrix is
@@ -79,6 +79,17 @@ def gram(
     return jax.lax.platform_dependent(U, weight, **ways)
 
 
+def inner(P: Float[Array, "O D"], weight: Float[Array, "*D"]) -> Float[Array, "O O"]:
+    r"""$P\,\mathrm{diag}(w)\,P^\top$ of a few long rows.
+
+    >>> inner(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
+    [[3.0]]
+    """
+    if not _few_by_kernel(P):
+        return shown(P, P, jnp.asarray(len(P), jnp.int32), weight)
+    return _inner(P, weight) if weight.ndim else weight * _inner(P, None)
+
+
 def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
     """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
 
@@ -106,6 +117,14 @@ def _by_kernel(U: Array, J: Array) -> bool:
     return J.shape[0] <= MOST_OUTPUTS and len(U) > 0
 
 
+def _few_by_kernel(P: Array) -> bool:
+    if not _by_kernel(P, P[:0]):
+        return False
+    from filtax.beliefs.kernels import FEW
+
+    return len(P) <= FEW
+
+
 def _one_gpu() -> bool:
     return jax.default_backend() == "gpu" and jax.device_count() == 1
 
@@ -129,6 +148,19 @@ def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
     from filtax.beliefs.kernels import MOST_ROWS
 
     return 0 < (len(U) if first is None else first) <= MOST_ROWS
+
+
+def small_by_kernel(A: Float[Array, "K K"]) -> bool:
+    """Whether a kernel makes the singular vectors of a small matrix.
+
+    >>> small_by_kernel(jnp.eye(2))
+    False
+    """
+    if not _one_gpu() or A.dtype != jnp.float32:
+        return False
+    from filtax.beliefs.jacobi import LANES
+
+    return 0 < len(A) <= LANES
 
 
 def _gram_at_once(U: Array, weight: Array | None, first: int | None) -> Array:
@@ -185,6 +217,21 @@ def _mixed(c: Array, J: Array) -> Array:
 def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (c, J), (dc, dJ) = primals, tangents
     return _mixed(c, J), product(dc, J) + product(c, dJ)
+
+
+@jax.custom_jvp
+def _inner(P: Array, weight: Array | None) -> Array:
+    from filtax.beliefs import kernels
+
+    return jax.lax.platform_dependent(P, weight, cuda=kernels.inner, default=partial(_gram_at_once, first=None))
+
+
+@_inner.defjvp
+def _inner_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (P, weight), (dP, dweight) = primals, tangents
+    half = product(dP if weight is None else dP * weight[None, :], P.T)
+    slope = half + half.T
+    return _inner(P, weight), slope if weight is None else slope + _gram_at_once(P, dweight, None)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from filtax.beliefs.passes import CHUNK, product, squared_by_kernel, squares
+from filtax.beliefs.passes import CHUNK, product, small_by_kernel, squared_by_kernel, squares
 from filtax.beliefs.passes import gram as gram_of
 from filtax.linalg import matmul
 
@@ -39,7 +39,15 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _leading(gram: Array, rank: int) -> Array:
-    return _or_identity(jnp.linalg.eigh(gram)[1][:, ::-1])
+    if not small_by_kernel(gram):
+        return _or_identity(_by_library(gram))
+    from filtax.beliefs import jacobi
+
+    return _or_identity(jax.lax.platform_dependent(gram, cuda=jacobi.turned, default=_by_library))
+
+
+def _by_library(gram: Array) -> Array:
+    return jnp.linalg.eigh(gram)[1][:, ::-1]
 
 
 @_leading.defjvp
@@ -146,8 +154,8 @@ def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, A
     if not free.ndim:
         return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0))), gram_of(long)
     scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
-    free, kept = free * scale, jnp.arange(len(rows)) < rank
-    rows = jnp.where(kept[:, None], long * scale[None, :], 0.0)
+    free = free * scale
+    rows = jnp.pad(long[:rank] * scale[None, :], ((0, len(rows) - rank), (0, 0)))  # what is dropped is not read again
     if squared_by_kernel(rows, rank):
         return free, rows, gram_of(rows, inverse(free), rank)
     return (
