@@ -2,6 +2,7 @@
 
 import inspect
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -59,6 +60,15 @@ def test_parameters_in_a_pytree():
     np.testing.assert_allclose(got.eta, [h(params, X, np)], rtol=1e-13)
     np.testing.assert_allclose(got.jacobian, slope(flat, np.asarray(theta)), rtol=1e-8, atol=1e-9)
     assert Function(h).bind(layout) == Function(h).bind(flatten(params)[1])  # equal methods share a compilation
+
+
+def test_a_gpu_writes_the_same_jacobian_leaf_by_leaf(monkeypatch):
+    theta, layout = flatten({"a": jnp.array([1.0, 2.0]), "b": jnp.array([[3.0, -1.0], [0.5, 2.0]])})
+    model = Function(lambda p, x: jnp.sin(p["b"] @ p["a"]) * x + p["a"], layout)
+    want = model.linearise(theta, jnp.asarray(0.3), None).jacobian
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "device_count", lambda: 1)
+    np.testing.assert_array_equal(model.linearise(theta, jnp.asarray(0.3), None).jacobian, want)
 
 
 def test_the_output_takes_the_type_of_the_parameters():
