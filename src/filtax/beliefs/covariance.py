@@ -82,10 +82,12 @@ class Covariance(Module):
             # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
             # does not stop it on a CPU; a scatter does.
             U = jnp.zeros_like(U).at[jnp.arange(self.mean.size)].set(U)
-        cut = self.cov - gram(U)
         if self.mean.size <= SMALL:
-            wide = jnp.maximum(cut + self._doubt(most) * self.cov, self.cov * (1.0 / most))
-            return jnp.where(np.eye(self.mean.size, dtype=bool), wide, cut)
+            # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
+            eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
+            old, left = _diagonal(self.cov), _diagonal(cut)
+            return jnp.where(eye, jnp.maximum(left + self._doubt(most) * old, old * (1.0 / most))[:, None], cut)
+        cut = self.cov - gram(U)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
         at = jnp.arange(self.mean.size)
         left = jnp.diagonal(cut)
@@ -163,6 +165,11 @@ def _guarded(spread: Array) -> Array:
         return jnp.maximum(spread, 0.0)
     spread = _symmetric(spread)
     return jnp.where(np.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
+
+
+def _diagonal(A: Array) -> Array:
+    """The diagonal of a small matrix, number by number: JAX's own has a branch for each platform."""
+    return jnp.stack([A[i, i] for i in range(A.shape[0])])
 
 
 def _symmetric(A: Array) -> Array:
