@@ -123,3 +123,16 @@ def test_what_is_missing_brings_no_doubt():
         belief = start(np.zeros(D), spd(0, D))
         done = condition(belief, np.ones((1, D)), np.zeros((1, 1)), np.zeros(1)).belief
         np.testing.assert_array_equal(done.cov, belief.cov)
+
+
+def test_where_the_digits_suffice_no_doubt_is_seen():
+    """In float32 a prior a hundred times vaguer than the noise: as float64 has it, from above and from below."""
+    rng = np.random.default_rng(0)
+    D, T, noise = 200, 400, 0.01
+    X = (rng.normal(size=(T, D)) / np.sqrt(D)).astype("float32")
+    Y = (X @ rng.normal(size=D) + np.sqrt(noise) * rng.normal(size=T)).astype("float32")
+    parts = X, Y, np.zeros(D, "float32"), np.ones(D, "float32"), np.float32(noise)
+    short, _ = learned(*parts)
+    true, _ = learned(*(part.astype("float64") for part in parts))
+    np.testing.assert_allclose(short.var, true.var, rtol=5e-4)
+    assert np.max(np.abs(short.mean - true.mean) / np.sqrt(true.var)) <= 2e-3

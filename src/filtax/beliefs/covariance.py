@@ -1,11 +1,14 @@
 r"""Gaussian belief held as its covariance: one read and one write of D² numbers a step, and cheap drift.
 
-The update is a symmetric downdate $\Sigma - UU^\top$, which rounding can push below zero. Three guards stop it. Two are
-inactive in exact arithmetic: $J\Sigma J^\top$ has no negative diagonal, and, since
-$\Sigma' \succeq \Sigma / m$ with $m = 1 + \mathrm{tr}(BJ\Sigma J^\top B^\top)$, no variance falls below that share of
-its old value. The third gives back what the digits cannot hold: each variance grows by $2\sqrt{D}\,\epsilon(1 - 1/m)$
-of its old value, the size of the rounding of all the entries that a datum changes. A belief that cannot resolve a datum
-is then wide instead of wrong, and narrows with the next ones; without data it forgets nothing.
+The update is a symmetric downdate $\Sigma - UU^\top$. Rounding can push it below zero, and what is below zero the next
+data push further. Three guards stop it. Two are inactive in exact arithmetic: $J\Sigma J^\top$ has no negative
+diagonal, and, since $\Sigma' \succeq \Sigma / m$ with $m = 1 + \mathrm{tr}(BJ\Sigma J^\top B^\top)$, no variance falls
+below that share of its old value. The third gives back what the digits cannot hold: each variance grows by
+$2\sqrt{D}\,\epsilon\,h^{1/3}(1 - 1/m)$ of its old value, where
+$h = \epsilon\,\mathrm{tr}(BJ\,\mathrm{diag}(\Sigma)J^\top B^\top)$, at most 1, is the rounding of a forecast in units
+of the noise. In that unit a datum takes $\lambda^2$ from an eigenvalue $\lambda < 0$, and rounding lets it wander by h;
+the power is the one that keeps the walk from running away. Where the digits suffice h is small. A belief that cannot
+resolve a datum is wide instead of wrong, and narrows with the next ones.
 
 Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 """
@@ -69,15 +72,18 @@ class Covariance(Module):
         finite = jnp.isfinite(trace(spread))
         spread = jnp.where(finite, spread, 0.0)
         L = factor(jnp.asarray(np.eye(r.size), r.dtype) + spread)
-        sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1: a smaller one was lost to rounding
+        most = jnp.where(finite, 1.0 + trace(spread), 1.0)
+        doubt = self._doubt(J, B, most)
+        # exactly, no pivot is below 1: a smaller one was lost to rounding
+        sound = finite & L.sound(least=0.5) & jnp.isfinite(doubt)
         U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
         moved = self.mean + matmul(U, z[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
-        cov = self._cut(U, jnp.where(sound, 1.0 + trace(spread), 1.0))
+        cov = self._cut(U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0))
         return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
-    def _cut(self, U: Array, most: Array) -> Array:
-        """Σ - U Uᵀ plus the doubt that rounding is worth; no variance falls below its old value divided by `most`."""
+    def _cut(self, U: Array, most: Array, doubt: Array) -> Array:
+        """Σ - U Uᵀ; each variance keeps `doubt` of its old value, and does not fall below that divided by `most`."""
         if self.mean.size > SMALL:
             # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
             # does not stop it on a CPU; a scatter does.
@@ -86,17 +92,26 @@ class Covariance(Module):
             # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
             eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
             old, left = _diagonal(self.cov), _diagonal(cut)
-            return jnp.where(eye, jnp.maximum(left + self._doubt(most) * old, old * (1.0 / most))[:, None], cut)
+            return jnp.where(eye, jnp.maximum(left + doubt * old, old * (1.0 / most))[:, None], cut)
         cut = self.cov - gram(U)
         # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
         at = jnp.arange(self.mean.size)
         left = jnp.diagonal(cut)
         old = jnp.maximum(left + jnp.sum(U * U, axis=1), 0.0)
-        return cut.at[at, at].set(jnp.maximum(left + self._doubt(most) * old, old / most))
+        return cut.at[at, at].set(jnp.maximum(left + doubt * old, old / most))
 
-    def _doubt(self, most: Array) -> Array:
-        """Share of each old variance that the rounding of a cut is worth; none where nothing is cut."""
-        return (ROUNDING * math.sqrt(self.mean.size) * float(jnp.finfo(self.cov.dtype).eps)) * (1.0 - 1.0 / most)
+    def _doubt(self, J: Array, B: Array, most: Array) -> Array:
+        """Share of each old variance that the rounding of a cut is worth; none where nothing is cut.
+
+        A small belief has the share of the worst case: what a better one would cost is more than it is worth.
+        """
+        eps = float(jnp.finfo(self.cov.dtype).eps)
+        share = (ROUNDING * math.sqrt(self.mean.size) * eps) * (1.0 - 1.0 / most)
+        if self.mean.size <= SMALL:
+            return share
+        G = matmul(B, J)
+        blur = eps * jnp.sum(jnp.maximum(self.var, 0.0)[None, :] * G * G)
+        return share * jax.lax.stop_gradient(jnp.cbrt(jnp.minimum(blur, 1.0)))  # its slope is infinite at 0
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""

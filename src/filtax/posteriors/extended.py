@@ -31,14 +31,14 @@ FORMS = {
     "diagonal": Diagonal,
     "decoupled": Diagonal,
 }
-LARGE = 32  # above this many parameters a drifting square root (a QR of D x 2D each step) is too dear
+LARGE = 64  # above this many parameters a drifting square root (a QR of D x 2D each step, 40 us at 64) is too dear
 
 
 class Extended(Module):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
     `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations; "auto" takes
-    the square root, except for more than 32 drifting parameters, where a reduction at each step would cost D³ and the
+    the square root, except for more than 64 drifting parameters, where a reduction at each step would cost D³ and the
     guarded covariance is used.
 
     With a `rank` it is LoFi: the belief is a `LowRank`, of that many columns and `spare` ones between cuts, and `form`
