@@ -108,7 +108,7 @@ def test_forecast():
 
 def test_forms():
     """The square root, except for many parameters that drift; a precision refuses what is certain."""
-    sizes = [(32, True), (33, True), (33, False)]
+    sizes = [(64, True), (65, True), (65, False)]
     beliefs = [Extended().start(jnp.zeros(D), jnp.ones(D), drifts) for D, drifts in sizes]
     assert [type(b).__name__ for b in beliefs] == ["SquareRoot", "Covariance", "SquareRoot"]
     for form, kind in FORMS.items():
