@@ -63,7 +63,7 @@ def _numbers(call: str, value: Any) -> np.ndarray | None:
     try:
         return concrete(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{call} must be a number or an array of numbers, got {value!r:.80}.") from None
+        raise ValueError(f"{call} must be a number or an array of numbers, got {_brief(value)}.") from None
 
 
 def numeric(name: str, value: Any) -> Any:
@@ -81,7 +81,7 @@ def numeric(name: str, value: Any) -> Any:
         except (ValueError, TypeError):
             array = np.asarray(None)
     if array.dtype.kind not in NUMBERS:
-        raise ValueError(f"{name} must hold numbers, got {value!r:.80}; give a number, a list of numbers or an array.")
+        raise ValueError(f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array.")
     return array
 
 
@@ -242,6 +242,15 @@ def _show(numbers: np.ndarray) -> str:
     return (
         f"an array of shape {numbers.shape} with {'non-finite entries' if bad.size else f'minimum {numbers.min():.3g}'}"
     )
+
+
+def _brief(value: Any) -> str:
+    """What was given, on one line: an array by its kind and shape, anything else by its first letters."""
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"{value.dtype} of shape {shape}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _tail(hint: str) -> str:
