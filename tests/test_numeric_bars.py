@@ -5,6 +5,8 @@ two means in posterior standard deviations. A square root is positive semidefini
 question is whether what is stored stays finite; the product re-formed in float32 may show an eigenvalue of -ε.
 """
 
+from contextlib import nullcontext
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,6 +111,18 @@ def test_sound_beliefs_do_not_warn(name, dtype):
     """Warnings are errors here."""
     kf, state, _, _ = learn(name, 1, 1000, dtype)
     assert np.isfinite(kf.belief(state).cov).all()
+
+
+@pytest.mark.parametrize(("prior", "warned"), [(1e3, False), (1e8, True)])
+def test_a_covariance_warns_of_what_its_half_of_the_digits_does_not_resolve(prior, warned):
+    """Of 1e9 and of 1e4 times the noise: a root resolves both in float32, the square of one only the second."""
+    X, y = np.random.default_rng(0).normal(size=(20, 3)).astype("float32"), np.ones(20, "float32")
+    for form in ("root", "covariance"):
+        kf = fx.method(f"LG(form={form})+C-ACI(q=1e-6)", model=fx.models.linear(noise=0.1))
+        state, _ = kf.scan(kf.init(mean=jnp.zeros(3, "float32"), cov=prior), X, y, keep=())
+        expected = pytest.warns(fx.ConditioningWarning) if warned and form == "covariance" else nullcontext()
+        with expected:
+            kf.belief(state)
 
 
 ILL = [("float32", delta, 1e-3) for delta in (1e-3, 1e-4, 1e-5)]

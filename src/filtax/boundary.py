@@ -218,11 +218,11 @@ def warn_of_strain(state: State) -> None:
     if strain is None:
         return
     dtype = state.initial.mean.dtype
-    worst = float(np.sqrt(np.max(strain)))
-    if worst > 0.1 / float(jnp.finfo(dtype).eps):
+    worst, eps = float(np.sqrt(np.max(strain))), float(jnp.finfo(dtype).eps)
+    if worst > (eps**-0.5 if getattr(state.initial, "squared", False) else 0.1 / eps):
         warnings.warn(
             f"a datum was {worst:.1g} times more precise than the belief it met, more than {dtype} resolves: the mean "
-            "may be far off. Use float64, scale the features, or start from a smaller cov.",
+            "may be far off. Use float64, form=root, scale the features, or start from a smaller cov.",
             ConditioningWarning,
             stacklevel=3,
         )

@@ -81,7 +81,9 @@ def numeric(name: str, value: Any) -> Any:
         except (ValueError, TypeError):
             array = np.asarray(None)
     if array.dtype.kind not in NUMBERS:
-        raise ValueError(f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array.")
+        raise ValueError(
+            f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array."
+        )
     return array
 
 

@@ -14,6 +14,7 @@ Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 """
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +42,8 @@ class Covariance(Module):
     >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()
     [4.0, 4.0]
     """
+
+    squared: ClassVar[bool] = True  # the square of a root: it resolves half as many digits
 
     mean: Float[Array, " D"]
     cov: Float[Array, "D D"]
