@@ -50,7 +50,7 @@ settings.load_profile("everyday")
 # Tracing makes much garbage that no cycle holds, and each collection asks XLA too: a tenth of the time went there.
 gc.set_threshold(50_000, 20, 20)
 
-MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 40_000, 10  # Linux allows a process some 65,000 memory maps
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process some 65,000 memory maps
 
 
 def _memory_maps():
