@@ -1,7 +1,8 @@
 r"""Gaussian belief held as its precision (the information form).
 
 Conditioning adds $J^\top B^\top B J$, so certainty never decreases by rounding; every question about variances costs
-a Cholesky factor, O(D³). Of use when data are many and the prior is vague; drift passes through the covariance.
+a Cholesky factor, O(D³). Of use when data are many. A prior that is lost beside a datum (1/ε times vaguer) has no
+factor with it, and the datum is refused. Drift passes through the covariance.
 
 Thesis: prop:kf-update-step-precision (errata E4).
 """
