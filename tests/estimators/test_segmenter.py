@@ -41,6 +41,46 @@ def test_an_outlier_is_no_change_and_a_change_is_no_outlier(size):
     assert model.changes_ == [110]
 
 
+@pytest.mark.parametrize("at", [8, 10, 20, 28, 29])
+def test_an_outlier_among_the_first_readings_is_no_change(at):
+    """It was never told of, and moved the unit: a false change in 10 of 10."""
+    y = np.random.default_rng(at).normal(size=60)
+    y[at] += 1000.0
+    model, told = Segmenter(keep=30), {}
+    for t, value in enumerate(y):
+        model.learn_one(value)
+        if model.alarm_:
+            told[t] = (model.alarm_, model.trust_)
+    assert told == {at: ("outlier", 0.0)}
+    assert model.changes_ == []
+
+
+@pytest.mark.parametrize("at", [9, 15, 27, 28, 29])
+def test_a_level_that_moves_among_the_first_readings_is_a_change_from_its_first_one(at):
+    y = np.random.default_rng(at).normal(size=60)
+    y[at:] += 1000.0
+    model = Segmenter(keep=30)
+    model.learn_many(y)
+    assert model.changes_ == [at]
+
+
+def test_heavy_tails_among_the_first_readings_are_no_outliers():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        for y in (rng.standard_t(3, size=29), rng.lognormal(size=29), np.repeat([0.0, 5.0], [20, 9])):
+            model = Segmenter()
+            for value in y:
+                model.learn_one(value)
+                assert model.alarm_ is None
+
+
+def test_who_believes_every_reading_believes_the_first_ones():
+    model = Segmenter(keep=30, false_alarms=0.0)
+    for value in [*np.random.default_rng(0).normal(size=20), 1000.0]:
+        model.learn_one(value)
+    assert model.alarm_ is None
+
+
 def test_readings_that_are_odd_all_the_time_are_believed():
     """A noise that is four times what it was is a change, although no three readings in a row need be odd."""
     rng = np.random.default_rng(82)

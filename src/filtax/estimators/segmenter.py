@@ -11,6 +11,7 @@ import numpy as np
 from filtax import checks
 from filtax.estimators import arrays
 from filtax.estimators.features import is_missing
+from filtax.estimators.gross import gross
 from filtax.estimators.params import Estimator
 from filtax.estimators.reading import reader
 from filtax.estimators.stretch import deviation
@@ -39,7 +40,8 @@ class Segmenter(Estimator):
             a chosen rate of false alarms.
         hazard: Probability of a change at a reading.
         least: Readings that a new regime must hold before it is told of.
-        warmup: Readings that give the unit of the stream; no alarm is given before they are there.
+        warmup: Readings that give the unit of the stream; no change is told of before they are there, and only gross
+            errors are outliers, from the ninth reading on.
         keep: Hypotheses kept about the start of the present segment.
         false_alarms: Probability that a good reading is called an outlier; 0 believes every reading.
 
@@ -170,17 +172,21 @@ class Segmenter(Estimator):
         self._last = {**self._last, "alarm": None}
         if "_state" not in vars(self):
             self._early.append(row)
+            if self._gross(np.concatenate(self._early))[-1]:
+                self._last["alarm"] = "outlier"
             if len(self._early) == self.warmup:
                 rows, self._early = np.concatenate(self._early), []
                 self._set_out(rows)
         else:
-            with np.errstate(over="ignore"):
-                self._judge(np.clip((row - self._unit[0]) / self._unit[1], -FAR, FAR))
+            self._judge(self._in_units(row))
         if np.isnan(row).all() and self._last["alarm"] is None:
             self._last["alarm"] = "outlier" if infinite else "missing"
 
     def _set_out(self, rows: np.ndarray) -> None:
-        """The first readings give the unit, and what a segment born among them expects."""
+        """The first readings give the unit, and what a segment born among them expects; not gross errors among them."""
+        wrong, given = self._gross(rows), rows
+        unsettled = int(np.argmin(wrong[::-1]))  # odd readings at the end, of which the next ones tell what they are
+        rows = np.where(wrong[:, None], np.nan, rows)
         came = np.isfinite(rows)
         number = np.maximum(came.sum(axis=0), 1)
         filled = np.where(came, rows, 0.0)
@@ -191,8 +197,18 @@ class Segmenter(Estimator):
         self._sums = [np.zeros(len(middle)) for _ in range(3)]
         self._count(z)
         self._state = self._start(len(middle))
-        for one in z:
+        for one in z[: len(z) - unsettled]:
             self._watch(one[None], count=False)
+        for one in given[len(z) - unsettled :]:
+            self._judge(self._in_units(one[None]))
+
+    def _in_units(self, row: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.clip((row - self._unit[0]) / self._unit[1], -FAR, FAR)
+
+    def _gross(self, rows: np.ndarray) -> np.ndarray:
+        doubts = 0.0 < self.false_alarms < 1.0
+        return gross(rows, SPARED, OFTEN) if doubts else np.zeros(len(rows), bool)
 
     def _start(self, outputs: int) -> State:
         with jax.enable_x64(True):
