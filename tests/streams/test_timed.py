@@ -131,6 +131,30 @@ def test_one_absurd_reading_is_not_seen_by_the_rows_behind_it(wrong):
     assert np.isfinite(one.X).all()
 
 
+@pytest.mark.parametrize("at", [6, 9, 12, 13])
+def test_a_gross_error_among_the_first_readings_is_absurd(at):
+    y, gap = load(), load()
+    y[at], gap[at] = 1e9, np.nan
+    one, two = made(y), made(gap)
+    assert np.flatnonzero(one.absurd).tolist() == [at]
+    np.testing.assert_array_equal(one.X, two.X)
+    np.testing.assert_array_equal(one.scale, two.scale)
+
+
+@pytest.mark.parametrize("at", [0, 2, 4])
+@pytest.mark.parametrize("H", [1, 3])
+def test_before_anything_can_be_absurd_the_scale_is_at_most_a_few_of_the_latest_errors(at, H):
+    y = np.random.default_rng(0).normal(size=60)
+    clean = y.copy()
+    y[at] = 1e9
+    maker, time = TimedFeatures(Season(1.0, "numbered"), H), np.arange(60.0)
+    state, first = maker.make(maker.init(), time[:8], y[:8])
+    _, rest = maker.make(state, time[8:], y[8:])
+    whole = made(y, maker=maker, time=time)
+    np.testing.assert_array_equal(np.concatenate([first.scale, rest.scale]), whole.scale)
+    assert whole.scale[40] < 6.0 * made(clean, maker=maker, time=time).scale[40]
+
+
 def test_a_holiday_is_not_absurd_and_has_no_echo():
     """A smooth day unlike the week before is kept, and so is the same day a week later."""
     y = 500.0 + 50.0 * np.cos(2 * np.pi * np.arange(len(HOURS)) / 24) + 0.01 * load(1) % 0.1

@@ -7,7 +7,7 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["ENDS", "Bands", "beyond", "restored", "tails"]
+__all__ = ["ENDS", "Bands", "beyond", "gross", "restored", "tails"]
 
 ENDS = ("forecast", "lower", "upper")  # what is told of an interval
 TAILS = 10.0  # degrees of freedom
@@ -90,6 +90,20 @@ def beyond(said: dict[str, np.ndarray], y: np.ndarray, level: float) -> np.ndarr
     half = np.where(off > 0.0, said["upper"] - said["forecast"], said["forecast"] - said["lower"])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return 2.0 * stdtr(TAILS, -stdtrit(TAILS, 0.5 + 0.5 * level) * np.abs(off) / half)
+
+
+def gross(said: dict[str, np.ndarray], y: np.ndarray, level: float, rate: float, known: np.ndarray) -> np.ndarray:
+    r"""Probability of rows that are gross errors even where a series has only begun, (B,); NaN of all others.
+
+    Little is known of the scale then: so y must lie beyond its interval by a probability below $\alpha^4$; and there
+    must be a scale, and nothing else may vouch for y (`known`).
+
+    >>> said = {"forecast": np.zeros(2), "lower": -np.ones(2), "upper": np.ones(2)}
+    >>> gross(said, np.array([6.0, 60.0]), 0.9, 0.001, np.ones(2, bool)).round(15).tolist()
+    [nan, 0.0]
+    """
+    chance = beyond(said, y, level)
+    return np.where(known & (chance < rate**4), chance, np.nan)
 
 
 def restored(name: str, base: np.ndarray, scale: np.ndarray, values: np.ndarray) -> np.ndarray:

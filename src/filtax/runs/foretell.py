@@ -54,7 +54,7 @@ def _foresee(stream: NumberStream, block: Block) -> dict[str, np.ndarray]:
     y = np.asarray(block.numbers.get(target, np.full(n, np.nan)), np.float64)
     key = [""] * n if block.key is None else block.key.astype(str).tolist()
     slot = np.array([stream.keys.get(each, -1) for each in key], np.int64)
-    X, base, scale, _ = stream.features(block, slot, y)
+    X, base, scale, *_ = stream.features(block, slot, y)
     rows = stream.design(np.concatenate([X, stream.raw(block)], axis=1))
     if stream.maker is None:
         base, scale = (np.broadcast_to(unit, (n,)) for unit in stream.target_units())

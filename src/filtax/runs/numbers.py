@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from filtax.checks import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import ENDS, Bands, beyond, restored, tails
+from filtax.runs.bands import ENDS, Bands, beyond, gross, restored, tails
 from filtax.runs.blocks import Block, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.course import Course, bends
@@ -108,7 +108,7 @@ class NumberStream:
         given, block = block, block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self._slots(block)
-        X, base, scale, u = self.features(block, slot, y)
+        X, base, scale, u, absurd = self.features(block, slot, y)
         rows = np.concatenate([X, self.raw(block)], axis=1)
         come = np.cumsum(self.late.come(slot))
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
@@ -130,7 +130,7 @@ class NumberStream:
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = self._events(slot, y, said, stretch, alarms)
+        found = self._events(slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0))
         if self.plan.bends:
             found += bends(self.course, self.plan.season, self.grids, block, slot, {**said, "y": y}, found)
         found = self.once.tell(slot, found)
@@ -138,16 +138,17 @@ class NumberStream:
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 
     def _events(
-        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], stretch: np.ndarray, alarms: np.ndarray
+        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], *shown: np.ndarray
     ) -> list[tuple[int, str, Any]]:
         """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped."""
-        found = self.surprise.numbers(slot, said["pit"], not self.late.delay, alarms)
+        stretch, alarms, alone = shown  # alone: there is a scale, and nothing else vouches for y
+        early = gross(said, y, self.bands.level, self.surprise.rate, alone)
+        found = self.surprise.numbers(slot, said["pit"], not self.late.delay, alarms, early)
         if self.maker is None or self.late.delay:
             return found
         told = [(row, value) for row, kind, value in found if kind == "change"]
         tail = np.fmin(tails(said["pit"], stretch), beyond(said, y, self.bands.level) + 0.0 * said["pit"])
-        stayed = self.jumps.look(slot, y, said["forecast"], tail, told)
-        return [*found, *stayed]
+        return [*found, *self.jumps.look(slot, y, said["forecast"], tail, told)]
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -208,16 +209,16 @@ class NumberStream:
         return self.inputs.raw(table, block.texts)
 
     def features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Rows of what is made of the target; base, scale and what is to be learned; NaN where nothing is made."""
-        X, (base, scale, u) = np.eye(1, self.made).repeat(len(y), 0), np.full((3, len(y)), np.nan)
+        """Rows of what is made of y; base, scale, what is to be learned, if y is absurd; NaN where nothing is made."""
+        X, (base, scale, u, absurd) = np.eye(1, self.made).repeat(len(y), 0), np.full((4, len(y)), np.nan)
         if self.maker is None or block.time is None:
-            return X, base, scale, u
+            return X, base, scale, u, absurd
         for series in np.unique(slot[slot >= 0]):
             rows = np.flatnonzero(slot == series)
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
             X[rows, : made.X.shape[1]], base[rows] = made.X, made.base
-            scale[rows], u[rows] = made.scale, made.target
-        return X, base, scale, u
+            scale[rows], u[rows], absurd[rows] = made.scale, made.target, made.absurd
+        return X, base, scale, u, absurd
 
     def _stretch(self, come: np.ndarray, start: int) -> int:
         """The row of a block before which units are renewed: they change with the number of labels that have come."""

@@ -1,6 +1,7 @@
 r"""Which rows are not to be trusted, and when the world changed: from where each y fell in its forecast.
 
-A row whose forecast gave it, and anything as extreme, a probability below $\alpha$ is distrusted. A change is what
+A row whose forecast gave it, and anything as extreme, a probability below $\alpha$ is distrusted; of the first rows
+only one that lies so far off that it does not matter how little is known yet. A change is what
 keeps surprising: the score W of `filtax.estimators.alarms` grows with rows outside of two standard deviations, falls
 with all others, and gives an alarm above $2\log(1/\alpha)$. The next one waits until W has been back at 0: a method
 that goes on being surprised tells of one change. If forecasts are calibrated and errors independent, the mean time to
@@ -40,7 +41,12 @@ class Surprise:
             self.scores = np.concatenate([self.scores, np.zeros((more, 3))])
 
     def numbers(
-        self, slot: np.ndarray, pit: np.ndarray, changes: bool = True, alarms: np.ndarray | None = None
+        self,
+        slot: np.ndarray,
+        pit: np.ndarray,
+        changes: bool = True,
+        alarms: np.ndarray | None = None,
+        early: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         """What rows showed: (row, "distrusted", probability) and (row, "change", rows since its estimated start).
 
@@ -49,9 +55,11 @@ class Surprise:
             pit: Where y fell in its forecast, in [0, 1], (B,); NaN where there was none.
             changes: Whether to look for changes; where labels come late, errors come in groups, and it makes no sense.
             alarms: Rows since a change that was found otherwise, 0 where none was, (B,); it is told of too.
+            early: Probability of rows that are not trusted even before their series can give an alarm, (B,); NaN of all
+                others.
         """
         tail = 2.0 * np.minimum(pit, 1.0 - pit)
-        return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms)
+        return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms, early)
 
     def labels(
         self, chance: np.ndarray, most: np.ndarray, changes: bool = True, alarms: np.ndarray | None = None
@@ -71,6 +79,7 @@ class Surprise:
         chance: np.ndarray,
         changes: bool,
         alarms: np.ndarray | None,
+        early: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         chance = np.clip(chance, 1e-12, 1.0 - 1e-12)
         after = np.minimum(MOST * chance, 0.5 * (1.0 + chance))
@@ -78,10 +87,14 @@ class Surprise:
         limit, scores = 2.0 * math.log(1.0 / self.rate), self.scores.tolist()
         found: list[tuple[int, str, Any]] = []
         known = {} if alarms is None else {int(row): int(alarms[row]) for row in np.flatnonzero(alarms)}
+        first = np.full(len(tail), np.nan) if early is None else early
+        odd = {int(row): float(first[row]) for row in np.flatnonzero(~np.isnan(first))}
         for row, (series, value, more) in enumerate(zip(slot.tolist(), tail.tolist(), gain.tolist(), strict=True)):
+            score, spell, count = scores[series]
+            if row in odd and count < WARM:
+                found.append((row, "distrusted", odd[row] if value != value else min(odd[row], value)))
             if value != value:
                 continue
-            score, spell, count = scores[series]
             if count >= WARM:
                 if value < self.rate:
                     found.append((row, "distrusted", value))

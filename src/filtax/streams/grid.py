@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,14 @@ __all__ = ["Cells", "Grid"]
 FORGET = 0.995  # of the scale, at each reading
 GATE = 20.0  # scales: a reading further off is absurd
 CAP = 5.0  # scales: what a single reading adds to the scale at most
-ENOUGH = 12  # readings before any is called absurd
+ENOUGH = 12  # readings before any so far off is called absurd
+EARLY, WIDE = 5, 50.0  # before that: readings, and scales, as the scale is hardly known
 
 
 class Cells(NamedTuple):
     """Rows on the grid: `place` of each row in the columns of `track` (filled value, scale, readings behind it).
+
+    `absurd` says which rows hold a reading that was filled instead of believed.
 
     >>> Cells(np.array([[1.0, 2.0, 3.0]] * 3), np.array([2])).value(1)
     array([2.])
@@ -24,6 +28,7 @@ class Cells(NamedTuple):
 
     track: np.ndarray
     place: np.ndarray
+    absurd: np.ndarray = np.zeros(0, bool)
 
     def value(self, back: int) -> np.ndarray:
         """Filled reading so many steps before each row; NaN before the first."""
@@ -58,27 +63,33 @@ class Grid:
         values, scales, counts = track = state["track"].tolist()  # lists: the loop below is over single numbers
         near, doubt = state["near"].tolist(), bool(state["doubt"])
         seasons, seasons_near = self._seasons(self.horizon), self._seasons(1)
-        for to, reading in zip(place.tolist(), y.tolist(), strict=True):
+        left = np.zeros(len(y), bool)
+        for row, (to, reading) in enumerate(zip(place.tolist(), y.tolist(), strict=True)):
             for at in range(len(values), to + 1):
                 values.append(_simplest(values, at, 1, seasons_near))
                 scales.append(scales[-1])
                 counts.append(counts[-1])
             off = abs(reading - values[to])
-            far = GATE * near[0]
-            absurd = near[1] >= ENOUGH and off > far and _is_far(values, to, reading, far, seasons_near)
+            far = (GATE if near[1] >= ENOUGH else WIDE) * near[0]
+            known = near[1] >= ENOUGH or (near[1] >= EARLY and far > 0.0)
+            absurd = known and off > far and _is_far(values, to, reading, far, seasons_near)
             if not math.isfinite(reading) or (absurd and not doubt):
+                left[row] = absurd
                 doubt = doubt or absurd
                 continue
             doubt = False
             ahead = abs(reading - _simplest(values, to, self.horizon, seasons))
             values[to] = reading
-            near = _follow(off, *near) if off == off else near
+            if off == off:
+                near = _follow(off, *near)
+                near[0] = _sober(values, to, 1, seasons_near, *near)
             if ahead == ahead:
                 scales[to], counts[to] = _follow(ahead, scales[to], counts[to])
+                scales[to] = _sober(values, to, self.horizon, seasons, scales[to], counts[to])
         last = np.maximum(numbers[-1], state["cell"]) if len(numbers) else state["cell"]
         new = np.array(track)
         kept = {"track": new[:, -self.memory :].copy(), "near": np.array(near)}
-        return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(new, place)
+        return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(new, place, left)
 
     def outlook(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The simplest forecast of each row, its scale, and how many readings the scale is made of.
@@ -123,3 +134,14 @@ def _follow(off: float, scale: float, count: float) -> list[float]:
     rate = max(1.0 - FORGET, 1.0 / count)
     capped = min(off, CAP * scale) if count > ENOUGH and scale > 0.0 else off
     return [scale + rate * (capped - scale), count]
+
+
+def _sober(values: list[float], at: int, horizon: int, seasons: list[int], scale: float, count: float) -> float:
+    """The scale; of the first readings at most so many of the latest errors: none of them could be called absurd yet.
+
+    The median of three, as one error alone may be small by chance.
+    """
+    if not 3 <= count <= ENOUGH:
+        return scale
+    usual = median(abs(values[k] - _simplest(values, k, horizon, seasons)) for k in (at - 2, at - 1, at))
+    return min(scale, GATE * usual) if usual > 0.0 else scale

@@ -33,6 +33,8 @@ FARTHEST = 100.0  # scales: a feature is not larger
 class Made(NamedTuple):
     """Rows for a model: learn u from X and `target`, forecast `base + scale * u`.
 
+    `absurd` says which readings no later row looks back at.
+
     >>> Made(np.ones((1, 2)), np.array([5.0]), np.array([2.0]), np.array([0.5])).restore(0.5).item()
     6.0
     """
@@ -41,6 +43,7 @@ class Made(NamedTuple):
     base: np.ndarray
     scale: np.ndarray
     target: np.ndarray
+    absurd: np.ndarray = np.zeros(0, bool)
 
     def restore(self, u: np.ndarray | float) -> np.ndarray:
         """Turn what a model says into the unit of the target; NaN while that is not known."""
@@ -134,7 +137,7 @@ class TimedFeatures:
             seconds = time.astype("datetime64[s]").astype(np.int64)
             columns += [harmonics(seconds - since, int(length), n) for (_, length, n), since in self._phases()]
         target = np.where((count >= READY) & np.isfinite(y), (y - base) / scale, np.nan)
-        return state, Made(np.concatenate(columns, axis=1), base, scale, target)
+        return state, Made(np.concatenate(columns, axis=1), base, scale, target, cells.absurd)
 
     @property
     def _grid(self) -> Grid:
