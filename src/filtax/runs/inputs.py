@@ -85,6 +85,21 @@ class Pool:
         for total, each in zip(self.sums, (seen.astype(np.float64), off, off * off), strict=True):
             total[:] = np.cumsum(np.concatenate([total[None], each]), axis=0)[-1]  # one after the other
 
+    def outgrown(self) -> bool:
+        """Forget the first rows if a gross error among them is their scale, by what the rows behind show; whether so.
+
+        >>> pool = Pool(np.array([8.0]), np.array([0.0]), np.array([1e6]))
+        >>> pool.add(np.arange(8.0)[:, None])
+        >>> pool.outgrown(), pool.close(), pool.scale.round(2).tolist()
+        (True, None, [2.29])
+        """
+        n, first, second = self.sums
+        safe = np.maximum(n, 1.0)
+        var = second / safe - (first / safe) ** 2
+        wrong = (self.count == FIRST) & (n >= FIRST) & (var > 0.0) & (self.var > FAR**2 * var)
+        self.count = np.where(wrong, 0.0, self.count)
+        return bool(wrong.any())
+
     def close(self) -> None:
         """Let what was added count."""
         n, first, second = self.sums

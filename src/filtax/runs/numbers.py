@@ -110,7 +110,7 @@ class NumberStream:
         slot = self._slots(block)
         X, base, scale, u, absurd = self.features(block, slot, y)
         rows = np.concatenate([X, self.raw(block)], axis=1)
-        come = np.cumsum(self.late.come(slot))
+        come, v = np.cumsum(self.late.come(slot)), y if self.maker is None else u
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
         alarms, start = np.zeros(len(y)), 0
         while start < len(y):
@@ -119,11 +119,9 @@ class NumberStream:
             part = slice(start, stop)
             if self.maker is None:
                 base[part], scale[part] = self.target_units()
-            arrived = self.late.exchange(slot[part], rows[part], (y if self.maker is None else u)[part])
+            arrived = self.late.exchange(slot[part], rows[part], v[part])
             told = self.advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
-            stretch[part] = self._say(
-                said, part, told, base[part], scale[part], (y if self.maker is None else u)[part], slot[part]
-            )
+            stretch[part] = self._say(said, part, told, base[part], scale[part], v[part], slot[part])
             alarms[part] = told[3]["alarm"]
             self._renew(rows[part], arrived)
             self.seen += stop - start
@@ -291,6 +289,8 @@ class NumberStream:
         before, self.rows = self.rows, self.rows + int(arrived.come.sum())
         if (self.maker is not None and not self.inputs.names) or self.rows < next_stop(before):
             return
+        if self.maker is None and self.pools[1].outgrown():
+            self.carry, self.units = self.learner.fresh(self.slots), [Pool.start(p.count.size) for p in self.pools]
         for pool in self.pools:
             pool.close()
         now = [Pool(*pool.moments) for pool in self.pools]

@@ -71,7 +71,8 @@ class Grid:
                 counts.append(counts[-1])
             off = abs(reading - values[to])
             far = (GATE if near[1] >= ENOUGH else WIDE) * near[0]
-            known = near[1] >= ENOUGH or (near[1] >= EARLY and far > 0.0)
+            back = abs(reading - values[to - 2]) <= far  # from an error that was believed
+            known = near[1] >= ENOUGH or (near[1] >= EARLY and far > 0.0 and not back)
             absurd = known and off > far and _is_far(values, to, reading, far, seasons_near)
             if not math.isfinite(reading) or (absurd and not doubt):
                 left[row] = absurd
