@@ -210,5 +210,16 @@ def test_the_words_warn_of_them(tmp_path):
 
 def test_an_alarm_is_of_the_nearest_change_once():
     cut = Cut([100, 200], None, 1, [], [30, 108, 115, 230], [12, 103, 98, 207], np.zeros(300))
-    assert cut.meant == [None, 0, None, None]
+    assert cut.meant == [None, 0, None, 1]
     assert Cut([100, 200], 48.0, 8, [], [230], [207], np.zeros(300)).meant == [1]
+
+
+def test_an_alarm_behind_a_slope_is_of_it_though_it_names_a_later_start():
+    """Cuts and alarms of slopes that change after 300 readings, as they were found."""
+    of = lambda changes, times, starts: Cut(changes, None, 1, [], times, starts, np.zeros(900)).meant  # noqa: E731
+    assert of([296], [377], [332]) == of([305], [335], [327]) == of([290], [329], [304]) == [0]
+    assert of([298], [335, 363], [274, 299]) == [None, 0]  # the one that names it is of it
+    assert of([305], [312, 327], [305, 320]) == [0, None]  # and once is enough
+    assert of([298, 310], [318], [312]) == [1]
+    assert of([296], [280], [250]) == of([296], [700], [680]) == [None]  # before it, and long after
+    assert of([296, 400], [420], [380]) == [1]

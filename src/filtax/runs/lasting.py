@@ -69,6 +69,8 @@ def newborn(columns: int, shape: float = 1.0, variance: float = NOISE) -> Elder:
 
     >>> newborn(3).mean.tolist()
     [0.0, 0.0, 0.0]
+    >>> math.isclose(0.002 / newborn(1, 2.0, 0.002).precision[0, 0], NOISE / newborn(1).precision[0, 0])
+    True
     """
     return Elder(np.zeros(columns), PRECISION * variance / NOISE * np.eye(columns), shape, shape * variance)
 
