@@ -10,7 +10,7 @@ import scipy.stats
 
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.course import Course
-from filtax.runs.lasting import LINE, SIZE, evidence, learned, newborn, pattern
+from filtax.runs.lasting import LINE, MEMORY, SIZE, Elder, evidence, faded, learned, newborn, pattern
 from thesis_load import LOAD
 
 RATE = 0.001
@@ -86,6 +86,47 @@ def test_the_elder_is_a_regression_and_its_errors_are_normal():
     assert z == 2.0
     assert np.isfinite([value, far.rate, *far.mean]).all()
     assert learned(elder, X[0], value, 2.1)[2] == pytest.approx(2.0)
+
+
+def test_of_what_fades_only_level_and_line_become_less_certain():
+    """The oracle: their covariance grows by a factor, and what is known of the rest given them stays."""
+    X = np.random.default_rng(3).normal(size=(60, 5))
+    elder = Elder(np.arange(5.0), X.T @ X, 9.0, 1e-12)  # so little noise that a newborn knows nothing of them
+    later, rest = faded(elder), [2, 3, 4]
+    cov, wider = np.linalg.inv(elder.precision), np.linalg.inv(later.precision)
+    np.testing.assert_allclose(wider[:2, :2] * (1.0 - 1.0 / MEMORY), cov[:2, :2], rtol=1e-9)
+    np.testing.assert_array_equal(later.precision[rest], elder.precision[rest])
+    np.testing.assert_array_equal(later.mean, elder.mean)
+    assert later.rate / later.shape == pytest.approx(elder.rate / elder.shape)
+    assert 8.0 < later.shape < 9.0
+
+
+@pytest.mark.parametrize("slope", [0.05, 0.1, 0.5, -0.1])
+def test_a_strong_bend_is_told_once_and_its_day_is_named(slope):
+    """A belief in the old unit took the new line for impossible, and a month later told of a change that was none."""
+    t = np.arange(24 * 110)
+    for seed in range(10):
+        y = slope * np.maximum(t - 1200, 0) + 5.0 * np.sin(2 * np.pi * t / 24)
+        [(row, _, since)] = told_of(y + np.random.default_rng(seed).normal(size=t.size))
+        assert 1200 < row <= 1200 + 7 * 24
+        assert abs(row - since - 1200) <= 24
+
+
+@pytest.mark.parametrize("size", [5.0, 20.0])
+def test_the_day_of_a_jump_is_named(size):
+    t = np.arange(24 * 60)
+    for seed in range(5):
+        [(row, _, since)] = told_of(size * (t >= 1200) + np.random.default_rng(seed).normal(size=t.size))
+        assert row - since == 1200
+
+
+def test_seasons_and_growth_by_percents_are_no_changes():
+    for seed in range(2):
+        rng, t, day = np.random.default_rng(seed), np.arange(24 * 730), np.arange(1500)
+        year = 10.0 * np.sin(2 * np.pi * t / 8766) + 5.0 * np.sin(2 * np.pi * t / 24)
+        assert told_of(year + rng.normal(size=t.size)) == []
+        assert told_of(10.0 * np.sin(2 * np.pi * day / 365.25) + rng.normal(size=1500), (7,)) == []
+        assert told_of(100.0 * np.exp(day / 300) * np.exp(0.02 * rng.normal(size=1500)), (7,)) == []
 
 
 @pytest.mark.parametrize("cycle", [0.0, 5.0])

@@ -10,6 +10,8 @@ from command import filtax, sentence
 from filtax.runs import segmenting
 from filtax.runs.alike import correlation
 from filtax.runs.cutting import Cut, alone
+from filtax.runs.differing import differing
+from filtax.runs.told_segments import in_words
 
 pytestmark = pytest.mark.x64
 FILES = ("config.toml", "events.jsonl", "metrics.json", "predictions.parquet", "report.html")
@@ -210,5 +212,44 @@ def test_the_words_warn_of_them(tmp_path):
 
 def test_an_alarm_is_of_the_nearest_change_once():
     cut = Cut([100, 200], None, 1, [], [30, 108, 115, 230], [12, 103, 98, 207], np.zeros(300))
-    assert cut.meant == [None, 0, None, None]
+    assert cut.meant == [None, 0, None, 1]
     assert Cut([100, 200], 48.0, 8, [], [230], [207], np.zeros(300)).meant == [1]
+
+
+def test_an_alarm_behind_a_slope_is_of_it_though_it_names_a_later_start():
+    """Cuts and alarms of slopes that change after 300 readings, as they were found."""
+    of = lambda changes, times, starts: Cut(changes, None, 1, [], times, starts, np.zeros(900)).meant
+    assert of([296], [377], [332]) == of([305], [335], [327]) == of([290], [329], [304]) == [0]
+    assert of([298], [335, 363], [274, 299]) == [None, 0]  # the one that names it is of it
+    assert of([305], [312, 327], [305, 320]) == [0, None]  # and once is enough
+    assert of([298, 310], [318], [312]) == [1]
+    assert of([296], [280], [250]) == of([296], [700], [680]) == [None]  # before it, and long after
+    assert of([296, 400], [420], [380]) == [1]
+
+
+def test_the_words_say_in_what_two_segments_differ():
+    """The oracle is how they were made: a level, a slope, or a cycle of a day alone."""
+    t, late = np.arange(600), np.arange(600) >= 300
+    noise, day = np.random.default_rng(0).normal(size=600), 5.0 * np.sin(2 * np.pi * t / 24)
+    of = lambda y, period=24.0: differing(y + noise, 0, 300, 600, period)
+    assert of(day) == of(0.05 * t + day) == {}
+    assert list(of(day + 4.0 * late)) == ["level"]
+    assert list(of(0.05 * np.maximum(t - 300, 0), None)) == ["slope"]
+    bent = of(0.05 * np.maximum(t - 300, 0) + day)
+    np.testing.assert_allclose(bent["slope"], [0.0, 0.05], atol=0.005)
+    assert of(np.where(late, -day, day)) == {"cycle": "turned round"}
+    assert of(np.where(late, 0.3 * day, day)) == {"cycle": "shrank"}
+    assert of(np.where(late, np.roll(day, 6), day)) == {"cycle": "became another one"}
+    assert differing(np.arange(8.0), 0, 4, 8, None) == {}
+    assert list(differing(np.repeat([3.0, 4.0], 50), 0, 50, 100, None)) == ["level"]
+    parts = [{"row": 1, "line": 2, "mean": 0.05}, {"row": 301, "line": 302, "mean": 7.5, "differs": bent}]
+    told = {"target": "y", "rows": 600, "alarms": [], "distrusted": [], "period": 24.0, "correlation": 0.0}
+    said = in_words({**told, "segments": parts})
+    assert "its slope was" in said
+    assert "24 rows, which is no change." in said
+    parts[1]["differs"] = {"cycle": "turned round"}
+    assert "with row 301 (line 302): its cycle turned round. It has a cycle of 24 rows. As" in in_words(
+        {**told, "segments": parts}
+    )
+    parts[1]["differs"] = {}
+    assert "its mean was 0.05 and is 7.5." in in_words({**told, "segments": parts})

@@ -1,6 +1,7 @@
 """What a run says of single rows and missing steps, and that its verdicts agree with each other."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 
 from command import filtax
 from filtax.runs import open_run
+from filtax.runs.digest import digest
 from filtax.runs.distrust import most_surprising
+from filtax.runs.page import _changes
+from filtax.runs.results import Run
 from filtax.runs.steps import in_words
 
 pytestmark = pytest.mark.x64
@@ -125,3 +129,17 @@ def test_labels_that_surprised_are_listed_by_their_names(tmp_path):
     assert [(event["line"], event["reading"], event["forecast"]) for event in shown[:1]] == [
         (np.argmax(x) + 2, "no", "yes")
     ]
+
+
+def test_the_report_lists_the_latest_changes_and_says_of_how_many(home, monkeypatch):
+    run = open_run(home[0] / "run")
+    told, when = digest(run), "2024-01-02T00:00:00"
+    for count, first in ((25, 1), (31, 7), (260, 236)):
+        events = [{"event": "change", "row": row, "time": when} for row in range(1, count + 1)]
+        monkeypatch.setattr(Run, "events", lambda self, events=events: iter(events))
+        run.note["progress"]["changes"] = count
+        text = _changes(run, told)
+        rows = [int(row) for row in re.findall(r"<tr><td>(\d+)</td>", text)]
+        assert rows == list(range(first, count + 1))
+        assert (f"The latest 25 of {count}; all are in events.jsonl." in text) == (count > 25)
+        assert "a trend that bends" in text

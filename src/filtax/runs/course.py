@@ -2,8 +2,8 @@
 
 A forecast that starts from the last readings follows them within a day, and nothing surprises. So the readings of a
 block (of the shorter cycle where there are two, a day of hours) are averaged, and the averages are watched by a belief
-that does not forget (`filtax.runs.lasting`). A reading counts at most as far off as its interval is wide, so that gross
-errors are none of the average's business.
+that takes months to forget (`filtax.runs.lasting`). A reading counts at most as far off as its interval is wide, so
+that gross errors are none of the average's business.
 
 Axes: S series, K blocks kept, D columns.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from filtax.runs.blocks import Block
-from filtax.runs.lasting import LAGS, Elder, evidence, learned, newborn, pattern, width
+from filtax.runs.lasting import LAGS, Elder, begun, evidence, faded, learned, newborn, pattern, width
 from filtax.streams import Season
 
 __all__ = ["Course", "bends"]
@@ -167,10 +167,15 @@ class Course:
         if len(own) < FIRST:
             return
         values = self.blocks[series, 2, own]
-        middle = np.median(values)
+        middle, before = np.median(values), self.unit[series, 1]
         scale = 1.4826 * np.median(np.abs(values - middle))
-        self.unit[series] = middle, scale if scale > 0.0 else max(1.0, abs(middle)), self.blocks[series, 0, own[0]]
-        self._put(series, newborn(self.mean.shape[1]), 0.0)
+        scale = scale if scale > 0.0 else max(1.0, abs(middle))
+        self.unit[series] = middle, scale, self.blocks[series, 0, own[0]]
+        elder = newborn(self.mean.shape[1])
+        if np.isfinite(before):
+            shape, rate = self.noise[series].tolist()
+            elder = newborn(self.mean.shape[1], 2.0, rate / shape * (before / scale) ** 2)
+        self._put(series, elder, 0.0)
         for at in own.tolist():
             self._learn(series, at)
 
@@ -181,7 +186,7 @@ class Course:
         past = np.nan_to_num((self.blocks[series, 3, max(0, at - LAGS) : at][::-1] - base) / scale)
         waves = self.waves[int(number) % len(self.waves)]
         x = np.concatenate([[1.0, (number - origin) / MONTH], waves, past, np.zeros(LAGS - len(past))])
-        elder = Elder(self.mean[series], self.precision[series], *self.noise[series].tolist())
+        elder = faded(Elder(self.mean[series], self.precision[series], *self.noise[series].tolist()))
         elder, value, off = learned(elder, x, float((value - base) / scale), math.sqrt(0.5 * self.limit))
         self.blocks[series, 3:, at] = base + scale * value, off
         self._put(series, elder, self.count[series, 1] + 1.0)
@@ -198,14 +203,18 @@ class Course:
             return None
         number, off = self.blocks[series, 0, starts[0] :], self.blocks[series, 4, starts[0] :]
         odds = evidence(number, off, starts - starts[0], self.waves[number.astype(int) % len(self.waves)])
-        return int(starts[np.argmax(odds)]) if np.logaddexp.reduce(odds) > self.limit else None
+        if not np.logaddexp.reduce(odds) > self.limit:
+            return None
+        first = max(0, KEPT - count)
+        number, _, value, _, _ = self.blocks[series, :, first:]
+        return first + begun(number, value, starts - first, self.waves[number.astype(int) % len(self.waves)])
 
     def _renew(self, series: int, start: int) -> None:
-        """Begin anew with the blocks since a change; of what was before only the size of the noise is kept."""
+        """Begin anew with the blocks since a change, in a unit of theirs; of what was before the noise is kept.
+
+        A line that bent upwards is steep in the old unit, and a belief in that unit would not take it for possible.
+        """
         self.blocks[series, :, :start] = np.nan
-        self.unit[series, 0] = np.median(self.blocks[series, 2, start:])
-        self.unit[series, 2] = self.blocks[series, 0, start]
-        shape, rate = self.noise[series].tolist()
-        self._put(series, newborn(self.mean.shape[1], 2.0, rate / shape), 0.0)
-        for at in range(start, KEPT):
-            self._learn(series, at)
+        self.unit[series, 0] = np.nan
+        self.count[series, 1] = 0.0
+        self._first(series)

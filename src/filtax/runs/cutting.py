@@ -8,6 +8,7 @@ Axes: T readings. Cost: that of `filtax.segmentation`.
 """
 
 import warnings
+from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +21,8 @@ __all__ = ["Cut", "alone", "cut_up"]
 WAIT = 100  # readings before the first alarm: a cycle of up to fifty shows in them
 ASIDE, FAR = 2, 12.0  # neighbours on each side, and the distance, in usual steps, of a reading that stands alone
 LEAST, MOST = 30, 500  # readings before it that say what is usual
-MARGIN = 5  # readings by which the start that an alarm names may miss the change
+MARGIN = 5  # readings by which the start that an alarm names may miss a change that is sharp
+SLOW = 100  # and one that is not, as of a slope, where the alarm is the first one behind it
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,11 @@ class Cut:
 
     @property
     def meant(self) -> list[int | None]:
-        """For each alarm the number of the change it told of, once; None where, looking back, there was none."""
+        """For each alarm the number of the change it told of, once; None where, looking back, there was none.
+
+        Where a slope changes, neither the cut nor the start that an alarm names is known to a few readings: an alarm
+        that names no change closely is of the latest one before it, if no other alarm is.
+        """
         left = dict(enumerate(self.changes))
         found: list[int | None] = []
         for start in self.starts:
@@ -59,6 +65,11 @@ class Cut:
             found.append(near if hit else None)
             if hit and near is not None:
                 del left[near]
+        for i, (time, start) in enumerate(zip(self.times, self.starts, strict=True)):
+            last = bisect_right(self.changes, time) - 1
+            if found[i] is None and last in left and abs(left[last] - start) <= SLOW:
+                found[i] = last
+                del left[last]
         return found
 
     def to_json(self) -> dict[str, Any]:

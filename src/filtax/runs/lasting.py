@@ -1,10 +1,11 @@
-r"""Whether a series still takes its course: what a belief that forgets nothing was wrong by, block after block.
+r"""Whether a series still takes its course: what a belief that hardly forgets was wrong by, block after block.
 
-The value $m_k$ of a block (a day of hours, say) is expected by a regression that learns all blocks since the last
+The value $m_k$ of a block (a day of hours, say) is expected by a regression that learns the blocks since the last
 change, $m_k = x_k^\top\theta + e_k$ with $x_k$ a constant, a line, the pattern of the longer cycle and the last values,
-$\theta, \sigma^2$ under a normal-inverse-gamma belief. Its errors are brought to standard normal ones, $z_k$, by their
-Student law, and cut at $c = \sqrt{L/2}$ with $L = 2\log(1/\alpha)$: no block counts for more than a quarter of the
-limit. If nothing changes they are independent. If something did with block s they are
+$\theta, \sigma^2$ under a normal-inverse-gamma belief that takes months to forget a level and a line. Its errors are
+brought to standard normal ones, $z_k$, by their Student law, and cut at $c = \sqrt{L/2}$ with $L = 2\log(1/\alpha)$: no
+block counts for more than a quarter of the limit. If nothing changes they are independent. If something did with block
+s they are
 $z_k = d_k^\top\delta + \epsilon_k$ with $d_k$ a level and a line that begins at s, with the pattern or without,
 $\delta \sim N(0, \tau^2)$, and the odds are
 $$B_s = |I + \tau^2 D^\top D|^{-1/2} \exp\bigl(\tfrac12 z^\top D (\tau^{-2} I + D^\top D)^{-1} D^\top z\bigr).$$
@@ -19,11 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LAGS", "Elder", "evidence", "learned", "newborn", "pattern", "width"]
+__all__ = ["LAGS", "Elder", "begun", "evidence", "faded", "learned", "newborn", "pattern", "width"]
 
 LAGS = 2  # last values among the columns: weather lasts for more than a block
 PRECISION = 0.03  # of the weights before any block, in units of the noise
 NOISE = 0.2  # expected variance of it, as a share of that of the first blocks
+MEMORY, NOISE_MEMORY = 60.0, 120.0  # blocks after which level and line, and the noise, are forgotten: a year is slow
 SIZE = 2.0  # tau: standard errors by which a change may move a block
 LINE = 7.0  # blocks over which a change of slope is counted
 HARMONICS = 3  # of the longer cycle at most; a week of days has no more
@@ -32,7 +34,8 @@ HARMONICS = 3  # of the longer cycle at most; a week of days has no more
 class Elder(NamedTuple):
     """The belief: weights (D,), their precision in units of the noise (D, D), and shape and rate of its variance.
 
-    The precision only grows, so that nothing is lost where columns are all but copies of each other, as lags are.
+    It is a precision and no covariance, so that nothing is lost where columns are all but copies of each other, as lags
+    are.
     """
 
     mean: np.ndarray
@@ -62,12 +65,36 @@ def pattern(number: np.ndarray, cycle: int) -> np.ndarray:
 
 
 def newborn(columns: int, shape: float = 1.0, variance: float = NOISE) -> Elder:
-    """The belief before any block.
+    """The belief before any block; how large the weights may be does not depend on the expected noise.
 
     >>> newborn(3).mean.tolist()
     [0.0, 0.0, 0.0]
+    >>> math.isclose(0.002 / newborn(1, 2.0, 0.002).precision[0, 0], NOISE / newborn(1).precision[0, 0])
+    True
     """
-    return Elder(np.zeros(columns), PRECISION * np.eye(columns), shape, shape * variance)
+    return Elder(np.zeros(columns), PRECISION * variance / NOISE * np.eye(columns), shape, shape * variance)
+
+
+def faded(elder: Elder) -> Elder:
+    r"""The belief before the next block: level and line may have moved a little, and so may the size of the noise.
+
+    Without it all that is no line for ever, as a year or a growth by percents is, becomes a change at last. The pattern
+    and the lags are not forgotten: given level and line they are as certain as before, and the marginal precision of
+    these two is what shrinks,
+    $\Lambda_{11} \to \kappa\Lambda_{11} + (1-\kappa)\Lambda_{12}\Lambda_{22}^{-1}\Lambda_{21}$.
+
+    >>> elder = Elder(np.ones(3), np.diag([50.0, 40.0, 30.0]), 20.0, 10.0)
+    >>> later = faded(elder)
+    >>> (np.diag(later.precision) < [50.0, 40.0, 30.0]).tolist(), later.shape < 20.0, later.rate / later.shape
+    ([True, True, False], True, 0.5)
+    """
+    kept, own = 1.0 - 1.0 / MEMORY, elder.precision[:2, 2:]
+    known = own @ np.linalg.solve(elder.precision[2:, 2:], own.T)
+    precision = elder.precision.copy()
+    least = PRECISION / NOISE * elder.rate / elder.shape * np.eye(2)  # what a newborn knows of them
+    precision[:2, :2] = kept * precision[:2, :2] + (1.0 - kept) * (0.5 * (known + known.T) + least)
+    shape = max((1.0 - 1.0 / NOISE_MEMORY) * elder.shape, 1.0)
+    return Elder(elder.mean, precision, shape, elder.rate * (shape / elder.shape))
 
 
 def learned(elder: Elder, x: np.ndarray, value: float, cut: float) -> tuple[Elder, float, float]:
@@ -125,6 +152,41 @@ def evidence(number: np.ndarray, z: np.ndarray, starts: np.ndarray, waves: np.nd
     square[:, :, 1] += by * square[:, :, 0]
     ways = [_odds(SIZE**2 * square[:, :d, :d], SIZE * product[:, :d]) for d in sorted({2, columns.shape[1]})]
     return np.logaddexp.reduce(ways) - math.log(len(ways))
+
+
+def begun(number: np.ndarray, value: np.ndarray, starts: np.ndarray, waves: np.ndarray) -> int:
+    """The most likely one of these starts of a change that is known to be.
+
+    The errors z do not say: a belief that learns the blocks of a change, and is wrong by a cut at most, blurs it. So
+    the values themselves are fitted by a line and the pattern, to which a level, a line, both, or these and a pattern
+    are added from the start on, and the fit with the least Schwarz criterion, K log(squares) + (added) log K, is taken.
+
+    Args:
+        number: Numbers of the blocks, (K,), growing.
+        value: Their values, (K,).
+        starts: Places among the K at which the change may have begun, (S,).
+        waves: Pattern of the longer cycle at each of them, (K, P).
+
+    >>> number = np.arange(40)
+    >>> value = np.cos(number**2) + 3.0 * np.maximum(number - 31, 0)
+    >>> begun(number, value, np.arange(28, 38), pattern(number, 7))
+    31
+    """
+    value = value - np.median(value)
+    value = value / max(np.abs(value).max(), np.finfo(float).tiny)
+    line = (number - number[-1]) / max(number[-1] - number[0], 1.0)
+    base = np.concatenate([np.ones((len(number), 1)), line[:, None], waves], axis=1)
+    worth = []
+    for start in starts.tolist():
+        since = base.copy()
+        since[:, 1] -= line[start]
+        since[:start] = 0.0
+        for added in (since[:, :1], since[:, 1:2], since[:, :2], since):
+            columns = np.concatenate([base, added], axis=1)
+            rest = value - columns @ np.linalg.lstsq(columns, value, rcond=None)[0]
+            squares = max(float(rest @ rest), np.finfo(float).tiny)
+            worth.append((len(value) * math.log(squares) + added.shape[1] * math.log(len(value)), start))
+    return min(worth)[1]
 
 
 def _from_each(values: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """The report of a run: one file without addresses, for a screen, a phone and paper. What users named is escaped."""
 
 import html
-import itertools
 import shlex
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -171,17 +171,20 @@ def _calibration(run: Run, found: dict[str, Any], told: Digest) -> str:
 def _changes(run: Run, told: Digest) -> str:
     if not run.stream.watches:
         return "<p>Changes are looked for one step ahead only, and where the target is known at once.</p>"
-    found = list(itertools.islice((e for e in run.events() if e["event"] == "change"), MARKED))
+    found = list(deque((e for e in run.events() if e["event"] == "change"), MARKED))
     marks = [(_at(run, told, event), f"row {event['row']}, {event.get('time', '')}") for event in found]
     lines = {"change probability": told.changes}
     text = chart(told.x, lines, timed=told.timed, marks=marks, floor=0.0, ceiling=1.0)
     names = ("row", "line", "time", "key", "began")
-    listed = listing(found, names, SHOWN, {"key": "series", "began": "began with row"}) if found else ""
+    listed = listing(found[-SHOWN:], names, SHOWN, {"key": "series", "began": "began with row"}) if found else ""
+    if len(found) > SHOWN:
+        listed += f"<p>The latest {SHOWN} of {run.note['progress']['changes']:,}; all are in events.jsonl.</p>"
     why = (
         "Largest probability of each stretch that the method should begin anew; lines across are alarms. A peak "
         "without a line was a suspicion: the rows behind it did not bear it out, as after a gross error, or the change "
         "had been told of. A line without a peak: rows kept falling outside of what was expected, or a level jumped "
-        "and stayed."
+        "and stayed, or averages, as of days, showed what no row does: a trend that bends, or a level or a week that "
+        "became another one slowly."
     )
     return f"{text}<p>{why}</p>{listed or '<p>No alarm was given.</p>'}"
 

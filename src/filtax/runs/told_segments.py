@@ -9,6 +9,7 @@ import numpy as np
 
 from filtax.runs.alike import correlation, warning
 from filtax.runs.chart import short
+from filtax.runs.differing import differing
 from filtax.runs.foresight import write_table
 from filtax.runs.large import power_of
 from filtax.runs.ledger import EVENTS
@@ -32,8 +33,9 @@ def told_of(found: Segments) -> dict[str, Any]:
             "rows": end - start,
             "mean": _mean(found, start, end),
             "probability": float(cut.probability[start]) if start else None,
+            "differs": _differs(found, before, start, end) if start else None,
         }
-        for start, end in zip(starts, ends, strict=True)
+        for before, start, end in zip([0, *starts], starts, ends, strict=False)
     ]
     alarms = [
         {
@@ -82,16 +84,14 @@ def in_words(told: dict[str, Any]) -> str:
     later = segments[1:]
     sentences = [f"{target} did not change in {told['rows']} rows."]
     if len(later) == 1:
-        one, before = later[0], segments[0]
-        sentences = [
-            f"{target} changed once, with {_named(one)}: its mean was {_number(before)} and is {_number(one)}."
-        ]
+        sentences = [f"{target} changed once, with {_named(later[0])}: {_became(segments[0], later[0])}."]
     elif later:
         named = "; ".join(_named(each) for each in later[:NAMED])
         more = f"; and {len(later) - NAMED} more" if len(later) > NAMED else ""
         sentences = [f"{target} changed {len(later)} times, with {named}{more}."]
     if told["period"] is not None:
-        sentences.append(f"It has a cycle of {short(told['period'])} rows, which is no change.")
+        turned = len(later) == 1 and "cycle" in later[0]["differs"]
+        sentences.append(f"It has a cycle of {short(told['period'])} rows{'' if turned else ', which is no change'}.")
     right = [each for each in alarms if each["change"] is not None]
     wrong = len(alarms) - len(right)
     if right:
@@ -171,6 +171,29 @@ def _mean(found: Segments, start: int, end: int) -> float | None:
     y[[row - start for row in found.cut.alone if start <= row < end]] = np.nan
     seen, power = y[np.isfinite(y)], power_of(y, 1.0)
     return float(np.ldexp(np.ldexp(seen, -power).mean(), power)) if seen.size else None
+
+
+def _differs(found: Segments, before: int, start: int, end: int) -> dict[str, Any]:
+    """In what a segment differs from the one before, in the unit of the readings."""
+    assert found.cut is not None
+    y = found.columns["y"].copy()
+    y[found.cut.alone] = np.nan
+    power = power_of(y, 1.0)
+    differs = differing(np.ldexp(y, -power), before, start, end, found.cut.period)
+    large = {name: [float(np.ldexp(each, power)) for each in differs[name]] for name in differs if name != "cycle"}
+    return {**differs, **large}
+
+
+def _became(before: dict[str, Any], one: dict[str, Any]) -> str:
+    """What changed, in words; the mean where nothing else is certain."""
+    differs = one["differs"]
+    words = [f"its mean was {_number(before)} and is {_number(one)}"] if "level" in differs or not differs else []
+    if "slope" in differs:
+        was, now = differs["slope"]
+        words.append(f"its slope was {short(was)} a row and is {short(now)}")
+    if "cycle" in differs:
+        words.append(f"its cycle {differs['cycle']}")
+    return ", and ".join(words)
 
 
 def _named(segment: dict[str, Any]) -> str:
