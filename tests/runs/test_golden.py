@@ -122,7 +122,7 @@ def sources():
 
 def write(name):
     (GOLDEN / f"{name}.csv").write_text(sources()[name])
-    whole, half = GOLDEN / "whole", GOLDEN / name
+    whole, half = Path("whole"), Path(name)  # relative, as the report names its folder
     carry_on(RUNS[name], whole)
     write_outputs(whole)
     (whole / "predictions.parquet").rename(GOLDEN / f"{name}.parquet")
