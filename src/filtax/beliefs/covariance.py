@@ -76,34 +76,33 @@ class Covariance(Module):
         spread = jnp.where(finite, spread, 0.0)
         L = factor(jnp.asarray(np.eye(r.size), r.dtype) + spread)
         most = jnp.where(finite, 1.0 + trace(spread), 1.0)
-        doubt = self._doubt(J, B, most)
+        var = self._known()
+        doubt = self._doubt(J, B, most, var)
         # exactly, no pivot is below 1: a smaller one was lost to rounding
         sound = finite & L.sound(least=0.5) & jnp.isfinite(doubt)
         U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
         moved = self.mean + matmul(U, z[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
-        cov = self._cut(U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0))
+        cov = self._cut(U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0), var)
         return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
-    def _cut(self, U: Array, most: Array, doubt: Array) -> Array:
+    def _known(self) -> Array:
+        """The variances, none below zero; of many parameters once for all, as the diagonal is slow to walk."""
+        if self.mean.size <= SMALL:
+            return _diagonal(self.cov)
+        return _written(jnp.maximum(self.var, 0.0))
+
+    def _cut(self, U: Array, most: Array, doubt: Array, var: Array) -> Array:
         """Σ - U Uᵀ; each variance keeps `doubt` of its old value, and does not fall below that divided by `most`."""
-        if self.mean.size > SMALL:
-            # Written out once: else XLA merges what made U, the trust included, into each of the D² products. A barrier
-            # does not stop it on a CPU; a scatter does.
-            U = jnp.zeros_like(U).at[jnp.arange(self.mean.size)].set(U)
         if self.mean.size <= SMALL:
             # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
             eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
-            old, left = _diagonal(self.cov), _diagonal(cut)
-            return jnp.where(eye, jnp.maximum(left + doubt * old, old * (1.0 / most))[:, None], cut)
-        cut = self.cov - gram(U)
-        # The old variance is taken back from the new one: a second look at the old covariance would cost a copy of it.
-        at = jnp.arange(self.mean.size)
-        left = jnp.diagonal(cut)
-        old = jnp.maximum(left + jnp.sum(U * U, axis=1), 0.0)
-        return cut.at[at, at].set(jnp.maximum(left + doubt * old, old / most))
+            return jnp.where(eye, jnp.maximum(_diagonal(cut) + doubt * var, var * (1.0 / most))[:, None], cut)
+        U = _written(U)  # else XLA merges what made it, the trust included, into each of the D² products
+        at, left = jnp.arange(self.mean.size), var - jnp.sum(U * U, axis=1)
+        return (self.cov - gram(U)).at[at, at].set(jnp.maximum(left + doubt * var, var / most))
 
-    def _doubt(self, J: Array, B: Array, most: Array) -> Array:
+    def _doubt(self, J: Array, B: Array, most: Array, var: Array) -> Array:
         """Share of each old variance that the rounding of a cut is worth; none where nothing is cut.
 
         A small belief has the share of the worst case: what a better one would cost is more than it is worth.
@@ -113,7 +112,7 @@ class Covariance(Module):
         if self.mean.size <= SMALL:
             return share
         G = matmul(B, J)
-        blur = eps * jnp.sum(jnp.maximum(self.var, 0.0)[None, :] * G * G)
+        blur = eps * jnp.sum(var[None, :] * G * G)
         return share * jax.lax.stop_gradient(jnp.cbrt(jnp.minimum(blur, 1.0)))  # its slope is infinite at 0
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
@@ -183,6 +182,14 @@ def _guarded(spread: Array) -> Array:
         return jnp.maximum(spread, 0.0)
     spread = _symmetric(spread)
     return jnp.where(np.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
+
+
+def _written(A: Array) -> Array:
+    """The same numbers, made once: XLA would make them again wherever they are used, from the covariance as it was.
+
+    A barrier does not stop it on a CPU; a scatter does.
+    """
+    return jnp.zeros_like(A).at[jnp.arange(len(A))].set(A)
 
 
 def _diagonal(A: Array) -> Array:

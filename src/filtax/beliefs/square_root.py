@@ -77,17 +77,21 @@ class SquareRoot(Module):
         V = matmul(B, matmul(J, self.root)).T  # in this order the large product is the one that `spread` makes too
         if r.size == 1 and self.mean.size <= FEW:
             return self._condition_on_one(V[:, 0], r)
-        sound = jnp.isfinite(4.0 * jnp.sum(V * V))  # so is then every number of the reduction
+        size = jnp.sum(V * V)
+        sound = jnp.isfinite(4.0 * size)  # so is then every number of the reduction
         V = jnp.where(sound, V, 0.0)
         RV = matmul(self.root, V)
-        L, root = _reduce(self.root, V) if self.mean.size <= FULL else _downdate(self.root, V, RV)
+        if self.mean.size <= FULL:
+            L, root = _reduce(self.root, V)
+        else:
+            L, root = _downdate(self.root, V, RV, jnp.where(sound, size, 0.0))
         z = solve_lower(L, r)
         move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
         moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
-        used = jnp.any(V != 0.0) & jnp.isfinite(moved)
-        mean = jnp.where(used, moved, self.mean)
-        tail = None if self.tail is None else jnp.where(used, lost, self.tail)
-        return Conditioned(SquareRoot(mean, root, tail), z, log_det(L), sound & jnp.all(jnp.isfinite(moved)))
+        finite = jnp.isfinite(moved)
+        mean = jnp.where(finite, moved, self.mean)
+        tail = None if self.tail is None else jnp.where(finite, lost, self.tail)
+        return Conditioned(SquareRoot(mean, root, tail), z, log_det(L), sound & jnp.all(finite))
 
     def _condition_on_one(self, v: Array, r: Array) -> Conditioned:
         r"""The same for a single number: the array is reduced by a rotation for each parameter, and none is waited for.
@@ -216,9 +220,15 @@ def _reduce(root: Array, V: Array) -> tuple[Array, Array]:
     return full[:O, :O], jnp.where(jnp.any(V != 0.0), full[O:, O:], root)
 
 
-def _downdate(root: Array, V: Array, RV: Array) -> tuple[Array, Array]:
-    r"""L, and root (I - V L^{-T} (L + I)^{-1} Vᵀ): two thin products instead of a D³ reduction."""
+def _downdate(root: Array, V: Array, RV: Array, size: Array) -> tuple[Array, Array]:
+    r"""L, and root (I - V L^{-T} (L + I)^{-1} Vᵀ): two thin products instead of a D³ reduction.
+
+    `size` is the sum of the squares of V, which for a single output is all that L needs.
+    """
     eye = jnp.eye(V.shape[1], dtype=V.dtype)
-    L = triangular_root(jnp.concatenate([eye, V.T], axis=1))
+    if V.shape[1] == 1:
+        L = jnp.sqrt(1.0 + size).reshape(1, 1)
+    else:
+        L = triangular_root(jnp.concatenate([eye, V.T], axis=1))
     cut = solve_upper(L, solve_lower(L + eye, V.T))
     return L, root - matmul(RV, cut)
