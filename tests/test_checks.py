@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from filtax import checks
@@ -133,3 +134,12 @@ def test_nearest_suggests_or_lists():
     assert checks.nearest("statik", ["Static", "OU"]) == 'Did you mean "Static"?'
     assert checks.nearest("OU", ["Static", "OU"]) == 'Did you mean "OU"?'
     assert checks.nearest("xyz", ["Static", "OU"]) == "Known: Static, OU."
+
+
+def test_tables_are_their_columns():
+    whole = pd.DataFrame({"holiday": [True, False], "warmth": [1.5, 2.0], "count": [1, 2]})
+    np.testing.assert_array_equal(checks.numeric("X", whole), [[1.0, 1.5, 1.0], [0.0, 2.0, 2.0]])
+    with pytest.raises(ValueError, match=r"X must hold numbers, but its column 'city' holds .*; leave it out, or"):
+        checks.numeric("X", whole.assign(city=["Oslo", "Rome"]))
+    twice = pd.DataFrame([[1.0, True]], columns=["a", "a"])
+    np.testing.assert_array_equal(checks.numeric("X", twice), [[1.0, 1.0]])

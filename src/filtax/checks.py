@@ -75,16 +75,31 @@ def numeric(name: str, value: Any) -> Any:
     if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
         return value
     array = value
-    if not isinstance(array, np.ndarray | np.generic | jax.Array):
+    if hasattr(value, "columns") and hasattr(value, "iloc"):
+        array = _table(name, value)
+    elif not isinstance(array, np.ndarray | np.generic | jax.Array):
         try:
             array = np.asarray(value) if is_concrete(value) else jnp.asarray(value)
         except (ValueError, TypeError):
             array = np.asarray(None)
     if array.dtype.kind not in NUMBERS:
         raise ValueError(
-            f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array."
+            f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array, NaN for "
+            "what is missing."
         )
     return array
+
+
+def _table(name: str, value: Any) -> np.ndarray:
+    """The columns of a table side by side, yes and no as 1 and 0; of several kinds, it would be an array of objects."""
+    columns = [np.asarray(value.iloc[:, at]) for at in range(value.shape[1])]
+    for title, column in zip(value.columns, columns, strict=True):
+        if column.dtype.kind not in NUMBERS:
+            raise ValueError(
+                f"{name} must hold numbers, but its column {title!r} holds {column.dtype}; leave it out, or make "
+                "numbers of it (missing ones are NaN)."
+            )
+    return np.column_stack(columns) if columns else np.asarray(value)
 
 
 def flag(call: str, value: Any) -> None:
@@ -250,7 +265,7 @@ def _brief(value: Any) -> str:
     """What was given, on one line: an array by its kind and shape, anything else by its first letters."""
     shape = getattr(value, "shape", None)
     if shape:
-        return f"{value.dtype} of shape {shape}"
+        return f"{getattr(value, 'dtype', type(value).__name__)} of shape {shape}"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -1,5 +1,6 @@
 """Gaussian noise: whitening against numpy's inverses and scipy's density, for each way to give R and any mask."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,7 +80,18 @@ def test_other_refusals():
     for noise, likelihood, given in ((None, None, "neither"), (0.1, bernoulli(), "both")):
         with pytest.raises(ValueError, match=f"f: give noise=... or likelihood=..., got {given}"):
             resolve("f", noise, likelihood)
-    with pytest.raises(ValueError, match=r"f\(likelihood=...\) must come from filtax.models.* got 'normal'"):
+    with pytest.raises(ValueError, match=r"f\(likelihood=...\) must be a likelihood, such as .* got 'normal'"):
         resolve("f", None, "normal")
+    with pytest.raises(ValueError, match="must be an instance, got the class Bernoulli"):
+        resolve("f", None, type(bernoulli()))
     assert resolve("f", None, bernoulli()) == bernoulli()
     assert resolve("f", 0.25, None).noise == 0.25
+
+
+def test_a_family_of_ones_own_is_told_what_it_lacks():
+    methods = dict.fromkeys(("width", "admits", "whiten", "predictive", "residual"), lambda self: None)
+    with pytest.raises(ValueError, match="Half has no predictive and no residual; a family has width, admits, whiten"):
+        resolve("f", None, type("Half", (), {name: methods[name] for name in ("width", "admits", "whiten")})())
+    with pytest.raises(ValueError, match=r"Plain is a plain class, .*; let it inherit from equinox.Module"):
+        resolve("f", None, type("Plain", (), methods)())
+    resolve("f", None, type("Whole", (eqx.Module,), methods)())

@@ -32,7 +32,7 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
     """
     for belief in (p, q):
         if not hasattr(belief, "mean") or hasattr(belief, "log_prob"):  # a forecast is no belief
-            raise ValueError(f"kl: {belief!r:.40} is no belief; give method.belief(state).")
+            raise ValueError(f"kl: {type(belief).__name__} is no belief; give method.belief(state).")
     if p.mean.shape != q.mean.shape:
         raise ValueError(
             f"kl: beliefs over {p.mean.size} and {q.mean.size} parameters; both must be about the same ones."

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -20,6 +21,8 @@ from filtax.models.model import Whitened
 from filtax.module import Module
 
 __all__ = ["GaussianLikelihood", "gaussian", "resolve"]
+
+FAMILY = ("width", "admits", "whiten", "predictive", "residual")  # what every likelihood has
 
 
 class GaussianLikelihood(Module):
@@ -120,8 +123,26 @@ def resolve(call: str, noise: Any, likelihood: Any) -> Any:
         )
     if likelihood is None:
         return gaussian(noise)
-    if not hasattr(likelihood, "whiten"):
-        raise ValueError(
-            f"{call}(likelihood=...) must come from filtax.models, such as bernoulli(), got {likelihood!r:.40}."
-        )
+    _family(call, likelihood)
     return likelihood
+
+
+def _family(call: str, likelihood: Any) -> None:
+    """Refuse what is no likelihood: it lacks a method, or JAX cannot look into it."""
+    given = likelihood.__name__ if isinstance(likelihood, type) else type(likelihood).__name__
+    missing = [part for part in FAMILY if not hasattr(likelihood, part)]
+    if len(missing) == len(FAMILY):
+        raise ValueError(
+            f"{call}(likelihood=...) must be a likelihood, such as filtax.models.bernoulli(), got {likelihood!r:.40}."
+        )
+    if missing:
+        raise ValueError(
+            f"{call}(likelihood=...): {given} has no {' and no '.join(missing)}; a family has {', '.join(FAMILY)}."
+        )
+    if isinstance(likelihood, type):
+        raise ValueError(f"{call}(likelihood=...) must be an instance, got the class {given}; give {given}().")
+    if any(leaf is likelihood for leaf in jax.tree.leaves(likelihood)):
+        raise ValueError(
+            f"{call}(likelihood=...): {given} is a plain class, which JAX cannot look into; let it inherit from "
+            "equinox.Module."
+        )
