@@ -72,3 +72,9 @@ def test_the_errata_are_numbered_without_a_gap():
     text = (ROOT / "docs" / "errata.md").read_text()
     rows = re.findall(r"^(?:### |\| )E(\d+)\b", text, flags=re.MULTILINE)
     assert [int(row) for row in rows] == list(range(1, 39))
+
+
+def test_the_family_that_the_docs_build_learns():
+    block = next(code for code in re.findall(r"```python\n(.*?)```", FRAMEWORK, re.DOTALL) if "eqx.Module" in code)
+    assert "assert" in block  # the block itself says what it must find
+    exec(block, {})
