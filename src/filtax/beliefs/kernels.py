@@ -147,8 +147,9 @@ def inner(P: Array, weight: Array | None = None, interpret: bool = False) -> Arr
 
     given = (P,) if weight is None else (P, weight)
     half = _call(kernel, (programs, len(row)), (programs,), 4, interpret)(*given).sum(0)
-    lower = jnp.zeros((O, O), jnp.float32).at[row, column].set(half)
-    return lower + jnp.tril(lower, -1).T
+    place = np.zeros((O, O), np.int32)
+    place[row, column] = place[column, row] = np.arange(len(row))
+    return half[place]
 
 
 def _summed(U: Array, c: Array, used: Array, J: Array | None, V: Array | None, interpret: bool) -> Array:

@@ -25,10 +25,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
+from filtax.beliefs.algebra import by_kernel, explained, judged, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import gram, inner, mixed, product, shown, squares, swept
 from filtax.beliefs.truncation import cut, inverse
-from filtax.linalg import cholesky, log_det, psd_root, solve_lower, solve_upper, trace
+from filtax.linalg import log_det, solve_lower, solve_upper
 from filtax.module import Module
 
 __all__ = ["LowRank", "roomy"]
@@ -100,18 +101,12 @@ class LowRank(Module):
         also what L grows by. B = 0 and r = 0 leave the belief as it is.
         """
         half, PJ, spread = self._seen(J)
-        spread = product(product(B, spread), B.T)
-        finite = jnp.isfinite(trace(spread))
-        S = jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, spread, 0.0)
-        L = cholesky(0.5 * (S + S.T))
-        z = solve_lower(L, r)
-        moved = self.mean + mixed(product(solve_upper(L, z)[None, :], B), PJ)[0]
-        sound = finite & jnp.all(jnp.isfinite(L)) & jnp.all(jnp.isfinite(moved))
+        L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
+        moved = self.mean + mixed(move[None, :], PJ)[0]
+        sound = sound & jnp.all(jnp.isfinite(moved))
         taken = sound & jnp.any(B != 0.0)
-        eye = jnp.eye(r.size, dtype=r.dtype)
         rows = jnp.where(taken, _row(self.free) * J, 0.0)  # B stays in R: one pass less over the parameters
-        beside = jnp.where(taken, product(B, half.T), 0.0)
-        new = self._grown(rows, jnp.where(taken, B.T, eye), beside, jnp.where(taken, L, eye), taken)
+        new = self._grown(rows, B, half, L, taken)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -169,36 +164,36 @@ class LowRank(Module):
                 shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype)),
             )
         one = jnp.ones((), J.dtype)
-        half = solve_lower(self.root, product(self.core.T, shown(self.rows, J, self.used, one)))
-        fit = solve_upper(self.root, half)
-        PJ = swept(self.rows, J, self.free, product(fit.T, self.core.T), self.used)
-        spread = inner(PJ, inverse(self.free)) + product(fit.T, fit)
+        seen = shown(self.rows, J, self.used, one)
+        half, taken, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
+        PJ = swept(self.rows, J, self.free, taken, self.used)
+        spread = inner(PJ, inverse(self.free)) + square
         return half, PJ, 0.5 * (spread + spread.T)
 
-    def _grown(self, new: Array, turn: Array, beside: Array, below: Array, taken: Array) -> "LowRank":
+    def _kernels(self, outputs: int) -> bool:
+        return by_kernel(self.rows, outputs)
+
+    def _grown(self, new: Array, B: Array, half: Array, L: Array, taken: Array) -> "LowRank":
         """Take O more rows of U, their block of R and the rows of L; cut where the next O would not fit."""
         K, O = self.core.shape[0], new.shape[0]
         lazy = K - self.rank >= O
         rows, core, root = self.rows, self.core, self.root
         if not lazy:  # no datum fits: it is added beyond the end and cut off at once
             rows = jnp.concatenate([rows, jnp.zeros_like(new)])
-            core, root, beside = _extended(core, O), _extended(root, O), jnp.pad(beside, ((0, 0), (0, O)))
-        place, first = jax.lax.dynamic_update_slice, jnp.zeros_like(self.used)
-        rows = place(rows, new, (self.used, first))
-        core = place(core, turn, (self.used, self.used))
-        root = place(place(root, beside, (self.used, first)), below, (self.used, self.used))
+            core, root, half = _extended(core, O), _extended(root, O), jnp.pad(half, ((0, O), (0, 0)))
+        rows = jax.lax.dynamic_update_slice(rows, new, (self.used, jnp.zeros_like(self.used)))
+        kernel = by_kernel(rows, O)
+        core, root = placed(core, root, self.used, taken, B, half, L, kernel)
 
         def shorten() -> tuple:
             new = cut(self.free, rows, core, root, self.rank)
-            small = _extended(_stable_root(new.inner) if self.rank else new.inner, K - self.rank)
-            return new.free, new.rows[:K], new.core[:K, :K], small, jnp.full_like(self.used, self.rank)
-
-        def leave() -> tuple:
-            used = self.used + jnp.where(taken, O, 0) if lazy else self.used
-            return self.free, rows[:K], core[:K, :K], root[:K, :K], used
+            small = settled(core, root, new.inner, new.scale, kernel)
+            return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
         full = taken & (self.used + 2 * O > K) if lazy else taken
-        free, rows, core, root, used = jax.lax.cond(full, shorten, leave)
+        leave = lambda: (self.free, rows[:K], core[:K, :K], root[:K, :K])  # noqa: E731
+        free, rows, core, root = jax.lax.cond(full, shorten, leave)
+        used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
         return LowRank(self.mean, free, rows, core, root, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
@@ -217,7 +212,7 @@ class LowRank(Module):
         if q is not None:
             free = free + (q if self.free.ndim else jnp.reshape(q, ()))
             if root.size:
-                C = _stable_root(self._lost(q, free))
+                C = stable_root(self._lost(q, free), self._kernels(1))
                 both = solve_lower(C, jnp.concatenate([core.T, root], axis=1))
                 core, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
@@ -271,9 +266,3 @@ def _extended(A: Array, more: int) -> Array:
         return A
     return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
 
-
-def _stable_root(lost: Array) -> Array:
-    """Cholesky factor of I + lost; where rounding made that indefinite, of a neighbour that is not."""
-    whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
-    plain = cholesky(whole)
-    return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))

@@ -17,7 +17,18 @@ from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["gram", "inner", "mixed", "product", "shown", "small_by_kernel", "squared_by_kernel", "squares", "swept"]
+__all__ = [
+    "gram",
+    "inner",
+    "mixed",
+    "one_gpu",
+    "product",
+    "shown",
+    "small_by_kernel",
+    "squared_by_kernel",
+    "squares",
+    "swept",
+]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
 VAST = 2**22  # fewest for which one for a Gram matrix is
@@ -110,7 +121,7 @@ def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P
 
 def _by_kernel(U: Array, J: Array) -> bool:
     """Whether there is a kernel for a basis of this kind: sizes beyond those would not fit the registers."""
-    if not _one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
+    if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
         return False
     from filtax.beliefs.kernels import MOST_OUTPUTS
 
@@ -125,7 +136,12 @@ def _few_by_kernel(P: Array) -> bool:
     return len(P) <= FEW
 
 
-def _one_gpu() -> bool:
+def one_gpu() -> bool:
+    """Whether all is on one device that is a GPU.
+
+    >>> one_gpu() and jax.default_backend() == "cpu"
+    False
+    """
     return jax.default_backend() == "gpu" and jax.device_count() == 1
 
 
@@ -156,11 +172,11 @@ def small_by_kernel(A: Float[Array, "K K"]) -> bool:
     >>> small_by_kernel(jnp.eye(2))
     False
     """
-    if not _one_gpu() or A.dtype != jnp.float32:
+    if not one_gpu() or A.dtype != jnp.float32:
         return False
-    from filtax.beliefs.jacobi import LANES
+    from filtax.beliefs import cuda, jacobi, small
 
-    return 0 < len(A) <= LANES
+    return 0 < len(A) <= (small.MOST if cuda.usable() else jacobi.LANES)
 
 
 def _gram_at_once(U: Array, weight: Array | None, first: int | None) -> Array:

@@ -41,9 +41,10 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 def _leading(gram: Array, rank: int) -> Array:
     if not small_by_kernel(gram):
         return _or_identity(_by_library(gram))
-    from filtax.beliefs import jacobi
+    from filtax.beliefs import cuda, jacobi, small
 
-    return _or_identity(jax.lax.platform_dependent(gram, cuda=jacobi.turned, default=_by_library))
+    way = small.turned if cuda.usable() else jacobi.turned
+    return _or_identity(jax.lax.platform_dependent(gram, cuda=way, default=_by_library))
 
 
 def _by_library(gram: Array) -> Array:
@@ -107,12 +108,12 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
 
 
 class Shortened(NamedTuple):
-    r"""A factor that was cut: V, U and R, and $W^\top VW$ (rank, rank) of what is left of it."""
+    r"""A factor that was cut: V and U, $W^\top VW$ (rank, rank) of what is left of it, and R, which is a scale."""
 
     free: Float[Array, "*D"]
     rows: Float[Array, "K D"]
-    core: Float[Array, "K K"]
     inner: Float[Array, "rank rank"]
+    scale: Float[Array, ""]
 
 
 def cut(
@@ -132,7 +133,7 @@ def cut(
     >>> new.free.tolist(), jnp.abs(new.rows).tolist(), new.inner.tolist()
     ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]], [[9.0]])
     """
-    K, D = rows.shape
+    D = rows.shape[1]
     turn, lost = _rotation(free, rows, core, root, rank)
     turn = turn if free.ndim else turn[:, :rank]
     ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
@@ -140,12 +141,10 @@ def cut(
         free, rows, inner = ways["default"](free, rows, turn)
     else:
         free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
-    eye = jnp.eye(K, dtype=core.dtype)
     if free.ndim:
-        return Shortened(free, rows, eye, inner)
+        return Shortened(free, rows, inner, jnp.ones((), core.dtype))
     scale = 1.0 / (1.0 + free * lost / D)
-    small = jnp.where(jnp.arange(K) < rank, scale, 1.0)[:, None]
-    return Shortened(free * scale, rows, small * eye, scale * inverse(free) * inner)
+    return Shortened(free * scale, rows, scale * inverse(free) * inner, scale)
 
 
 def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:

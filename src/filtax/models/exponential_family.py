@@ -14,10 +14,10 @@ from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool
 
+from filtax.beliefs.algebra import semiroot
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions.shape import normal_points, normal_rule
 from filtax.distributions.special import cap
-from filtax.linalg import psd_root
 from filtax.models.model import Whitened
 from filtax.module import Module
 
@@ -101,7 +101,7 @@ class CategoricalLikelihood(Module):
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Categorical:
         """Average the class probabilities, not the logits, over N(eta, spread)."""
         points = jnp.asarray(normal_points(eta.size, PAIRS), eta.dtype)
-        logits = eta[None, :] + points @ psd_root(spread).T
+        logits = eta[None, :] + points @ semiroot(spread).T
         log_p = logsumexp(log_softmax(logits, axis=1), axis=0)
         return Categorical(log_p - logsumexp(log_p))
 

@@ -1,0 +1,179 @@
+r"""Small algebra between the passes of a low-rank belief: of K x K and O x O matrices.
+
+Each function is written here as it is meant. On a CUDA device these few numbers wait for launches and not for
+arithmetic, so that there, in float32, each is one kernel (`small`); its derivative is that of the form written here.
+
+Axes: K rows of U, O outputs. Cost: O(K² O), and O(K³) for a root or the eigenvectors.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from filtax.beliefs.passes import MANY, one_gpu, product
+from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
+
+__all__ = ["by_kernel", "explained", "judged", "placed", "semiroot", "settled", "stable_root"]
+
+WARP = 32  # threads, and so outputs that one of them can have a row each of
+
+
+def by_kernel(U: Float[Array, "K D"], outputs: int) -> bool:
+    """Whether there are kernels for a basis of this kind: many parameters, few rows and outputs, one CUDA device.
+
+    >>> by_kernel(jnp.ones((2, 3)), 1)
+    False
+    """
+    if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
+        return False
+    from filtax.beliefs import cuda, small
+
+    return small.fits(len(U), outputs) and cuda.usable()
+
+
+def explained(
+    s: Float[Array, "K O"],
+    core: Float[Array, "K K"],
+    root: Float[Array, "K K"],
+    used: Int[Array, ""],
+    kernel: bool = False,
+) -> tuple[Float[Array, "K O"], Float[Array, "O K"], Float[Array, "O O"]]:
+    r"""What a factor explains of some rows whose products with U are s.
+
+    $h = L^{-1}R^\top s$; $f = L^{-\top}h$ as $(Rf)^\top$, which is to be taken from the rows; and $f^\top f$. From
+    `used` on s is zero, and R and L are identity.
+
+    >>> [part.tolist() for part in explained(jnp.ones((1, 1)), 2 * jnp.eye(1), 4 * jnp.eye(1), jnp.asarray(1))]
+    [[[0.5]], [[0.25]], [[0.015625]]]
+    """
+    return _either("explained", _explained, kernel)(s, core, root, used)
+
+
+def _explained(s: Array, core: Array, root: Array, _: Array) -> tuple[Array, Array, Array]:
+    half = solve_lower(root, product(core.T, s))
+    fit = solve_upper(root, half)
+    return half, product(fit.T, core.T), product(fit.T, fit)
+
+
+def judged(
+    spread: Float[Array, "O O"], B: Float[Array, "O O"], r: Float[Array, " O"], kernel: bool = False
+) -> tuple[Float[Array, "O O"], Float[Array, " O"], Float[Array, " O"], Bool[Array, ""]]:
+    r"""A residual r under $S = I + B\,\mathrm{spread}\,B^\top = LL^\top$: L, $L^{-1}r$ and $r^\top S^{-1}B$.
+
+    And whether all is finite; where the spread is not, S is taken to be I.
+
+    >>> L, z, move, sound = judged(jnp.full((1, 1), 3.0), jnp.ones((1, 1)), jnp.ones(1))
+    >>> L.item(), z.item(), move.item(), bool(sound)
+    (2.0, 0.5, 0.25, True)
+    """
+    return _either("judged", _judged, kernel)(spread, B, r)
+
+
+def _judged(spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Array]:
+    spread = product(product(B, spread), B.T)
+    finite = jnp.isfinite(trace(spread))
+    S = jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, spread, 0.0)
+    L = cholesky(0.5 * (S + S.T))
+    z = solve_lower(L, r)
+    return L, z, product(solve_upper(L, z)[None, :], B)[0], finite & jnp.all(jnp.isfinite(L))
+
+
+def placed(
+    core: Float[Array, "K K"],
+    root: Float[Array, "K K"],
+    used: Int[Array, ""],
+    taken: Bool[Array, ""],
+    B: Float[Array, "O O"],
+    half: Float[Array, "K O"],
+    L: Float[Array, "O O"],
+    kernel: bool = False,
+) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
+    r"""R and L with a datum from row `used` on, if it is taken: $B^\top$ for R, $[Bh^\top, L_S]$ for L.
+
+    >>> one, none = jnp.ones((1, 1)), jnp.zeros((2, 1))
+    >>> core, root = placed(jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, 2 * one)
+    >>> core.tolist(), root.tolist()
+    ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]])
+    """
+    return _either("placed", _placed, kernel)(core, root, used, taken, B, half, L)
+
+
+def _placed(
+    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array
+) -> tuple[Array, Array]:
+    place, eye = jax.lax.dynamic_update_slice, jnp.eye(len(B), dtype=B.dtype)
+    beside = jnp.where(taken, product(B, half.T), 0.0)
+    core = place(core, jnp.where(taken, B.T, eye), (used, used))
+    root = place(root, beside, (used, jnp.zeros_like(used)))
+    return core, place(root, jnp.where(taken, L, eye), (used, used))
+
+
+def stable_root(lost: Float[Array, "K K"], kernel: bool = False) -> Float[Array, "K K"]:
+    """Cholesky factor of I + lost; where rounding made that indefinite, of a neighbour that is not.
+
+    >>> stable_root(jnp.full((1, 1), 3.0)).tolist()
+    [[2.0]]
+    """
+    return _either("rooted", _stable_root, kernel)(lost)
+
+
+def _stable_root(lost: Array) -> Array:
+    whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
+    plain = cholesky(whole)
+    return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))
+
+
+def settled(
+    core: Float[Array, "K K"],
+    root: Float[Array, "K K"],
+    inner: Float[Array, "rank rank"],
+    scale: Float[Array, ""],
+    kernel: bool = False,
+) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
+    r"""R and L after a cut: a scale for the rows that are kept, and the root of $I + W^\top VW$; identity beyond.
+
+    Of the old ones only the size counts; they are written over.
+
+    >>> core, root = settled(jnp.eye(2), jnp.eye(2), jnp.full((1, 1), 3.0), jnp.asarray(0.5))
+    >>> core.tolist(), root.tolist()
+    ([[0.5, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]])
+    """
+    return _either("settled", _settled, kernel and len(inner) > 0)(core, root, inner, scale)
+
+
+def _settled(core: Array, _: Array, inner: Array, scale: Array) -> tuple[Array, Array]:
+    eye, rank = jnp.eye(len(core), dtype=core.dtype), len(inner)
+    kept = jnp.where(jnp.arange(len(core)) < rank, scale, 1.0)[:, None]
+    return kept * eye, jax.lax.dynamic_update_slice(eye, _stable_root(inner), (0, 0)) if rank else eye
+
+
+def semiroot(A: Float[Array, "O O"]) -> Float[Array, "O O"]:
+    """`linalg.psd_root` of a few outputs; under `vmap` still one kernel.
+
+    >>> semiroot(jnp.full((1, 1), 4.0)).round(5).tolist()
+    [[2.0]]
+    """
+    return _either("semiroot", psd_root, _few_by_kernel(A))(A)
+
+
+def _few_by_kernel(A: Array) -> bool:
+    if not SMALL < len(A) <= WARP or A.dtype != jnp.float32 or not one_gpu():
+        return False
+    from filtax.beliefs import cuda
+
+    return cuda.usable()
+
+
+def _either(name: str, plain: Callable[..., Any], kernel: bool) -> Callable[..., Any]:
+    """The plain form, or a kernel of `small` in its place."""
+    if not kernel:
+        return plain
+    from filtax.beliefs import small
+
+    call = jax.custom_jvp(lambda *given: jax.lax.platform_dependent(*given, cuda=getattr(small, name), default=plain))
+    call.defjvp(partial(jax.jvp, plain))
+    return call
