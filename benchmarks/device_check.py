@@ -104,8 +104,11 @@ def semiroot(rng, O: int, many: int):
 
     A = rng.normal(size=(many, O, O)) * np.exp(2.0 * rng.normal(size=(many, O, 1)))
     A = jnp.asarray(A @ A.transpose(0, 2, 1) + 1e-3 * np.eye(O), jnp.float32)
-    return (small.semiroot, [A[0]], (np.linalg.cholesky(np.asarray(A[0], np.float64)),)) if many == 1 else (
-        jax.vmap(small.semiroot), [A], (np.linalg.cholesky(np.asarray(A, np.float64)),))
+    return (
+        (small.semiroot, [A[0]], (np.linalg.cholesky(np.asarray(A[0], np.float64)),))
+        if many == 1
+        else (jax.vmap(small.semiroot), [A], (np.linalg.cholesky(np.asarray(A, np.float64)),))
+    )
 
 
 def turned(rng, K: int, rank: int) -> tuple[float, float, float]:
@@ -124,6 +127,41 @@ def turned(rng, K: int, rank: int) -> tuple[float, float, float]:
     return np.abs(Q.T @ Q - np.eye(K)).max(), np.abs(T - np.diag(values)).max() / values[0], clock(small.turned, G)
 
 
+def lowered(rng, K: int, M: int):
+    import jax.numpy as jnp
+
+    from filtax.beliefs import small
+
+    given = [jnp.asarray(a, jnp.float32) for a in (lower(rng, K, 3.0), rng.normal(size=(K, M)))]
+    return small.lowered, given, (np.linalg.solve(*(np.asarray(a, np.float64) for a in given)),)
+
+
+def settled(rng, K: int, rank: int):
+    import jax.numpy as jnp
+
+    from filtax.beliefs import small
+
+    A = rng.normal(size=(rank, 2 * rank))
+    inner, core, root, scale = (jnp.asarray(a, jnp.float32) for a in (A @ A.T, np.ones((K, K)), np.ones((K, K)), 0.5))
+    true = np.eye(K)
+    true[:rank, :rank] = np.linalg.cholesky(np.eye(rank) + np.asarray(inner, np.float64))
+    return small.settled, [core, root, inner, scale], (np.diag([0.5] * rank + [1.0] * (K - rank)), true)
+
+
+CASES = [
+    *(
+        (explained, sizes)
+        for sizes in ((30, 10, 20), (100, 10, 90), (100, 10, 0), (128, 1, 128), (64, 32, 40), (33, 3, 32))
+    ),
+    *((judged, (O,)) for O in (1, 2, 10, 32)),
+    *((placed, (*sizes, taken)) for sizes in ((30, 10, 10), (100, 10, 90), (5, 1, 0)) for taken in (True, False)),
+    *((rooted, (K,)) for K in (1, 10, 50, 100, 128)),
+    *((settled, sizes) for sizes in ((30, 10), (100, 50), (3, 3))),
+    *((lowered, sizes) for sizes in ((30, 60), (100, 200), (128, 256), (33, 7))),
+    *((semiroot, sizes) for sizes in ((5, 1), (10, 1), (10, 200), (32, 1))),
+]
+
+
 def main() -> int:
     import jax
 
@@ -133,18 +171,14 @@ def main() -> int:
         print("there is no CUDA device here that these kernels run on.")
         return 0
     rng, wrong = np.random.default_rng(0), 0.0
-    cases = [(explained, (K, O, used)) for K, O, used in ((30, 10, 20), (100, 10, 90), (100, 10, 0), (128, 1, 128), (64, 32, 40), (33, 3, 32))]
-    cases += [(judged, (O,)) for O in (1, 2, 10, 32)]
-    cases += [(placed, (K, O, used, taken)) for K, O, used in ((30, 10, 10), (100, 10, 90), (5, 1, 0)) for taken in (True, False)]
-    cases += [(rooted, (K,)) for K in (1, 10, 50, 100, 128)]
-    cases += [(semiroot, (O, many)) for O, many in ((5, 1), (10, 1), (10, 200), (32, 1))]
-    for case, sizes in cases:
+    for case, sizes in CASES:
         call, given, true = case(rng, *sizes)
         found = jax.jit(call)(*given)
-        found = found if isinstance(found, (tuple, list)) else (found,)
+        found = found if isinstance(found, tuple | list) else (found,)
         errors = [off(a, b) for a, b in zip(found, true, strict=True)]
         wrong = max(wrong, *errors)
-        print(f"{case.__name__:10} {sizes!s:22} {clock(call, *given):7.2f} us", " ".join(f"{error:.1e}" for error in errors), flush=True)
+        shown = " ".join(f"{error:.1e}" for error in errors)
+        print(f"{case.__name__:10} {sizes!s:22} {clock(call, *given):7.2f} us {shown}", flush=True)
     for K, rank in ((2, 1), (30, 10), (31, 10), (100, 50), (128, 64)):
         orthogonal, values, microseconds = turned(rng, K, rank)
         wrong = max(wrong, orthogonal, values)

@@ -32,7 +32,7 @@ def test_no_size_of_the_numbers_is_too_much(value):
 
 
 def test_a_gpu_is_given_the_kernel_for_as_many_columns_as_threads(monkeypatch):
-    monkeypatch.setattr(passes, "_one_gpu", lambda: True)
+    monkeypatch.setattr(passes, "one_gpu", lambda: True)
 
     def calls(K):
         traced = jax.jit(lambda A: truncation.leading(A, 1)).trace(jnp.eye(K, dtype=jnp.float32))

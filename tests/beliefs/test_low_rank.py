@@ -232,7 +232,7 @@ def test_float32_cut_keeps_small_singular_values(spherical):
     np.testing.assert_allclose(np.linalg.svd(np.asarray(kept, float), compute_uv=False), want, rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(kept, axis=1), want, rtol=1e-4)
     new = jax.jit(cut, static_argnums=4)(free, jnp.asarray(W.T), eye, root, 6)  # what is dropped is the least
-    factor = np.asarray(new.core.T, float) @ np.asarray(new.rows, float) / np.asarray(new.free, float).reshape(1, -1)
+    factor = np.asarray(new.scale, float) * np.asarray(new.rows, float) / np.asarray(new.free, float).reshape(1, -1)
     np.testing.assert_allclose(np.linalg.svd(factor, compute_uv=False)[:6], want[:6], rtol=1e-4)
     plain = np.linalg.norm(W @ np.asarray(leading(jnp.asarray(W.T @ W), 8)), axis=0)
     assert np.max(np.abs(np.sort(plain)[::-1] / want - 1.0)) > 1e-2  # the second look is what does it
@@ -279,7 +279,7 @@ def test_a_cut_of_many_parameters_is_that_of_the_whole_matrix(spherical):
     root = np.linalg.cholesky(np.eye(4) + W.T @ (V[:, None] * W))
     given = (jnp.asarray(V[0] if spherical else V), *map(jnp.asarray, (U, R, root)))
     new = jax.jit(cut, static_argnums=4)(*given, rank)
-    free, kept = np.broadcast_to(new.free, many), (new.rows.T @ new.core)[:, :rank]
+    free, kept = np.broadcast_to(new.free, many), new.scale * new.rows.T[:, :rank]
     left, size, _ = np.linalg.svd(W, full_matrices=False)
     lost = np.sum((left[:, rank:] * size[rank:]) ** 2, axis=1)
     np.testing.assert_allclose(1.0 / free, 1.0 / V + (np.mean(lost) if spherical else lost), rtol=1e-10)

@@ -56,7 +56,7 @@ def test_a_few_rows_are_multiplied_with_each_other():
 @pytest.fixture
 def on_a_gpu(monkeypatch):
     """Choose as on a machine with one CUDA device; what is lowered for this one is still a product."""
-    monkeypatch.setattr(passes, "_one_gpu", lambda: True)
+    monkeypatch.setattr(passes, "one_gpu", lambda: True)
     monkeypatch.setattr(passes, "MANY", 16)
     monkeypatch.setattr(passes, "VAST", 16)
 
@@ -83,7 +83,7 @@ def test_derivatives_of_kernels_are_those_of_products(on_a_gpu, monkeypatch):
     U, J, c, V = numbers(6, 40, 4)
     slope = jax.jit(jax.grad(all_of, argnums=(0, 1, 2, 3)))
     got = slope(U, J, c, V, count(6))
-    monkeypatch.setattr(passes, "_one_gpu", lambda: False)
+    monkeypatch.setattr(passes, "one_gpu", lambda: False)
     for a, b in zip(got, jax.jit(jax.grad(all_of, argnums=(0, 1, 2, 3)))(U, J, c, V, count(6)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from filtax.beliefs.passes import MANY, one_gpu, product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
 
-__all__ = ["by_kernel", "explained", "judged", "placed", "semiroot", "settled", "stable_root"]
+__all__ = ["by_kernel", "explained", "judged", "lowered", "placed", "semiroot", "settled", "stable_root"]
 
 WARP = 32  # threads, and so outputs that one of them can have a row each of
 
@@ -125,6 +125,15 @@ def _stable_root(lost: Array) -> Array:
     whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
     plain = cholesky(whole)
     return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))
+
+
+def lowered(C: Float[Array, "K K"], Y: Float[Array, "K M"], kernel: bool = False) -> Float[Array, "K M"]:
+    """C⁻¹ Y for lower triangular C and many columns.
+
+    >>> lowered(2 * jnp.eye(1), jnp.ones((1, 2))).tolist()
+    [[0.5, 0.5]]
+    """
+    return _either("lowered", solve_lower, kernel)(C, Y)
 
 
 def settled(

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
-from filtax.beliefs.algebra import by_kernel, explained, judged, placed, settled, stable_root
+from filtax.beliefs.algebra import by_kernel, explained, judged, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import gram, inner, mixed, product, shown, squares, swept
 from filtax.beliefs.truncation import cut, inverse
@@ -213,7 +213,7 @@ class LowRank(Module):
             free = free + (q if self.free.ndim else jnp.reshape(q, ()))
             if root.size:
                 C = stable_root(self._lost(q, free), self._kernels(1))
-                both = solve_lower(C, jnp.concatenate([core.T, root], axis=1))
+                both = lowered(C, jnp.concatenate([core.T, root], axis=1), self._kernels(1))
                 core, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
             held = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
@@ -265,4 +265,3 @@ def _extended(A: Array, more: int) -> Array:
     if not more:
         return A
     return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
-

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from filtax.beliefs import cuda
 
-__all__ = ["MOST", "explained", "fits", "judged", "placed", "rooted", "semiroot", "settled", "turned"]
+__all__ = ["MOST", "explained", "fits", "judged", "lowered", "placed", "rooted", "semiroot", "settled", "turned"]
 
 MOST = 128  # rows of U, and O times this must fit the shared memory
 SWEEPS = 10  # of rotations; three to six are needed
@@ -24,7 +24,7 @@ ROOM = 220 * 1024  # bytes of shared memory that a block may have
 
 
 def explained(s: Array, core: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
-    r"""$h = L^{-1}R^\top s$ (K, O), $(Rf)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$; only `used` rows are looked at."""
+    r"""$h = L^{-1}R^\top s$ (K, O), $(Rf)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$, of the rows in use."""
     K, O = s.shape
     groups, threads, shared = _sizes(K, O)
     shapes = _floats(K, O), _floats(O, K), _floats(O, O)
@@ -46,15 +46,13 @@ def _sizes(K: int, O: int) -> tuple[int, int, int]:
 
 
 def judged(spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Array]:
-    r"""Of $S = I + B\,\mathrm{spread}\,B^\top = LL^\top$: L, $L^{-1}r$, $r^\top S^{-1}B$, and whether all that is finite."""
+    r"""L, $L^{-1}r$, $r^\top S^{-1}B$ of $S = I + B\,\mathrm{spread}\,B^\top = LL^\top$, and whether all is finite."""
     O = len(r)
     shapes = _floats(O, O), _floats(O), _floats(O), jax.ShapeDtypeStruct((), jnp.bool_)
     return _launch("judged", shapes, (1,), (32,), O=O)(spread, B, r)
 
 
-def placed(
-    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array
-) -> tuple[Array, Array]:
+def placed(core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array) -> tuple[Array, Array]:
     """R and L with the rows of a new datum, written over the old ones."""
     K, O = half.shape
     shapes = _floats(K, K), _floats(K, K)
@@ -65,7 +63,15 @@ def placed(
 def rooted(lost: Array) -> Array:
     """Cholesky factor of I + lost; a pivot that rounding brought below one is one."""
     K = len(lost)
-    return _launch("rooted", _floats(K, K), (1,), (_many(K),), 4 * K * (K | 1), K=K)(lost)
+    return _launch("rooted", _floats(K, K), (1,), (1024,), 4 * K * (K | 1), K=K)(lost)
+
+
+def lowered(C: Array, Y: Array) -> Array:
+    """C⁻¹ Y for lower triangular C (K, K) and many columns (K, M)."""
+    (K, M), warps = Y.shape, 8
+    rows = -(-K // 32) * 32
+    shared = 4 * (rows * (K | 1) + rows * (warps | 1) + rows)
+    return _launch("lowered", _floats(K, M), (-(-M // warps),), (32 * warps,), shared, K=K, M=M, WARPS=warps)(C, Y)
 
 
 def settled(core: Array, root: Array, inner: Array, scale: Array) -> tuple[Array, Array]:
@@ -73,13 +79,9 @@ def settled(core: Array, root: Array, inner: Array, scale: Array) -> tuple[Array
     K, rank = len(core), len(inner)
     shapes, sizes = (_floats(K, K), _floats(K, K)), dict(K=rank, WHOLE=K)
     kernel = cuda.kernel(
-        cuda.source("rooted"), "settled", shapes, (1,), (_many(rank),), 4 * rank * (rank | 1), {0: 0, 1: 1}, **sizes
+        cuda.source("rooted"), "settled", shapes, (1,), (1024,), 4 * rank * (rank | 1), {0: 0, 1: 1}, **sizes
     )
     return tuple(kernel(core, root, inner, scale))
-
-
-def _many(K: int) -> int:
-    return 1024 if K > 64 else 512 if K > 24 else 256
 
 
 def turned(G: Array) -> Array:
@@ -92,7 +94,8 @@ def turned(G: Array) -> Array:
     N, pairs = K + K % 2, (K + 1) // 2
     blocks = pairs * (pairs + 1) // 2
     threads = -(-max(-(-blocks // -(-blocks // 1024)), 64) // 32) * 32
-    given = (_floats(SWEEPS * (N - 1), pairs, 2), jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((K,), jnp.int32))
+    whole = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((K,), jnp.int32)
+    given = _floats(SWEEPS * (N - 1), pairs, 2), *whole
     sizes = dict(K=K, THREADS=threads, SWEEPS=SWEEPS)
     found = _launch("angles", given, (1,), (threads,), 4 * (4 * blocks + 1), **sizes)(G)
     warps = 4 if K > 32 else 1

@@ -40,15 +40,15 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _leading(gram: Array, rank: int) -> Array:
     if not small_by_kernel(gram):
-        return _or_identity(_by_library(gram))
+        return _by_library(gram)
     from filtax.beliefs import cuda, jacobi, small
 
     way = small.turned if cuda.usable() else jacobi.turned
-    return _or_identity(jax.lax.platform_dependent(gram, cuda=way, default=_by_library))
+    return jax.lax.platform_dependent(gram, cuda=way, default=_by_library)
 
 
 def _by_library(gram: Array) -> Array:
-    return jnp.linalg.eigh(gram)[1][:, ::-1]
+    return _or_identity(jnp.linalg.eigh(gram)[1][:, ::-1])
 
 
 @_leading.defjvp

@@ -71,7 +71,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void angles(
                 s *= wrong;
                 float less = __fdividef(s, 1.f + c * wrong);  // c = 1 - s less: a small angle changes little
                 bool some = square > 1e-13f * product && square > 1e-18f;
-                if (square > 1e-8f * product && square > 1e-14f) skew = 1;
+                if (some && fabsf(s * both) > 1e-3f * fmaxf(fminf(x, y), 1e-4f)) skew = 1;  // how far eigenvalues move
                 float2 found = some ? make_float2(s, less) : make_float2(0.f, 0.f);
                 turn[threadIdx.x] = found;
                 turns[round * PAIRS + threadIdx.x] = found;

@@ -8,6 +8,7 @@ extern "C" __global__ __launch_bounds__(32) void judged(
 ) {
     __shared__ float b[O * STRIDE], s[O * STRIDE], t[O * STRIDE];
     int i = threadIdx.x, row = i < O ? i : O - 1;
+    #pragma unroll
     for (int k = i; k < O * O; k += 32) {
         b[k / O * STRIDE + k % O] = B[k];
         s[k / O * STRIDE + k % O] = spread[k];
@@ -42,10 +43,12 @@ extern "C" __global__ __launch_bounds__(32) void judged(
     for (int j = 0; j < O; ++j)
         w[j] = (row == j ? 1.f : 0.f) + (finite ? 0.5f * (w[j] + s[j * STRIDE + row]) : 0.f);
     bool whole = true;
+    float own = 0.f;
     #pragma unroll
     for (int k = 0; k < O; ++k) {             // a column of the factor at a time
-        float d = sqrtf(__shfl_sync(ALL, w[k], k));
-        float l = row == k ? d : row > k ? w[k] / d : 0.f;
+        float d = sqrtf(__shfl_sync(ALL, w[k], k)), inv = 1.f / d;
+        float l = row == k ? d : row > k ? w[k] * inv : 0.f;
+        own = row == k ? inv : own;
         w[k] = l;
         whole = whole && isfinite(l);
         #pragma unroll
@@ -60,12 +63,12 @@ extern "C" __global__ __launch_bounds__(32) void judged(
     float x = i < O ? r[i] : 0.f;
     #pragma unroll
     for (int k = 0; k < O; ++k) {
-        float found = __shfl_sync(ALL, x, k) / s[k * STRIDE + k];
+        float found = __shfl_sync(ALL, x * own, k);
         x = i == k ? found : i > k ? x - w[k] * found : x;
     }
     if (i < O) z[i] = x;
     for (int k = O - 1; k >= 0; --k) {
-        float found = __shfl_sync(ALL, x, k) / s[k * STRIDE + k];
+        float found = __shfl_sync(ALL, x * own, k);
         x = i == k ? found : i < k ? x - s[k * STRIDE + row] * found : x;
     }
     float sum = 0.f;
