@@ -1,0 +1,177 @@
+"""The kernels in CUDA C, run thread by thread on this machine, against numpy: what a device would compute."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from filtax.beliefs import cuda, small
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
+REPLACED = [
+    (
+        r'asm volatile\("cp\.async\.ca[^"]*"\s*:: "r"\(\(unsigned\)__cvta_generic_to_shared\((.*?)\)\), '
+        r'"l"\((.*?)\)\);',
+        r"*(\1) = *(\2);",
+    ),
+    (r'asm volatile\("cp.async.wait_all;"\);', ""),
+    (r'asm\("rsqrt[^;]*;" : "=f"\(y\) : "f"\(x\)\);', "y = 1.f / std::sqrt(x);"),
+    (r"extern __shared__ (\w+) (\w+)\[\];", r"\1* \2 = (\1*)given;"),
+]
+
+
+class Machine:
+    """Launches kernels as `cuda.kernel` does, but compiles them for this machine."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.held = folder, {}
+
+    def kernel(self, source, name, shapes, grid, block, shared=0, aliases=None, **constants):
+        key = name, tuple(sorted(constants.items()))
+        if key not in self.held:
+            self.held[key] = self.built(source, name, constants, grid[0], block[0])
+        many = isinstance(shapes, tuple)
+
+        def call(*given):
+            given = [np.array(a) for a in given]
+            fresh = [
+                np.full(s.shape, 0 if s.dtype != np.float32 else np.nan, s.dtype)
+                for s in (shapes if many else (shapes,))
+            ]
+            for operand, result in (aliases or {}).items():
+                fresh[result] = given[operand]
+            held = [*given, *fresh]
+            self.held[key](*(a.ctypes.data_as(ctypes.c_void_p) for a in held))
+            fresh = [jnp.asarray(a) for a in fresh]
+            return tuple(fresh) if many else fresh[0]
+
+        return call
+
+    def built(self, source, name, constants, blocks, threads):
+        for before, after in REPLACED:
+            source = re.sub(before, after, source, flags=re.DOTALL)
+        found = re.search(rf"void {name}\((.*?)\)\s*{{", source, re.DOTALL)
+        kinds = [re.sub(r"\w+$", "", one.strip()) for one in found.group(1).split(",")]
+        names = ", ".join(f"a{k}" for k in range(len(kinds)))
+        lines = ['#include "block.hpp"', *(f"#define {key} {value}" for key, value in constants.items()), source]
+        signature = ", ".join(f"{kind} a{k}" for k, kind in enumerate(kinds))
+        lines.append(f'extern "C" void run({signature}) {{ launch({blocks}, {threads}, [=] {{ {name}({names}); }}); }}')
+        text, library = self.folder / f"{name}.cpp", self.folder / f"{name}{len(self.held)}.so"
+        text.write_text("\n".join(lines))
+        options = ["-std=c++20", "-O0", "-w", "-shared", "-fPIC", "-pthread", f"-I{Path(__file__).parent}"]
+        subprocess.run(["g++", *options, str(text), "-o", str(library)], check=True)
+        return ctypes.CDLL(str(library)).run
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(cuda, "kernel", Machine(tmp_path).kernel)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def floats(*arrays):
+    return [jnp.asarray(a, jnp.float32) for a in arrays]
+
+
+def lower(rng, N):
+    A = rng.normal(size=(N, N))
+    return np.linalg.cholesky(np.eye(N) + A @ A.T)
+
+
+def wide(*arrays):
+    return [np.asarray(a, float) for a in arrays]
+
+
+def close(found, true, limit=2e-6):
+    np.testing.assert_allclose(found, true, rtol=0, atol=limit * np.abs(true).max())
+
+
+@pytest.mark.parametrize(("K", "used"), [(9, 4), pytest.param(70, 65, marks=pytest.mark.nightly)])
+def test_explained(rng, K, used):
+    O = 3
+    s, R, L = np.zeros((K, O)), np.eye(K), np.eye(K)
+    s[:used], R[:used, :used], L[:used, :used] = (
+        rng.normal(size=(used, O)),
+        rng.normal(size=(used, used)),
+        lower(rng, used),
+    )
+    s, R, L = floats(s, R, L)
+    half, taken, square = small.explained(s, R, L, jnp.asarray(used, jnp.int32))
+    s, R, L = wide(s, R, L)
+    true = np.linalg.solve(L, R.T @ s)
+    fit = np.linalg.solve(L.T, true)
+    close(half, true)
+    close(taken, (R @ fit).T)
+    close(square, fit.T @ fit)
+
+
+@pytest.mark.nightly
+def test_judged(rng):
+    A = rng.normal(size=(5, 5))
+    spread, B, r = floats(A @ A.T, rng.normal(size=(5, 5)), rng.normal(size=5))
+    L, z, move, sound = small.judged(spread, B, r)
+    assert not small.judged(jnp.full((5, 5), jnp.inf, jnp.float32), B, r)[3]
+    spread, B, r = wide(spread, B, r)
+    S = np.eye(5) + B @ spread @ B.T
+    close(L, np.linalg.cholesky(S))
+    close(z, np.linalg.solve(np.linalg.cholesky(S), r), 1e-5)
+    close(move, np.linalg.solve(S, r) @ B, 1e-5)
+    assert sound
+
+
+@pytest.mark.nightly
+def test_placed(rng):
+    core, root, B, half, L = floats(
+        np.eye(9), np.eye(9), rng.normal(size=(5, 5)), np.eye(9, 5) * (np.arange(9)[:, None] < 4), lower(rng, 5)
+    )
+    new = small.placed(core, root, jnp.asarray(4, jnp.int32), jnp.asarray(True), B, half, L)
+    close(new[0][4:, 4:], B.T)
+    close(new[1][4:], np.concatenate([(B @ half.T)[:, :4], L], axis=1))
+    np.testing.assert_array_equal(new[0][:4], np.eye(4, 9))
+    same = small.placed(core, root, jnp.asarray(4, jnp.int32), jnp.asarray(False), B, half, L)
+    np.testing.assert_array_equal(same[1], root)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("K", [5, 40])
+def test_roots(rng, K):
+    lost, C, Y = floats(np.cov(rng.normal(size=(K, 2 * K))), lower(rng, K), rng.normal(size=(K, 11)))
+    true = np.linalg.cholesky(np.eye(K) + np.asarray(lost, float))
+    close(small.rooted(lost), true)
+    indefinite = jnp.zeros((K, K), jnp.float32).at[-1, -1].set(-3.0)  # the pivot is taken to be one
+    close(small.rooted(indefinite), np.eye(K))
+    core, root = small.settled(
+        *floats(np.ones((K + 2, K + 2)), np.ones((K + 2, K + 2))), lost, jnp.asarray(0.5, jnp.float32)
+    )
+    close(core, np.diag([0.5] * K + [1.0] * 2))
+    close(root[:K, :K], true)
+    np.testing.assert_array_equal(root[K:], np.eye(K + 2)[K:])
+    close(small.lowered(C, Y), np.linalg.solve(*wide(C, Y)))
+
+
+@pytest.mark.nightly
+def test_semiroot(rng):
+    A = rng.normal(size=(3, 6, 6))
+    (A,) = floats(A @ A.transpose(0, 2, 1))
+    close(small.semiroot.fun(A), np.linalg.cholesky(np.asarray(A, float)), 1e-4)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("K", [1, 2, 6, 7, 66])
+def test_turned(rng, K):
+    W = rng.normal(size=(100, K)) * np.exp(rng.normal(size=K))
+    (G,) = floats(W.T @ W)
+    Q, wide_G = wide(small.turned(G), G)
+    close(Q.T @ Q, np.eye(K))
+    close(Q.T @ wide_G @ Q, np.diag(np.linalg.eigvalsh(wide_G)[::-1]), 1e-5)
+    for nothing in (jnp.zeros_like(G), jnp.full_like(G, jnp.nan)):
+        np.testing.assert_array_equal(small.turned(nothing), np.eye(K))
