@@ -11,7 +11,7 @@ using std::isfinite;
 using std::max;
 using std::min;
 
-struct Place { int x = 0; };
+struct Place { int x = 0, y = 0; };
 struct float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 inline float2 make_float2(float x, float y) { return {x, y}; }
@@ -61,9 +61,9 @@ inline int __syncthreads_and(bool vote) { return voted(vote, 0, blockDim.x, __sy
 inline bool __all_sync(unsigned, bool vote) { return voted(vote, threadIdx.x / 32 * 32, 32, __syncwarp); }
 inline float __fdividef(float a, float b) { return a / b; }
 
-template <class Call> void launch(int blocks, int threads, Call call) {
+template <class Call> void launch(int blocks, int cases, int threads, Call call) {
     blockDim.x = threads;
-    for (int block = 0; block < blocks; ++block) {
+    for (int block = 0; block < blocks * cases; ++block) {
         everyone = std::make_unique<std::barrier<>>(threads);
         warps.clear();
         for (int warp = 0; warp < threads / 32; ++warp) warps.push_back(std::make_unique<std::barrier<>>(32));
@@ -71,7 +71,8 @@ template <class Call> void launch(int blocks, int threads, Call call) {
         for (int thread = 0; thread < threads; ++thread)
             all.emplace_back([=] {
                 threadIdx.x = thread;
-                blockIdx.x = block;
+                blockIdx.x = block % blocks;
+                blockIdx.y = block / blocks;
                 call();
                 everyone->arrive_and_drop();
             });

@@ -96,13 +96,25 @@ def test_after_a_cut(parts):
 def test_a_device_gets_one_kernel_for_each(device):
     belief = LowRank.start(jnp.zeros(20, jnp.float32), jnp.ones(20, jnp.float32), rank=3, spare=12)
     given = jnp.ones((O, 20), jnp.float32), jnp.eye(O, dtype=jnp.float32), jnp.ones(O, jnp.float32)
-    names = launched(lambda belief, *given: belief.condition(*given).belief, belief, *given)
-    assert sorted(names) == ["angles", "explained", "judged", "placed", "rotated", "settled"]
+    step = lambda belief, *given: belief.condition(*given).belief
+    names = ["angles", "explained", "judged", "placed", "rotated", "settled"]
+    assert sorted(launched(step, belief, *given)) == names
     assert sorted(launched(lambda belief, q: belief.add(q), belief, jnp.ones((), jnp.float32))) == ["lowered", "rooted"]
     double = LowRank.start(jnp.zeros(20), jnp.ones(20), rank=3, spare=12)
     assert not launched(
         lambda belief, *given: belief.condition(*given).belief, double, *(a.astype(float) for a in given)
     )
+
+
+def test_under_vmap_there_is_a_block_for_each_case(device, parts):
+    """No loop over them; what they share is given to each."""
+    s, R, L, B, _, spread = (jnp.asarray(a, jnp.float32) for a in parts)
+    shared = lambda s: algebra.explained(s, R, L, jnp.asarray(USED, jnp.int32), kernel=True)
+    assert launched(jax.vmap(shared), jnp.stack([s, s])) == ["explained"]
+    twice = jax.vmap(jax.vmap(lambda r: algebra.judged(spread, B, r, kernel=True)))
+    text = jax.jit(twice).trace(jnp.zeros((2, 3, O), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
+    assert "grid_y = 6" in text
+    assert "while" not in text
 
 
 def test_with_kernels_chosen_another_platform_gets_the_plain_form(device):

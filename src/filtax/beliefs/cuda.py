@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["capability", "compiled", "kernel", "source", "usable"]
+__all__ = ["capability", "compiled", "kernel", "room", "source", "usable"]
 
 TARGET = "__gpu$xla.gpu.ptx"
 LEAST = 80  # compute capability, for asynchronous copies and TF32
@@ -53,6 +53,11 @@ def capability() -> int:
     found = str(getattr(jax.local_devices()[0], "compute_capability", ""))
     number = int(found.replace(".", "")) if found.replace(".", "").isdigit() else 0
     return number if number >= LEAST else 0
+
+
+def room() -> int:
+    """Bytes of shared memory that a block may have on the device; of one that is not known, the least of any."""
+    return {80: 160, 87: 160, 90: 220, 100: 220, 103: 220}.get(capability(), 96) * 1024
 
 
 def kernel(

@@ -2,12 +2,13 @@ r"""The small algebra of a low-rank belief as kernels in CUDA C, one block each:
 
 A library needs two to sixty launches for each of these, and each waits for the one before it. A triangular system is
 solved by a warp for each right-hand side, whose threads hold x and pass its entries around; the rest is in shared
-memory. Everything float32, and no more rounded than a library's.
+memory. Everything float32, and no more rounded than a library's. Under `vmap` there is a block for each case.
 
 `algebra` chooses when to use these.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,22 +20,44 @@ from filtax.beliefs import cuda
 __all__ = ["MOST", "explained", "fits", "judged", "lowered", "placed", "rooted", "semiroot", "settled", "turned"]
 
 MOST = 128  # rows of U, and O times this must fit the shared memory
-SWEEPS = 10  # of rotations; three to six are needed
-ROOM = 220 * 1024  # bytes of shared memory that a block may have
-
-
-def explained(s: Array, core: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
-    r"""$h = L^{-1}R^\top s$ (K, O), $(Rf)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$, of the rows in use."""
-    K, O = s.shape
-    groups, threads, shared = _sizes(K, O)
-    shapes = _floats(K, O), _floats(O, K), _floats(O, O)
-    sizes = dict(K=K, O=O, GROUPS=groups, THREADS=threads)
-    return _launch("explained", shapes, (1,), (threads,), shared, **sizes)(s, core, root, used)
+OUTPUTS = 32  # threads of a warp, which have a row of outputs each
+SWEEPS = 10  # of rotations; five to eight are needed
+Cases = tuple[int, ...]  # how many of each axis that `vmap` put in front
 
 
 def fits(K: int, O: int) -> bool:
     """Whether the kernels have room for this many rows and outputs."""
-    return 0 < K <= MOST and 0 < O <= 32 and _sizes(K, O)[-1] <= ROOM
+    return 0 < K <= MOST and 0 < O <= OUTPUTS and _sizes(K, O)[-1] <= cuda.room()
+
+
+def _many(*axes: int) -> Callable[[Callable], Any]:
+    """Give a function of (cases, *arrays) to `vmap`, which puts axes in front; `axes` are those of one case."""
+
+    def wrapped(one: Callable) -> Any:
+        call = jax.custom_batching.custom_vmap(lambda *given: one(given[0].shape[: given[0].ndim - axes[0]], *given))
+
+        @call.def_vmap
+        def _(size: int, batched: list, *given: Array) -> tuple[Any, Any]:
+            full = [
+                a if some else jnp.broadcast_to(a, (size, *a.shape)) for a, some in zip(given, batched, strict=True)
+            ]
+            found = call(*full)
+            return found, jax.tree.map(lambda _: True, found)
+
+        call.__doc__ = one.__doc__
+        return call
+
+    return wrapped
+
+
+@_many(2, 2, 2, 0)
+def explained(cases: Cases, s: Array, core: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
+    r"""$h = L^{-1}R^\top s$ (K, O), $(Rf)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$, of the rows in use."""
+    K, O = s.shape[-2:]
+    groups, threads, shared = _sizes(K, O)
+    shapes = _floats(*cases, K, O), _floats(*cases, O, K), _floats(*cases, O, O)
+    sizes = dict(K=K, O=O, GROUPS=groups, THREADS=threads)
+    return tuple(_launch("explained", cases, shapes, threads, sizes, shared)(s, core, root, used))
 
 
 def _sizes(K: int, O: int) -> tuple[int, int, int]:
@@ -45,77 +68,94 @@ def _sizes(K: int, O: int) -> tuple[int, int, int]:
     return groups, threads, shared
 
 
-def judged(spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Array]:
+@_many(2, 2, 1)
+def judged(cases: Cases, spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Array]:
     r"""L, $L^{-1}r$, $r^\top S^{-1}B$ of $S = I + B\,\mathrm{spread}\,B^\top = LL^\top$, and whether all is finite."""
-    O = len(r)
-    shapes = _floats(O, O), _floats(O), _floats(O), jax.ShapeDtypeStruct((), jnp.bool_)
-    return _launch("judged", shapes, (1,), (32,), O=O)(spread, B, r)
+    O = r.shape[-1]
+    flag = jax.ShapeDtypeStruct(cases, jnp.bool_)
+    shapes = _floats(*cases, O, O), _floats(*cases, O), _floats(*cases, O), flag
+    return tuple(_launch("judged", cases, shapes, 32, dict(O=O))(spread, B, r))
 
 
-def placed(core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array) -> tuple[Array, Array]:
+@_many(2, 2, 0, 0, 2, 2, 2)
+def placed(
+    cases: Cases, core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array
+) -> tuple[Array, Array]:
     """R and L with the rows of a new datum, written over the old ones."""
-    K, O = half.shape
-    shapes = _floats(K, K), _floats(K, K)
-    call = _launch("placed", shapes, (1,), (512,), aliases={0: 0, 1: 1}, K=K, O=O)
+    K, O = half.shape[-2:]
+    shapes = _floats(*cases, K, K), _floats(*cases, K, K)
+    call = _launch("placed", cases, shapes, 512, dict(K=K, O=O), aliases={0: 0, 1: 1})
     return tuple(call(core, root, used, taken, B, half, L))
 
 
-def rooted(lost: Array) -> Array:
+@_many(2)
+def rooted(cases: Cases, lost: Array) -> Array:
     """Cholesky factor of I + lost; a pivot that rounding brought below one is one."""
-    K = len(lost)
-    return _launch("rooted", _floats(K, K), (1,), (1024,), 4 * K * (K | 1), K=K)(lost)
+    K = lost.shape[-1]
+    return _launch("rooted", cases, _floats(*cases, K, K), 1024, dict(K=K), 4 * K * (K | 1))(lost)
 
 
-def lowered(C: Array, Y: Array) -> Array:
+@_many(2, 2, 2, 0)
+def settled(cases: Cases, core: Array, root: Array, inner: Array, scale: Array) -> tuple[Array, Array]:
+    """R and L after a cut, written over the old ones: a scale, and the root of I + inner, each in an identity."""
+    K, rank = core.shape[-1], inner.shape[-1]
+    shapes, sizes = (_floats(*cases, K, K), _floats(*cases, K, K)), dict(K=rank, WHOLE=K)
+    call = _launch("settled", cases, shapes, 1024, sizes, 4 * rank * (rank | 1), {0: 0, 1: 1}, "rooted")
+    return tuple(call(core, root, inner, scale))
+
+
+@_many(2, 2)
+def lowered(cases: Cases, C: Array, Y: Array) -> Array:
     """C⁻¹ Y for lower triangular C (K, K) and many columns (K, M)."""
-    (K, M), warps = Y.shape, 8
+    (K, M), warps = Y.shape[-2:], 8
     rows = -(-K // 32) * 32
     shared = 4 * (rows * (K | 1) + rows * (warps | 1) + rows)
-    return _launch("lowered", _floats(K, M), (-(-M // warps),), (32 * warps,), shared, K=K, M=M, WARPS=warps)(C, Y)
+    sizes, blocks = dict(K=K, M=M, WARPS=warps), -(-M // warps)
+    return _launch("lowered", cases, _floats(*cases, K, M), 32 * warps, sizes, shared, blocks=blocks)(C, Y)
 
 
-def settled(core: Array, root: Array, inner: Array, scale: Array) -> tuple[Array, Array]:
-    """R and L after a cut, written over the old ones: a scale, and the root of I + inner, each in an identity."""
-    K, rank = len(core), len(inner)
-    shapes, sizes = (_floats(K, K), _floats(K, K)), dict(K=rank, WHOLE=K)
-    kernel = cuda.kernel(
-        cuda.source("rooted"), "settled", shapes, (1,), (1024,), 4 * rank * (rank | 1), {0: 0, 1: 1}, **sizes
-    )
-    return tuple(kernel(core, root, inner, scale))
-
-
-def turned(G: Array) -> Array:
+@_many(2)
+def turned(cases: Cases, G: Array) -> Array:
     """Orthogonal Q (K, K) whose columns are eigenvectors of G, largest first; identity where G is not finite, or zero.
 
     One block turns pairs of rows and columns of G, all disjoint ones at once (Jacobi), and writes the angles down;
     then a warp for each row of Q turns that.
     """
-    K = len(G)
+    K = G.shape[-1]
     N, pairs = K + K % 2, (K + 1) // 2
     blocks = pairs * (pairs + 1) // 2
     threads = -(-max(-(-blocks // -(-blocks // 1024)), 64) // 32) * 32
-    whole = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((K,), jnp.int32)
-    given = _floats(SWEEPS * (N - 1), pairs, 2), *whole
+    whole = jax.ShapeDtypeStruct(cases, jnp.int32), jax.ShapeDtypeStruct((*cases, K), jnp.int32)
+    given = _floats(*cases, SWEEPS * (N - 1), pairs, 2), *whole
     sizes = dict(K=K, THREADS=threads, SWEEPS=SWEEPS)
-    found = _launch("angles", given, (1,), (threads,), 4 * (4 * blocks + 1), **sizes)(G)
+    found = _launch("angles", cases, given, threads, sizes, 4 * (4 * blocks + 1))(G)
     warps = 4 if K > 32 else 1
-    return _launch("rotated", _floats(K, K), (-(-K // warps),), (32 * warps,), K=K, WARPS=warps)(*found)
+    sizes, blocks = dict(K=K, WARPS=warps, SWEEPS=SWEEPS), -(-K // warps)
+    return _launch("rotated", cases, _floats(*cases, K, K), 32 * warps, sizes, blocks=blocks)(*found)
 
 
-@jax.custom_batching.custom_vmap
-def semiroot(A: Array) -> Array:
-    """Lower triangular L with L Lᵀ = A to rounding, of semidefinite matrices (..., O, O): `linalg.psd_root`."""
-    return _launch("semiroot", _floats(*A.shape), (math.prod(A.shape[:-2]),), (32,), O=A.shape[-1])(A)
-
-
-@semiroot.def_vmap
-def _semiroot_many(_: int, __: list, A: Array) -> tuple[Array, bool]:
-    return semiroot(A), True
+@_many(2)
+def semiroot(cases: Cases, A: Array) -> Array:
+    """Lower triangular L with L Lᵀ = A to rounding, of a semidefinite matrix (O, O): `linalg.psd_root`."""
+    O = A.shape[-1]
+    return _launch("semiroot", cases, _floats(*cases, O, O), 32, dict(O=O))(A)
 
 
 def _floats(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def _launch(name: str, *given: Any, **sizes: Any) -> Any:
-    return cuda.kernel(cuda.source(name), name, *given, **sizes)
+def _launch(
+    name: str,
+    cases: Cases,
+    shapes: Any,
+    threads: int,
+    sizes: dict[str, int],
+    shared: int = 0,
+    aliases: dict[int, int] | None = None,
+    file: str | None = None,
+    blocks: int = 1,
+) -> Any:
+    """Kernel of that name, with so many blocks for each case."""
+    grid = blocks, math.prod(cases)
+    return cuda.kernel(cuda.source(file or name), name, shapes, grid, (threads,), shared, aliases, **sizes)

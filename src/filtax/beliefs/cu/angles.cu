@@ -23,6 +23,10 @@ extern "C" __global__ __launch_bounds__(THREADS) void angles(
     const float* G, float2* turns, int* rounds, int* order
 ) {
     extern __shared__ float a[];  // 4 x BLOCKS, and a place for what is not needed
+    G += (size_t)blockIdx.y * K * K;  // of several cases
+    turns += (size_t)blockIdx.y * SWEEPS * (N - 1) * PAIRS;
+    rounds += blockIdx.y;
+    order += blockIdx.y * K;
     __shared__ float2 turn[PAIRS];
     __shared__ float tops[32], size[N];
     __shared__ int skew;

@@ -45,6 +45,8 @@ extern "C" __global__ __launch_bounds__(THREADS) void explained(
     float* half, float* c, float* square
 ) {
     extern __shared__ float4 memory[];
+    size_t at = blockIdx.y;                   // of several cases
+    s += at * K * O; R += at * K * K; L += at * K * K; used += at; half += at * K * O; c += at * K * O; square += at * O * O;
     float* x = (float*)memory;                // ROWS x WIDE
     float* y = x + ROWS * WIDE;               // the same
     float* part = y + ROWS * WIDE;            // O x GROUPS x ROWS

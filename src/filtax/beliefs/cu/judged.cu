@@ -6,6 +6,8 @@ extern "C" __global__ __launch_bounds__(32) void judged(
     const float* spread, const float* B, const float* r,
     float* L, float* z, float* move, unsigned char* sound
 ) {
+    size_t at = blockIdx.y;                   // of several cases
+    spread += at * O * O; B += at * O * O; r += at * O; L += at * O * O; z += at * O; move += at * O; sound += at;
     __shared__ float b[O * STRIDE], s[O * STRIDE], t[O * STRIDE];
     int i = threadIdx.x, row = i < O ? i : O - 1;
     #pragma unroll

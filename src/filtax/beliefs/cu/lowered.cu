@@ -7,6 +7,9 @@
 
 extern "C" __global__ __launch_bounds__(32 * WARPS) void lowered(const float* C, const float* Y, float* X) {
     extern __shared__ float c[];      // ROWS x STRIDE
+    C += (size_t)blockIdx.y * K * K;  // of several cases
+    Y += (size_t)blockIdx.y * K * M;
+    X += (size_t)blockIdx.y * K * M;
     float* y = c + ROWS * STRIDE;     // ROWS x WIDE
     float* inv = y + ROWS * WIDE;     // ROWS
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x * WARPS;

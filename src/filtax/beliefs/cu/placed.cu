@@ -3,8 +3,10 @@ extern "C" __global__ void placed(
     const float* core, const float* root, const int* used, const unsigned char* taken, const float* B,
     const float* half, const float* L, float* core_, float* root_
 ) {
-    int n = *used;
-    if (!*taken || n < 0 || n + O > K) return;
+    size_t at = blockIdx.y;  // of several cases
+    B += at * O * O; half += at * K * O; L += at * O * O; core_ += at * K * K; root_ += at * K * K;
+    int n = used[at];
+    if (!taken[at] || n < 0 || n + O > K) return;
     for (int t = threadIdx.x; t < O * O; t += blockDim.x) {
         int i = t / O, j = t % O;
         core_[(n + i) * K + n + j] = B[j * O + i];

@@ -53,6 +53,8 @@ __device__ float entry(const float* a, int i, int j) {
 
 extern "C" __global__ __launch_bounds__(1024) void rooted(const float* lost, float* L) {
     extern __shared__ float a[];  // K x STRIDE
+    lost += (size_t)blockIdx.y * K * K;  // of several cases
+    L += (size_t)blockIdx.y * K * K;
     reduce(a, lost);
     for (int t = threadIdx.x; t < K * K; t += blockDim.x) L[t] = entry(a, t / K, t % K);
 }
@@ -62,10 +64,13 @@ extern "C" __global__ __launch_bounds__(1024) void settled(
     const float* core, const float* root, const float* lost, const float* scale, float* core_, float* root_
 ) {
     extern __shared__ float a[];
+    lost += (size_t)blockIdx.y * K * K;
+    core_ += (size_t)blockIdx.y * WHOLE * WHOLE;
+    root_ += (size_t)blockIdx.y * WHOLE * WHOLE;
     reduce(a, lost);
     for (int t = threadIdx.x; t < WHOLE * WHOLE; t += blockDim.x) {
         int i = t / WHOLE, j = t % WHOLE;
-        core_[t] = i != j ? 0.f : i < K ? *scale : 1.f;
+        core_[t] = i != j ? 0.f : i < K ? scale[blockIdx.y] : 1.f;
         root_[t] = i < K && j < K ? entry(a, i, j) : i == j ? 1.f : 0.f;
     }
 }

@@ -20,6 +20,10 @@ __device__ __forceinline__ void fetch(Turns& held, const float2* turns, int star
 extern "C" __global__ __launch_bounds__(32 * WARPS) void rotated(
     const float2* turns, const int* rounds, const int* order, float* Q
 ) {
+    turns += (size_t)blockIdx.y * SWEEPS * (N - 1) * PAIRS;  // of several cases
+    rounds += blockIdx.y;
+    order += blockIdx.y * K;
+    Q += (size_t)blockIdx.y * K * K;
     int lane = threadIdx.x % 32, k = blockIdx.x * WARPS + threadIdx.x / 32, end = *rounds, first = lane * EACH;
     if (k >= K) return;
     float p[EACH], q[EACH];

@@ -4,8 +4,8 @@
 
 extern "C" __global__ __launch_bounds__(32) void semiroot(const float* A, float* L) {
     __shared__ float a[O * STRIDE], sd[O];
-    A += (size_t)blockIdx.x * O * O;
-    L += (size_t)blockIdx.x * O * O;
+    A += (size_t)blockIdx.y * O * O;  // of several cases
+    L += (size_t)blockIdx.y * O * O;
     int i = threadIdx.x, row = i < O ? i : O - 1;
     #pragma unroll
     for (int k = i; k < O * O; k += 32) a[k / O * STRIDE + k % O] = A[k];
