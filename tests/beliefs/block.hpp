@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using std::isfinite;
@@ -17,7 +19,7 @@ struct alignas(16) float4 { float x, y, z, w; };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 
 static thread_local Place threadIdx, blockIdx;
-static Place blockDim;
+static Place blockDim, gridDim;
 static std::unique_ptr<std::barrier<>> everyone;
 static std::vector<std::unique_ptr<std::barrier<>>> warps;
 static float passed[32][32];
@@ -29,6 +31,7 @@ alignas(16) static float given[1 << 16];
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
 
 inline void __syncthreads() { everyone->arrive_and_wait(); }
 inline void __syncwarp() { warps[threadIdx.x / 32]->arrive_and_wait(); }
@@ -61,8 +64,16 @@ inline int __syncthreads_and(bool vote) { return voted(vote, 0, blockDim.x, __sy
 inline bool __all_sync(unsigned, bool vote) { return voted(vote, threadIdx.x / 32 * 32, 32, __syncwarp); }
 inline float __fdividef(float a, float b) { return a / b; }
 
+inline unsigned __float_as_uint(float x) { unsigned y; std::memcpy(&y, &x, 4); return y; }
+inline float __uint_as_float(unsigned x) { float y; std::memcpy(&y, &x, 4); return y; }
+
+template <class... Kinds> void given_to(void (*kernel)(Kinds...), void** a) {
+    [&]<std::size_t... k>(std::index_sequence<k...>) { kernel((Kinds)a[k]...); }(std::index_sequence_for<Kinds...>());
+}
+
 template <class Call> void launch(int blocks, int cases, int threads, Call call) {
     blockDim.x = threads;
+    gridDim.x = blocks;
     for (int block = 0; block < blocks * cases; ++block) {
         everyone = std::make_unique<std::barrier<>>(threads);
         warps.clear();

@@ -1,74 +1,16 @@
 """The kernels in CUDA C, run thread by thread on this machine, against numpy: what a device would compute."""
 
-import ctypes
-import re
 import shutil
-import subprocess
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cuda_here import Machine
 from filtax.beliefs import cuda, small
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
-REPLACED = [
-    (
-        r'asm volatile\("cp\.async\.ca[^"]*"\s*:: "r"\(\(unsigned\)__cvta_generic_to_shared\((.*?)\)\), '
-        r'"l"\((.*?)\)\);',
-        r"*(\1) = *(\2);",
-    ),
-    (r'asm volatile\("cp.async.wait_all;"\);', ""),
-    (r'asm\("rsqrt[^;]*;" : "=f"\(y\) : "f"\(x\)\);', "y = 1.f / std::sqrt(x);"),
-    (r"extern __shared__ (\w+) (\w+)\[\];", r"\1* \2 = (\1*)given;"),
-]
-
-
-class Machine:
-    """Launches kernels as `cuda.kernel` does, but compiles them for this machine."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.held = folder, {}
-
-    def kernel(self, source, name, shapes, grid, block, shared=0, aliases=None, **constants):
-        key = name, tuple(sorted(constants.items()))
-        if key not in self.held:
-            self.held[key] = self.built(source, name, constants)
-        many = isinstance(shapes, tuple)
-
-        def call(*given):
-            given = [np.array(a) for a in given]
-            fresh = [
-                np.full(s.shape, 0 if s.dtype != np.float32 else np.nan, s.dtype)
-                for s in (shapes if many else (shapes,))
-            ]
-            for operand, result in (aliases or {}).items():
-                fresh[result] = given[operand]
-            held = [*given, *fresh]
-            self.held[key](*grid, *block, *(a.ctypes.data_as(ctypes.c_void_p) for a in held))
-            fresh = [jnp.asarray(a) for a in fresh]
-            return tuple(fresh) if many else fresh[0]
-
-        return call
-
-    def built(self, source, name, constants):
-        for before, after in REPLACED:
-            source = re.sub(before, after, source, flags=re.DOTALL)
-        found = re.search(rf"void {name}\((.*?)\)\s*{{", source, re.DOTALL)
-        kinds = [re.sub(r"\w+$", "", one.strip()) for one in found.group(1).split(",")]
-        names = ", ".join(f"a{k}" for k in range(len(kinds)))
-        lines = ['#include "block.hpp"', *(f"#define {key} {value}" for key, value in constants.items()), source]
-        signature = ", ".join(["int blocks, int cases, int threads", *(f"{kind} a{k}" for k, kind in enumerate(kinds))])
-        lines.append(
-            f'extern "C" void run({signature}) {{ launch(blocks, cases, threads, [=] {{ {name}({names}); }}); }}'
-        )
-        text, library = self.folder / f"{name}.cpp", self.folder / f"{name}{len(self.held)}.so"
-        text.write_text("\n".join(lines))
-        options = ["-std=c++20", "-O0", "-w", "-shared", "-fPIC", "-pthread", f"-I{Path(__file__).parent}"]
-        subprocess.run(["g++", *options, str(text), "-o", str(library)], check=True)
-        return ctypes.CDLL(str(library)).run
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,13 @@
-"""Passes over a tall basis against numpy in float64: as products, and as the kernels of a CUDA device."""
+"""Passes over a tall basis against numpy in float64, and when a CUDA device would be given kernels for them."""
+
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.beliefs import kernels, passes
+from filtax.beliefs import cuda, kernels, passes, truncation
 
 
 def numbers(K, D, O, seed=0):
@@ -23,34 +25,17 @@ def close(got, want, size):
     np.testing.assert_allclose(np.asarray(got, float), want, rtol=0, atol=3e-7 * np.sqrt(size) * 10)
 
 
-@pytest.mark.parametrize(("K", "O"), [(6, 1), (20, 4), pytest.param(100, 10, marks=pytest.mark.nightly)])
-def test_kernels_are_products_over_the_rows_in_use(K, O, monkeypatch):
-    """A number of parameters that nothing divides; rows that are not used hold what must not be read."""
-    monkeypatch.setattr(kernels, "PROCESSORS", 1)  # so that each program has several tiles,
-    if K < 100:
-        monkeypatch.setattr(kernels, "REGISTERS", 20)  # and not every row the same program
-    D = 203
-    U, J, c, V = numbers(K, D, O)
-    wide = [a.astype(float) for a in (U, J, c, V)]
-    for used in (0, K - 1, K):
-        held = np.where(np.arange(K)[:, None] < used, U, np.nan)
-        u, j, w, v = np.nan_to_num(held).astype(float), *wide[1:]
-        close(kernels.shown(held, J, count(used), interpret=True), u @ j.T, D)
-        close(kernels.shown(held, J, count(used), V, interpret=True), (u * v) @ j.T, D)
-        close(kernels.swept(held, J, V, c, count(used), interpret=True), j * v - w @ u, K)
-        close(kernels.swept(held, J, np.float32(2.0), c, count(used), interpret=True), 2.0 * j - w @ u, K)
-    close(kernels.mixed(c, U, interpret=True), wide[2] @ wide[0], K)
-    close(kernels.inner(J, interpret=True), wide[1] @ wide[1].T, D)
-    close(kernels.inner(J, V, interpret=True), (wide[1] * wide[3]) @ wide[1].T, D)
-    np.testing.assert_allclose(kernels.gram(U, interpret=True), wide[0] @ wide[0].T, rtol=1e-6, atol=1e-4)
-    held = np.where(np.arange(K)[:, None] < K - 1, U, np.nan)
-    want = (wide[0] * wide[3])[:-1] @ wide[0][:-1].T
-    np.testing.assert_allclose(kernels.gram(held, V, K - 1, interpret=True), want, rtol=1e-6, atol=1e-4)
-
-
-def test_a_few_rows_are_multiplied_with_each_other():
-    _, J, _, V = numbers(1, 203, 3)
-    close(kernels.inner(J, V, interpret=True), (J.astype(float) * V) @ J.T.astype(float), 203)
+@pytest.mark.parametrize("V", [np.float32(2.0), None])
+def test_what_is_left_over_and_its_weighted_squares(V):
+    U, J, c, each = numbers(6, 203, 3)
+    V = each if V is None else V
+    P, spread = passes.left_over(*map(jnp.asarray, (U, J, V, c)), count(6))
+    true = J.astype(float) * V - c.astype(float) @ U.astype(float)
+    close(P, true, 6)
+    want = (true / V) @ true.T
+    np.testing.assert_allclose(spread, want, rtol=0, atol=1e-6 * want.max())
+    certain = passes.left_over(*map(jnp.asarray, (U, J, np.zeros_like(V), c)), count(6))[1]
+    assert not np.any(certain)  # 1 / 0 is taken to be 0
 
 
 @pytest.fixture
@@ -58,53 +43,96 @@ def on_a_gpu(monkeypatch):
     """Choose as on a machine with one CUDA device; what is lowered for this one is still a product."""
     monkeypatch.setattr(passes, "one_gpu", lambda: True)
     monkeypatch.setattr(passes, "MANY", 16)
-    monkeypatch.setattr(passes, "VAST", 16)
+    monkeypatch.setattr(cuda, "usable", lambda: True)
+    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    monkeypatch.setattr(cuda, "compiled", lambda source, constants, arch: f"{constants} {arch}")
 
 
 def all_of(U, J, c, V, used):
     half = passes.shown(U, J, used, V)
     long = passes.swept(U, J, V, c, used)
-    squared = passes.gram(U, V, 3).sum() + passes.gram(U).sum() + passes.inner(J, V).sum()
-    return half.sum() + jnp.sin(long).sum() + jnp.sin(passes.mixed(J[:, :3], J[:3])).sum() + squared
+    left, spread = passes.left_over(U, J, V, c, used)
+    turn = jnp.eye(6, dtype=U.dtype) + 0.1
+    free, rows, inner = truncation._at_once(V, U, turn, 3)
+    squared = passes.gram(U).sum() + spread.sum() + inner.sum() + jnp.sin(free).sum() + jnp.sin(rows).sum()
+    return half.sum() + jnp.sin(long).sum() + jnp.sin(passes.mixed(J[:, :4], J)).sum() + squared + jnp.sin(left).sum()
+
+
+def launched(traced):
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    return sorted(re.findall(r'kernel_type = "ptx", name = "(\w+)"', text))
+
+
+NAMES = ["cut", "gram", "gram", "mixed", "shown", "swept", "swept"]
 
 
 def test_a_gpu_is_given_kernels_and_all_else_products(on_a_gpu):
-    U, J, c, V = numbers(6, 40, 4)
-    given = (U, J, c, V, count(6))
+    given = tuple(map(jnp.asarray, (*numbers(6, 40, 4), count(6))))
     traced = jax.jit(all_of).trace(*given)
-    assert traced.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 6
+    assert launched(traced) == NAMES
     assert "custom_call" not in traced.lower(lowering_platforms=("cpu",)).as_text()
     many = jax.tree.map(lambda a: jnp.stack([a, a, a]), given)
-    streams = jax.jit(jax.vmap(all_of)).trace(*many)
-    assert streams.lower(lowering_platforms=("cuda",)).as_text().count("custom_call @") == 6
+    assert launched(jax.jit(jax.vmap(all_of)).trace(*many)) == NAMES
 
 
 def test_derivatives_of_kernels_are_those_of_products(on_a_gpu, monkeypatch):
-    U, J, c, V = numbers(6, 40, 4)
-    slope = jax.jit(jax.grad(all_of, argnums=(0, 1, 2, 3)))
-    got = slope(U, J, c, V, count(6))
+    given = tuple(map(jnp.asarray, (*numbers(6, 40, 4), count(6))))
+    got = jax.jit(jax.grad(all_of, argnums=(0, 1, 2, 3)))(*given)
     monkeypatch.setattr(passes, "one_gpu", lambda: False)
-    for a, b in zip(got, jax.jit(jax.grad(all_of, argnums=(0, 1, 2, 3)))(U, J, c, V, count(6)), strict=True):
+    plain = jax.jit(jax.grad(lambda *given: all_of(*given), argnums=(0, 1, 2, 3)))(*given)  # traced anew
+    for a, b in zip(got, plain, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_streams_have_their_own_number_of_rows():
-    U, J, c, V = numbers(6, 203, 2)
-    kernel = lambda n: (kernels.shown(U, J, n, interpret=True), kernels.swept(U, J, V, c, n, interpret=True))
-    half, long = jax.vmap(kernel)(jnp.array([0, 4, 6], jnp.int32))
-    for at, used in enumerate((0, 4, 6)):
-        close(half[at, :used], U[:used].astype(float) @ J.T, 203)
-        assert not np.any(half[at, used:])
-        close(long[at], J.astype(float) * V - c[:, :used].astype(float) @ U[:used], 6)
+def test_a_cut_is_made_in_place(on_a_gpu):
+    U, _, _, V = map(jnp.asarray, numbers(6, 40, 4))
+    text = jax.jit(kernels.cut, static_argnums=3).trace(V, U, U[:, :6], 3).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("output_operand_alias<") == 2
 
 
-def test_other_sizes_and_types_are_products(on_a_gpu):
-    U, J, *_ = numbers(6, 40, 4)
-    assert passes._by_kernel(jnp.asarray(U), jnp.asarray(J))
-    assert not passes._by_kernel(jnp.asarray(U), jnp.zeros((kernels.MOST_OUTPUTS + 1, 40)))
-    assert not passes._by_kernel(jnp.asarray(U, jnp.float16), jnp.asarray(J))
-    assert not passes._by_kernel(jnp.asarray(U[:, :8]), jnp.asarray(J))
-    assert not passes._by_kernel(jnp.asarray(U[:0]), jnp.asarray(J))
+def test_other_sizes_and_types_are_products(on_a_gpu, monkeypatch):
+    U, J, *_ = map(jnp.asarray, numbers(6, 40, 4))
+    assert passes._by_kernel(U, J)
+    assert not passes._by_kernel(U, jnp.zeros((kernels.MOST_OUTPUTS + 1, 40), "float32"))
+    assert not passes._by_kernel(U.astype("float16"), J)
+    assert not passes._by_kernel(U[:, :8], J)
+    assert not passes._by_kernel(U[:0], J)
+    monkeypatch.setattr(cuda, "usable", lambda: False)
+    assert not passes._by_kernel(U, J)
+    assert not passes.squared_by_kernel(U)
+    assert not passes.cut_by_kernel(U, U[:, :6], 3)
+
+
+@pytest.mark.parametrize("capability", [80, 89, 90])
+def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
+    monkeypatch.setattr(cuda, "capability", lambda: capability)
+    for fits in (kernels.fits, lambda K: kernels.fits(K, 10), lambda K: kernels.fits_cut(K, K, -(-K // 2))):
+        sizes = [rows for rows in range(1, 300) if fits(rows)]
+        assert sizes == list(range(1, sizes[-1] + 1))
+        assert 100 <= sizes[-1] < 299
+    assert not kernels.fits(10, 33)
+    assert not kernels.fits_cut(10, 10, 0)
+    with pytest.raises(AssertionError, match="ask `fits` first"):
+        kernels.cut(jnp.ones(40), jnp.ones((300, 40)), jnp.eye(300), 150)
+
+
+def test_sources_compile(on_a_gpu, monkeypatch):
+    """Where the compiler is installed."""
+    try:
+        cuda._nvrtc()
+    except OSError:
+        pytest.skip("there is no NVRTC here")
+    monkeypatch.undo()
+    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    U, J, c, V = map(jnp.asarray, numbers(30, 40, 10))
+    for call in (
+        lambda: kernels.shown(U, J, count(6), V),
+        lambda: kernels.left_over(U, J, V, c, count(6)),
+        lambda: kernels.mixed(c[:, :10], J),
+        lambda: kernels.gram(U, V),
+        lambda: kernels.cut(V, U, U[:, :30], 10),
+    ):
+        jax.eval_shape(call)
 
 
 def test_a_gram_matrix_in_chunks_is_whole(monkeypatch):

@@ -1,199 +1,163 @@
-r"""Passes over a tall basis as kernels for a CUDA device, all as exact as float32.
+r"""Passes over a tall basis as kernels for a CUDA device (the sources in `cu`), all as exact as float32.
 
-A thread owns one parameter at a time and keeps the sums that it contributes to in registers; what bounds them is
-reading U once. A product of a library would read it padded, or in an order that suits a square matrix. Sums over
-parameters end as one partial sum for each program, which are then added up. Only a Gram matrix has so many products for
-each number read that tensor cores pay: there, each float32 is taken as the sum of two TF32 numbers, and three of the
-four products are made (the fourth is below the rounding).
+What bounds them is reading U once, or the products of a Gram matrix and of a cut. Where tensor cores make those, each
+float32 is taken as the sum of two TF32 numbers, and three of the four products are made (the fourth is below the
+rounding). Sums over parameters end as one partial sum for each block; these are added up, always in the same order.
 
-`interpret` runs the same code on any machine, slowly, for tests. `passes` chooses when to use these.
+`passes` and `truncation` choose when to use these.
 """
 
-import functools
-import itertools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as gpu
 from jaxtyping import Array
 
-__all__ = ["FEW", "MOST_OUTPUTS", "MOST_ROWS", "gram", "inner", "mixed", "shown", "swept"]
+from filtax.beliefs import cuda
+
+__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "mixed", "shown", "swept"]
 
 MOST_OUTPUTS = 32  # more do not fit the registers
-FEW = 12  # rows, all of whose products a thread sums up
-MOST_ROWS = 128  # of a Gram matrix, whose sums a processor holds
-THREE = jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
-PROCESSORS, WARP = 132, 32
-REGISTERS = 110  # for sums, and for two tiles: one that is multiplied, one on its way
-AT_ONCE = 10  # rows that a thread asks for before it waits
+MOST_ROWS = 160  # of U, likewise
+SQUARE = 128  # rows, all of whose products the warps of a block hold
+FEW = 12  # outputs, all of whose products a thread sums up
+WARP, MOVERS, PARTS = 32, 4, 4
 
 
-@functools.partial(jax.jit, static_argnames="interpret")
-def shown(U: Array, J: Array, used: Array, weight: Array | None = None, interpret: bool = False) -> Array:
-    r"""$U\,\mathrm{diag}(w)\,J^\top$ (K, O): a tile is 32 parameters, and each of its warps has its own rows of U.
+def fits(K: int, O: int | None = None) -> bool:
+    """Whether there is room for K rows of U and O outputs, or for the Gram matrix of K rows.
 
-    Nothing is masked in the loop: what lies beyond the rows or parameters is read as the last of them, and left out.
+    >>> fits(129)
+    False
     """
+    if O is None:
+        return 0 < K <= SQUARE and _tiles(K + 1, 4) is not None
+    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
+
+
+def fits_cut(K: int, M: int, rank: int) -> bool:
+    """Whether there is room for a cut of K rows to M, of which `rank` are kept.
+
+    >>> fits_cut(300, 300, 150)
+    False
+    """
+    return 0 < rank <= M <= K and _cut_tiles(K, M, rank) is not None
+
+
+def shown(U: Array, J: Array, used: Array, weight: Array | None = None) -> Array:
+    r"""$U\,\mathrm{diag}(w)\,J^\top$ (K, O); rows of U from `used` on are not read."""
     (K, D), O = U.shape, J.shape[0]
-    warps = 16 if K > 56 else 8 if K > 24 else 4
-    each = max(1, min(-(-K // warps), 16, (REGISTERS - 2 * O) // (O + 2)))  # rows of a warp
-    groups = -(-K // (warps * each))
-    programs = min(PROCESSORS * 16 // warps, -(-D // WARP))
-    whole = D // (WARP * programs)
-
-    def kernel(u: Any, j: Any, n: Any, *rest: Any) -> None:
-        at, group, last = pl.program_id(0), pl.program_id(1), jnp.maximum(n[0] - 1, 0)
-        row = group * (warps * each) + jnp.arange(warps, dtype=jnp.int32)[:, None]
-        place = [jnp.broadcast_to(jnp.minimum(row + warps * r, last), (warps, WARP)) for r in range(each)]
-
-        def where(tile: Any) -> Array:
-            return (tile * programs + at) * WARP + jnp.arange(WARP, dtype=jnp.int32)[None, :]
-
-        def fetch(tile: Any) -> tuple:
-            d = jnp.broadcast_to(jnp.minimum(where(tile), D - 1), (warps, WARP))
-            us = tuple(gpu.load(u.at[p, d]) for p in place)
-            js = tuple(gpu.load(j.at[o, d]) for o in range(O))
-            return us, js if weight is None else tuple(x * gpu.load(rest[0].at[d]) for x in js)
-
-        def add(sums: tuple, us: tuple, js: tuple) -> tuple:
-            return tuple(sums[r * O + o] + us[r] * js[o] for r in range(each) for o in range(O))
-
-        def body(tile: Any, carry: tuple) -> tuple:
-            later = fetch(tile + 1)  # before this one is waited for
-            return add(*carry), *later
-
-        zero = jnp.zeros((warps, WARP), jnp.float32)
-        sums, us, js = jax.lax.fori_loop(0, whole, body, ((zero,) * (each * O), *fetch(0)))
-        sums = add(sums, us, tuple(jnp.where(where(whole) < D, x, 0.0) for x in js))
-        for r, o in itertools.product(range(each), range(O)):
-            spot = rest[-1].at[at, group, r, o, jnp.arange(warps, dtype=jnp.int32)]
-            gpu.store(spot, jnp.sum(sums[r * O + o], axis=1))
-
-    given = (U, J, jnp.reshape(used, (1,)), *(() if weight is None else (weight,)))
-    parts = _call(kernel, (programs, groups, each, O, warps), (programs, groups), warps, interpret)(*given)
-    found = parts.sum(0).transpose(0, 1, 3, 2).reshape(groups * each * warps, O)[:K]
-    return jnp.where(jnp.arange(K, dtype=jnp.int32)[:, None] < used, found, 0.0)
+    wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=K * O))
+    blocks = _blocks(-(-D // wide), shared, 2)
+    sizes = dict(K=K, O=O, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
+    call = _launch("shown", _floats(blocks, K, O), blocks, MOVERS + 2 * PARTS, shared, sizes)
+    return call(U, J, used, *(() if weight is None else (weight,))).sum(0)
 
 
-@functools.partial(jax.jit, static_argnames="interpret")
-def swept(U: Array, J: Array, V: Array, c: Array, used: Array, interpret: bool = False) -> Array:
-    """J diag(V) - c U (O, D): a thread sums over the rows in use, and J is what it starts with."""
-    return _summed(U, -c, jnp.reshape(used, (1,)), J, jnp.reshape(V, (-1,)), interpret)
+def swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
+    """J diag(V) - c U (O, D); rows of U from `used` on are not read."""
+    return _swept(U, J, V, c, used, False)
 
 
-@functools.partial(jax.jit, static_argnames="interpret")
-def mixed(c: Array, J: Array, interpret: bool = False) -> Array:
-    """The same without a start: c J (N, D)."""
-    return _summed(J, c, jnp.full((1,), len(J), jnp.int32), None, None, interpret)
-
-
-@functools.partial(jax.jit, static_argnames=("first", "interpret"))
-def gram(U: Array, weight: Array | None = None, first: int | None = None, interpret: bool = False) -> Array:
-    r"""$U\,\mathrm{diag}(w)\,U^\top$ of the first rows of U: a program adds up the products of its tiles."""
-    K, D = len(U) if first is None else first, U.shape[1]
-    padded, wide = max(16, 1 << (K - 1).bit_length()), 64
-    programs = min(PROCESSORS * (1 if padded > 64 else 2), -(-D // wide))
-    exact = jax.lax.DotAlgorithmPreset.F32_F32_F32 if interpret else THREE
-
-    def kernel(u: Any, *rest: Any) -> None:
-        at = pl.program_id(0)
-        row = jnp.arange(padded, dtype=jnp.int32)[:, None]
-
-        def body(tile: Any, total: Array) -> Array:
-            d = (tile * programs + at) * wide + jnp.arange(wide, dtype=jnp.int32)[None, :]
-            place = jnp.broadcast_to(row, (padded, wide)), jnp.broadcast_to(d, (padded, wide))
-            part = gpu.load(u.at[place], mask=(row < K) & (d < D), other=0.0)
-            other = part if weight is None else part * _of(rest[0], d, d < D)
-            return total + jax.lax.dot_general(
-                other, part, (((1,), (1,)), ((), ())), precision=exact, preferred_element_type=jnp.float32
-            )
-
-        tiles = -(-D // (wide * programs))
-        rest[-1][at] = jax.lax.fori_loop(0, tiles, body, jnp.zeros((padded, padded), jnp.float32))
-
-    given = (U,) if weight is None else (U, weight)
-    shape, warps = (programs, padded, padded), 8 if padded > 64 else 4
-    return _call(kernel, shape, (programs,), warps, interpret, stages=3)(*given).sum(0)[:K, :K]
-
-
-@functools.partial(jax.jit, static_argnames="interpret")
-def inner(P: Array, weight: Array | None = None, interpret: bool = False) -> Array:
-    r"""$P\,\mathrm{diag}(w)\,P^\top$ of a few rows: a thread reads each once, and has a sum for each pair of them."""
-    O, D = P.shape
-    wide = 4 * WARP
-    programs = min(4 * PROCESSORS, -(-D // wide))
-    row, column = np.tril_indices(O)
-
-    def kernel(p: Any, *rest: Any) -> None:
-        at = pl.program_id(0)
-
-        def fetch(tile: Any) -> tuple:
-            d = (tile * programs + at) * wide + jnp.arange(wide, dtype=jnp.int32)
-            xs = tuple(gpu.load(p.at[o, d], mask=d < D, other=0.0) for o in range(O))
-            return xs, xs if weight is None else tuple(x * _of(rest[0], d, d < D) for x in xs)
-
-        def body(tile: Any, carry: tuple) -> tuple:
-            sums, xs, ys = carry
-            later = fetch(tile + 1)
-            return tuple(s + xs[a] * ys[b] for s, a, b in zip(sums, row, column, strict=True)), *later
-
-        zero = (jnp.zeros((wide,), jnp.float32),) * len(row)
-        sums = jax.lax.fori_loop(0, -(-D // (wide * programs)), body, (zero, *fetch(0)))[0]
-        for place, total in enumerate(sums):
-            rest[-1][at, place] = jnp.sum(total)
-
-    given = (P,) if weight is None else (P, weight)
-    half = _call(kernel, (programs, len(row)), (programs,), 4, interpret)(*given).sum(0)
+def left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
+    """The same, P, and P diag(1 / V) Pᵀ (O, O), of which a thread has a sum for each pair of rows."""
+    P, parts = _swept(U, J, V, c, used, True)
+    O = len(J)
     place = np.zeros((O, O), np.int32)
-    place[row, column] = place[column, row] = np.arange(len(row))
-    return half[place]
+    place[np.tril_indices(O)] = np.arange(O * (O + 1) // 2)
+    return P, parts.sum(0)[place + np.tril(place, -1).T]
 
 
-def _summed(U: Array, c: Array, used: Array, J: Array | None, V: Array | None, interpret: bool) -> Array:
-    """J diag(V) + c U, or c U alone."""
-    (K, D), N = U.shape, c.shape[0]
-    wide = 256  # parameters of a program of four warps: two for each thread, which reads them together
-    at_once = min(AT_ONCE, K)
-
-    def kernel(u: Any, factor: Any, n: Any, *rest: Any) -> None:
-        d = pl.program_id(0) * wide + jnp.arange(wide, dtype=jnp.int32)
-        inside, end = d < D, n[0]
-        sums = (jnp.zeros((wide,), jnp.float32),) * N
-        if V is not None:
-            scale = rest[1][0] if V.size == 1 else _of(rest[1], d, inside)
-            sums = tuple(gpu.load(rest[0].at[o, d], mask=inside, other=0.0) * scale for o in range(N))
-
-        def body(step: Any, sums: tuple) -> tuple:
-            ats = [step * at_once + k for k in range(at_once)]
-            rows = [gpu.load(u.at[jnp.minimum(at, end - 1), d], mask=inside, other=0.0) for at in ats]
-            for at, row in zip(ats, rows, strict=True):
-                sums = tuple(sums[o] + factor[at, o] * row for o in range(N))
-            return sums
-
-        sums = jax.lax.fori_loop(0, (end + at_once - 1) // at_once, body, sums)
-        for o in range(N):
-            gpu.store(rest[-1].at[o, d], sums[o], mask=inside)
-
-    known = jnp.where(jnp.arange(K, dtype=jnp.int32)[:, None] < used[0], c.T, 0.0)  # instead of masks on the rows
-    factor = jnp.pad(known, ((0, -K % at_once), (0, 0)))
-    given = (U, factor, used, *(() if J is None else (J, V)))
-    return _call(kernel, (N, D), (-(-D // wide),), 4, interpret)(*given)
+def _swept(U: Array, J: Array, V: Array, c: Array, used: Array, spread: bool) -> Any:
+    (K, D), O = U.shape, J.shape[0]
+    many, ahead, per = 2, 5, 4 if O <= 10 else 3  # as many as fit the registers
+    blocks = min(per * _processors(), -(-D // (4 * WARP * many)))
+    shapes = (_floats(O, D), _floats(blocks, O * (O + 1) // 2)) if spread else _floats(O, D)
+    sizes = dict(K=K, O=O, D=D, SPREAD=int(spread), ONE=int(V.size == 1), MANY=many, AHEAD=ahead, BLOCKS=per)
+    kernel = cuda.kernel(cuda.source("swept"), "swept", shapes, (blocks,), (4 * WARP,), 0, None, **sizes)
+    return kernel(U, J, jnp.reshape(V, (-1,)), c, used)
 
 
-def _of(vector: Any, place: Array, inside: Array) -> Array:
-    return gpu.load(vector.at[place], mask=inside, other=0.0)
+def mixed(c: Array, J: Array) -> Array:
+    """A few rows, combined: c J (N, D)."""
+    (N, O), D = c.shape, J.shape[1]
+    kernel = cuda.kernel(cuda.source("mixed"), "mixed", _floats(N, D), (-(-D // 256),), (256,), N=N, O=O, D=D)
+    return kernel(c, J)
 
 
-def _call(
-    kernel: Any, shape: tuple[int, ...], grid: tuple[int, ...], warps: int, interpret: bool, stages: int = 2
+def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Array:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$ of the first rows of U; of two equal entries one is made."""
+    K, D = len(U) if first is None else first, U.shape[1]
+    tall, kinds = -(-K // 16), (-(-K // 16) + 1) // 2
+    wide, stages, shared = _needed(_tiles(K + 1, 4))
+    shares, blocks = 8 // kinds, _blocks(-(-D // wide), shared, 1)
+    sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=MOVERS)
+    shape = _floats(blocks * shares, 16 * tall, 16 * tall)
+    call = _launch("gram", shape, blocks, MOVERS + kinds * shares, shared, sizes)
+    lower = call(U, *(() if weight is None else (weight,))).sum(0)[:K, :K]
+    return jnp.where(np.tri(K, dtype=bool), lower, lower.T)
+
+
+def cut(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
+    r"""V and U after a cut, written over the old ones: $T^\top U$, of which the rows from `rank` on are dropped.
+
+    With a V for each parameter the squares of those go to it, and what is kept is scaled as it is.
+    """
+    (K, D), M = rows.shape, turn.shape[1]
+    movers, (wide, _, shared) = 2, _needed(_cut_tiles(K, M, rank))
+    blocks = _blocks(-(-D // wide), shared, 1)
+    sizes = dict(K=K, M=M, RANK=rank, D=D, SHARED=int(not free.ndim), WIDE=wide, MOVERS=movers)
+    warps = movers + 2 + wide // 16
+    if not free.ndim:
+        return free, _launch("cut", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
+    shapes = (_floats(D), _floats(K, D))
+    return tuple(_launch("cut", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, free))
+
+
+def _tiles(
+    rows: int, pad: int, extra: int = 0, least: int = 0, ways: tuple = ((128, 3), (128, 2), (64, 3), (64, 2))
+) -> tuple[int, int, int] | None:
+    """Parameters of a tile, tiles held, and bytes of shared memory: the largest that fit, if any do."""
+    for wide, stages in ways:
+        shared = 4 * max(extra + stages * rows * (wide + pad), least)
+        if shared <= cuda.room():
+            return wide, stages, shared
+    return None
+
+
+def _cut_tiles(K: int, M: int, rank: int) -> tuple[int, int, int] | None:
+    steps, groups = -(-K // 8), -(-rank // 8) - (-(M - rank) // 8)
+    return _tiles(8 * steps + 3, 8, extra=64 * steps * groups, ways=((128, 3), (64, 3), (32, 3)))
+
+
+def _needed(found: tuple[int, int, int] | None) -> tuple[int, int, int]:
+    if found is None:
+        raise AssertionError("there is no room for this many rows: ask `fits` first.")
+    return found
+
+
+def _processors() -> int:
+    return getattr(jax.local_devices()[0], "core_count", 132)
+
+
+def _blocks(tiles: int, shared: int, most: int) -> int:
+    """As many as run at once, each of which has several tiles."""
+    return min(_processors() * min(most, max(1, cuda.room() // (shared + 1024))), tiles)
+
+
+def _floats(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def _launch(
+    name: str,
+    shapes: Any,
+    blocks: int,
+    warps: int,
+    shared: int,
+    sizes: dict[str, int],
+    aliases: dict[int, int] | None = None,
 ) -> Any:
-    return pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
-        grid=grid,
-        interpret=interpret,
-        compiler_params=gpu.CompilerParams(num_warps=warps, num_stages=stages),
-    )
+    source = "".join(map(cuda.source, ("ptx", "tiles", name)))
+    return cuda.kernel(source, name, shapes, (blocks,), (WARP * warps,), shared, aliases, **sizes)

@@ -27,8 +27,8 @@ from jaxtyping import Array, Float, Int, Key
 from filtax import checks
 from filtax.beliefs.algebra import by_kernel, explained, judged, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, inner, mixed, product, shown, squares, swept
-from filtax.beliefs.truncation import cut, inverse
+from filtax.beliefs.passes import gram, inverse, left_over, mixed, product, shown, squares, swept
+from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
 from filtax.module import Module
 
@@ -166,8 +166,8 @@ class LowRank(Module):
         one = jnp.ones((), J.dtype)
         seen = shown(self.rows, J, self.used, one)
         half, taken, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
-        PJ = swept(self.rows, J, self.free, taken, self.used)
-        spread = inner(PJ, inverse(self.free)) + square
+        PJ, rest = left_over(self.rows, J, self.free, taken, self.used)
+        spread = rest + square
         return half, PJ, 0.5 * (spread + spread.T)
 
     def _kernels(self, outputs: int) -> bool:

@@ -4,12 +4,13 @@ A step of a low-rank belief spends its time reading U, so that it is read in the
 the other: a new one is written in one piece, and threads that own a parameter each read side by side.
 
 On a CPU, or over several devices, these are matrix products. On one CUDA device, in float32 and for many parameters,
-they are kernels of our own, which do not read the rows that hold nothing; their derivatives are products again.
+they are `kernels` of our own, which do not read the rows that hold nothing; their derivatives are products again.
 
 Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,10 @@ from jaxtyping import Array, Float, Int
 from filtax.linalg import matmul
 
 __all__ = [
+    "cut_by_kernel",
     "gram",
-    "inner",
+    "inverse",
+    "left_over",
     "mixed",
     "one_gpu",
     "product",
@@ -31,7 +34,6 @@ __all__ = [
 ]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
-VAST = 2**22  # fewest for which one for a Gram matrix is
 CHUNK = 4096  # parameters of U that a core holds close while it multiplies them with each other
 
 
@@ -63,13 +65,33 @@ def swept(
     return _swept(U, J, V, c, used) if _by_kernel(U, J) else _swept_plainly(U, J, V, c, used)
 
 
+def left_over(
+    U: Float[Array, "K D"],
+    J: Float[Array, "O D"],
+    V: Float[Array, "*D"],
+    c: Float[Array, "O K"],
+    used: Int[Array, ""],
+) -> tuple[Float[Array, "O D"], Float[Array, "O O"]]:
+    r"""The same, $P = J\,\mathrm{diag}(V) - cU$, and $P\,\mathrm{diag}(1/V)\,P^\top$, where 1 / 0 is 0.
+
+    >>> P, spread = left_over(jnp.eye(2), jnp.ones((1, 2)), jnp.ones(2), jnp.zeros((1, 2)), jnp.asarray(2))
+    >>> P.tolist(), spread.tolist()
+    ([[1.0, 1.0]], [[2.0]])
+    """
+    if _by_kernel(U, J) and _few(J):
+        return _left_over(U, J, V, c, used)
+    P = swept(U, J, V, c, used)
+    return P, shown(P, P, jnp.asarray(len(P), jnp.int32), inverse(V))
+
+
 def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]:
     """A few long rows, combined: c J.
 
     >>> mixed(jnp.array([[1.0, 2.0]]), jnp.eye(2)).tolist()
     [[1.0, 2.0]]
     """
-    return _mixed(c, J) if _by_kernel(J, c) else product(c, J)
+    some = _kernels(J) and c.size > 0 and len(J) <= _of().MOST_OUTPUTS
+    return _mixed(c, J) if some else product(c, J)
 
 
 def gram(
@@ -90,17 +112,6 @@ def gram(
     return jax.lax.platform_dependent(U, weight, **ways)
 
 
-def inner(P: Float[Array, "O D"], weight: Float[Array, "*D"]) -> Float[Array, "O O"]:
-    r"""$P\,\mathrm{diag}(w)\,P^\top$ of a few long rows.
-
-    >>> inner(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
-    [[3.0]]
-    """
-    if not _few_by_kernel(P):
-        return shown(P, P, jnp.asarray(len(P), jnp.int32), weight)
-    return _inner(P, weight) if weight.ndim else weight * _inner(P, None)
-
-
 def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
     """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
 
@@ -119,21 +130,38 @@ def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P
     return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)
 
 
+def inverse(value: Array) -> Array:
+    """1 / value, and 0 where there is none to take: of a certain parameter the factor holds nothing.
+
+    >>> inverse(jnp.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    some = value > 0.0
+    return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)
+
+
 def _by_kernel(U: Array, J: Array) -> bool:
-    """Whether there is a kernel for a basis of this kind: sizes beyond those would not fit the registers."""
+    """Whether there is a kernel for a basis of this kind: sizes beyond those would not fit a processor."""
+    return _kernels(U) and _of().fits(len(U), len(J))
+
+
+def _few(J: Array) -> bool:
+    return len(J) <= _of().FEW
+
+
+def _kernels(U: Array) -> bool:
+    """Whether kernels are worth it for so many parameters, and run here."""
     if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
         return False
-    from filtax.beliefs.kernels import MOST_OUTPUTS
+    from filtax.beliefs import cuda
 
-    return J.shape[0] <= MOST_OUTPUTS and len(U) > 0
+    return cuda.usable()
 
 
-def _few_by_kernel(P: Array) -> bool:
-    if not _by_kernel(P, P[:0]):
-        return False
-    from filtax.beliefs.kernels import FEW
+def _of() -> Any:
+    from filtax.beliefs import kernels
 
-    return len(P) <= FEW
+    return kernels
 
 
 def one_gpu() -> bool:
@@ -159,11 +187,16 @@ def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
     >>> squared_by_kernel(jnp.ones((2, 3)))
     False
     """
-    if U.shape[1] < VAST or not _by_kernel(U, U[:0]):
-        return False
-    from filtax.beliefs.kernels import MOST_ROWS
+    return _kernels(U) and _of().fits(len(U) if first is None else first)
 
-    return 0 < (len(U) if first is None else first) <= MOST_ROWS
+
+def cut_by_kernel(U: Float[Array, "K D"], turn: Float[Array, "K M"], rank: int) -> bool:
+    """Whether a kernel makes a cut.
+
+    >>> cut_by_kernel(jnp.ones((2, 3)), jnp.eye(2), 1)
+    False
+    """
+    return _kernels(U) and _of().fits_cut(*turn.shape, rank)
 
 
 def small_by_kernel(A: Float[Array, "K K"]) -> bool:
@@ -197,9 +230,7 @@ def _gram_in_chunks(U: Array, weight: Array | None, first: int | None) -> Array:
 
 @jax.custom_jvp
 def _shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
-    from filtax.beliefs import kernels
-
-    return jax.lax.platform_dependent(U, J, used, weight, cuda=kernels.shown, default=_shown_plainly)
+    return jax.lax.platform_dependent(U, J, used, weight, cuda=_of().shown, default=_shown_plainly)
 
 
 @_shown.defjvp
@@ -211,9 +242,7 @@ def _shown_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 @jax.custom_jvp
 def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
-    from filtax.beliefs import kernels
-
-    return jax.lax.platform_dependent(U, J, V, c, used, cuda=kernels.swept, default=_swept_plainly)
+    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().swept, default=_swept_plainly)
 
 
 @_swept.defjvp
@@ -224,9 +253,7 @@ def _swept_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 @jax.custom_jvp
 def _mixed(c: Array, J: Array) -> Array:
-    from filtax.beliefs import kernels
-
-    return jax.lax.platform_dependent(c, J, cuda=kernels.mixed, default=product)
+    return jax.lax.platform_dependent(c, J, cuda=_of().mixed, default=product)
 
 
 @_mixed.defjvp
@@ -235,26 +262,25 @@ def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return _mixed(c, J), product(dc, J) + product(c, dJ)
 
 
+def _left_over_plainly(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
+    P = _swept_plainly(U, J, V, c, used)
+    return P, product(P * inverse(V).reshape(1, -1), P.T)
+
+
 @jax.custom_jvp
-def _inner(P: Array, weight: Array | None) -> Array:
-    from filtax.beliefs import kernels
-
-    return jax.lax.platform_dependent(P, weight, cuda=kernels.inner, default=partial(_gram_at_once, first=None))
+def _left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
+    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().left_over, default=_left_over_plainly)
 
 
-@_inner.defjvp
-def _inner_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (P, weight), (dP, dweight) = primals, tangents
-    half = product(dP if weight is None else dP * weight[None, :], P.T)
-    slope = half + half.T
-    return _inner(P, weight), slope if weight is None else slope + _gram_at_once(P, dweight, None)
+@_left_over.defjvp
+def _left_over_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    plain = lambda U, J, V, c: _left_over_plainly(U, J, V, c, primals[-1])  # noqa: E731
+    return _left_over(*primals), jax.jvp(plain, primals[:-1], tangents[:-1])[1]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _gram(U: Array, weight: Array | None, first: int | None) -> Array:
-    from filtax.beliefs import kernels
-
-    ways = {"cuda": partial(kernels.gram, first=first), "default": partial(_gram_at_once, first=first)}
+    ways = {"cuda": partial(_of().gram, first=first), "default": partial(_gram_at_once, first=first)}
     return jax.lax.platform_dependent(U, weight, **ways)
 
 

@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from filtax.beliefs.passes import CHUNK, product, small_by_kernel, squared_by_kernel, squares
+from filtax.beliefs.passes import CHUNK, cut_by_kernel, inverse, product, small_by_kernel, squared_by_kernel, squares
 from filtax.beliefs.passes import gram as gram_of
 from filtax.linalg import matmul
 
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
-__all__ = ["Shortened", "again", "cut", "inverse", "leading", "too_wide"]
+__all__ = ["Shortened", "again", "cut", "leading", "too_wide"]
 
 
 def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
@@ -149,19 +149,34 @@ def cut(
 
 def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
     """V, the new rows, and their Gram matrix, weighted by 1 / V where that is one for each parameter."""
-    long = product(turn.T, rows)
-    if not free.ndim:
-        return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0))), gram_of(long)
-    scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
-    free = free * scale
-    rows = jnp.pad(long[:rank] * scale[None, :], ((0, len(rows) - rank), (0, 0)))  # what is dropped is not read again
+    free, rows = (_turned_rows if cut_by_kernel(rows, turn, rank) else _turned_plainly)(free, rows, turn, rank)
     if squared_by_kernel(rows, rank):
-        return free, rows, gram_of(rows, inverse(free), rank)
-    return (
-        free,
-        rows,
-        gram_of(rows[:rank] * jnp.sqrt(inverse(free))[None, :]),
-    )  # one long array, where two would be held
+        return free, rows, gram_of(rows, inverse(free) if free.ndim else None, rank)
+    if not free.ndim:
+        return free, rows, gram_of(rows[:rank])
+    # one long array, where two would be held
+    return free, rows, gram_of(rows[:rank] * jnp.sqrt(inverse(free))[None, :])
+
+
+def _turned_plainly(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
+    long = product(turn.T, rows)
+    if free.ndim:
+        scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
+        free, long = free * scale, long[:rank] * scale[None, :]
+    return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0)))  # what is dropped is not read again
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _turned_rows(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
+    from filtax.beliefs import kernels
+
+    ways = {"cuda": partial(kernels.cut, rank=rank), "default": partial(_turned_plainly, rank=rank)}
+    return jax.lax.platform_dependent(free, rows, turn, **ways)
+
+
+@_turned_rows.defjvp
+def _turned_rows_jvp(rank: int, primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    return _turned_rows(*primals, rank), jax.jvp(partial(_turned_plainly, rank=rank), primals, tangents)[1]
 
 
 def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
@@ -213,13 +228,3 @@ def _rest(gram: Array, Q: Array, rank: int) -> Array:
     """Sum of the eigenvalues beyond `rank`; a sum of squares is never negative."""
     Q = Q[:, rank:]
     return jnp.maximum(jnp.sum(Q * product(gram, Q)), 0.0)
-
-
-def inverse(value: Array) -> Array:
-    """1 / value, and 0 where there is none to take: of a certain parameter the factor holds nothing.
-
-    >>> inverse(jnp.array([4.0, 0.0])).tolist()
-    [0.25, 0.0]
-    """
-    some = value > 0.0
-    return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)

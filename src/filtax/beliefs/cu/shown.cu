@@ -1,0 +1,120 @@
+// U diag(w) J^T (K, O): parts (gridDim.x, K, O), one for each block, to be added up. Rows from `count` on are not read.
+// Given: K, O, D, WEIGHTED, WIDE, STAGES (tiles held), PARTS (of a tile: each has two warps, and each of these every other
+// block of 16 rows), MOVERS.
+#define WARPS (MOVERS + 2 * PARTS)
+#define MINE (((K + 15) / 16 + 1) / 2) // blocks of 16 rows of a warp
+#define NT ((O + 7) / 8)
+#define ROWS (O + WEIGHTED + K)
+#define S (WIDE + 4) // the lanes of a warp then read from different banks
+#define TILES ((D + WIDE - 1) / WIDE)
+
+// Of 16 parameters at p: LIVE blocks of rows.
+template <int LIVE>
+__device__ __forceinline__ void add(float (&sum)[MINE][NT][4], const float *tile, int p, int half) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const float *rows = tile + (O + WEIGHTED) * S + p + t;
+    word b[2][NT][2], rest[2][NT][2];
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int at = p + 8 * k + t + 4 * i;
+                const float w = WEIGHTED ? tile[O * S + at] : 1.0f;
+                split(tile[min(8 * n + g, O - 1) * S + at] * w, b[k][n][i], rest[k][n][i]);
+            }
+#pragma unroll
+    for (int m = 0; m < LIVE; m++) {
+        const int first = 16 * (2 * m + half) + g;
+        const float *one = rows + min(first, K - 1) * S, *two = rows + min(first + 8, K - 1) * S;
+        word a[2][4], small[2][4];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            split(one[8 * k], a[k][0], small[k][0]);
+            split(two[8 * k], a[k][1], small[k][1]);
+            split(one[8 * k + 4], a[k][2], small[k][2]);
+            split(two[8 * k + 4], a[k][3], small[k][3]);
+        }
+#pragma unroll
+        for (int n = 0; n < NT; n++) {
+            float c[4] = {};
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                multiply(c, small[k], b[k][n]);
+                multiply(c, a[k], rest[k][n]);
+            }
+#pragma unroll
+            for (int k = 0; k < 2; k++) multiply(c, a[k], b[k][n]);
+#pragma unroll
+            for (int i = 0; i < 4; i++) sum[m][n][i] += c[i];
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+    shown(const float *__restrict__ U, const float *__restrict__ J, const int *__restrict__ count,
+#if WEIGHTED
+          const float *__restrict__ w,
+#endif
+          float *__restrict__ parts) {
+    extern __shared__ __align__(16) float memory[]; // STAGES tiles of J, w and U
+    const int used = min(max(*count, 0), K);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+    const bool moves = warp < MOVERS;
+    const int part = (warp - MOVERS) % PARTS, half = (warp - MOVERS) / PARTS;
+    const int live = ((used + 15) / 16 - half + 1) / 2;
+    for (int i = threadIdx.x; i < STAGES * ROWS * S; i += 32 * WARPS) memory[i] = 0.0f;
+    __syncthreads();
+
+    auto load = [&](int stage, int at) {
+        float *tile = memory + stage * ROWS * S;
+        if (at < TILES) {
+            fetch_rows<S>(tile, J, O, at);
+#if WEIGHTED
+            fetch_rows<S>(tile + O * S, w, 1, at);
+#endif
+            fetch_rows<S>(tile + (O + WEIGHTED) * S, U, used, at);
+        }
+        fetched();
+    };
+
+    float sum[MINE][NT][4] = {};
+    if (moves)
+        for (int s = 0; s < STAGES - 1; s++) load(s, blockIdx.x + s * gridDim.x);
+    int stage = 0;
+    for (int at = blockIdx.x; at < TILES; at += gridDim.x, stage = stage + 1 == STAGES ? 0 : stage + 1) {
+        if (moves) arrived<STAGES - 2>();
+        __syncthreads();
+        if (moves) {
+            load(stage ? stage - 1 : STAGES - 1, at + (STAGES - 1) * gridDim.x);
+            continue;
+        }
+        const float *tile = memory + stage * ROWS * S;
+#pragma unroll 1
+        for (int p = 16 * part; p < WIDE; p += 16 * PARTS) { // how many blocks of rows are in use is known here only
+            if (live == 1) add<1>(sum, tile, p, half);
+            if (MINE > 1 && live == 2) add<(MINE > 1 ? 2 : 1)>(sum, tile, p, half);
+            if (MINE > 2 && live == 3) add<(MINE > 2 ? 3 : 1)>(sum, tile, p, half);
+            if (MINE > 3 && live >= 4) add<MINE>(sum, tile, p, half);
+        }
+    }
+    arrived<0>();
+    __syncthreads();
+    for (int turn = 0; turn < PARTS; turn++) { // into one (K, O), always in the same order
+        if (!moves && part == turn)
+#pragma unroll
+            for (int m = 0; m < MINE; m++)
+#pragma unroll
+                for (int n = 0; n < NT; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const int row = 16 * (2 * m + half) + g + 8 * (i / 2), column = 8 * n + 2 * t + i % 2;
+                        if (row < K && column < O)
+                            memory[row * O + column] = sum[m][n][i] + (turn ? memory[row * O + column] : 0.0f);
+                    }
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < K * O; i += 32 * WARPS)
+        parts[(size_t)blockIdx.x * K * O + i] = i < used * O ? memory[i] : 0.0f;
+}

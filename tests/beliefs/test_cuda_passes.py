@@ -1,0 +1,109 @@
+"""Passes over a tall basis as kernels in CUDA C, run thread by thread on this machine, against numpy in float64."""
+
+import shutil
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cuda_here import Machine
+from filtax.beliefs import cuda, kernels
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
+D = 301  # tiles that are not full; one more than a block takes at a time
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(cuda, "kernel", Machine(tmp_path).kernel)
+    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    monkeypatch.setattr(kernels, "_processors", lambda: 1)  # so that a block has several tiles
+
+
+def numbers(K, O):
+    rng = np.random.default_rng(0)
+    U, J, c = rng.normal(size=(K, D)), rng.normal(size=(O, D)), rng.normal(size=(O, K))
+    V = np.where(np.arange(D) % 7 == 3, 0.0, rng.uniform(0.5, 1.5, size=D))
+    return [np.asarray(a, np.float32) for a in (U, J, c, V)]
+
+
+def call(kernel, *given, **more):
+    """With arrays of JAX, as it would be called."""
+    return kernel(*(jnp.asarray(a) if isinstance(a, np.ndarray | np.floating) else a for a in given), **more)
+
+
+def close(found, true):
+    """As exact as float32: relative to the largest number."""
+    np.testing.assert_allclose(np.asarray(found, float), true, rtol=0, atol=2e-6 * np.abs(true).max())
+
+
+def inverse(V):
+    return np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), 0.0)
+
+
+def split(K, used, *arrays):
+    """What is held, with what must not be read beyond the rows in use; the same in float64, with zeros there."""
+    U, *rest = arrays
+    held = np.where(np.arange(K)[:, None] < used, U, np.nan).astype(np.float32)
+    return held, [np.nan_to_num(held).astype(float), *(a.astype(float) for a in rest)]
+
+
+@pytest.mark.parametrize(("K", "O", "used"), [(19, 3, 17), pytest.param(70, 10, 41, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_shown(K, O, used, weighted):
+    U, J, _, V = numbers(K, O)
+    held, (u, j, v) = split(K, used, U, J, V)
+    found = call(kernels.shown, held, J, jnp.asarray(used, jnp.int32), V if weighted else None)
+    close(found, (u * (v if weighted else 1.0)) @ j.T)
+    assert not np.any(found[used:])
+
+
+@pytest.mark.parametrize(("K", "O", "used"), [(19, 3, 17), pytest.param(70, 12, 0, marks=pytest.mark.nightly)])
+def test_left_over(K, O, used):
+    U, J, c, V = numbers(K, O)
+    held, (u, j, f, v) = split(K, used, U, J, c, V)
+    P, spread = call(kernels.left_over, held, J, V, c, jnp.asarray(used, jnp.int32))
+    true = j * v - f @ u
+    close(P, true)
+    close(spread, (true * inverse(v)) @ true.T)
+
+
+@pytest.mark.nightly
+def test_swept_with_one_variance():
+    U, J, c, _ = numbers(19, 20)
+    held, (u, j, f) = split(19, 19, U, J, c)
+    close(call(kernels.swept, held, J, np.float32(2.0), c, jnp.asarray(19, jnp.int32)), 2.0 * j - f @ u)
+
+
+def test_mixed():
+    _, J, c, _ = numbers(3, 4)
+    close(call(kernels.mixed, c.T, J), c.T.astype(float) @ J.astype(float))
+
+
+@pytest.mark.parametrize(("K", "first"), [(11, None), pytest.param(70, 41, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_gram(K, first, weighted):
+    U, _, _, V = numbers(K, 1)
+    u, v = U[:first].astype(float), V.astype(float) if weighted else 1.0
+    close(call(kernels.gram, U, V if weighted else None, first), (u * v) @ u.T)
+
+
+@pytest.mark.parametrize(("K", "rank"), [(11, 5), pytest.param(40, 17, marks=pytest.mark.nightly)])
+def test_a_cut_of_each_variance(K, rank):
+    U, _, _, V = numbers(K, 1)
+    T = np.linalg.qr(np.random.default_rng(1).normal(size=(K, K)))[0].astype(np.float32)
+    free, rows = call(kernels.cut, jnp.asarray(V), U, T, rank)
+    long, v = T.T.astype(float) @ U, V.astype(float)
+    scale = 1.0 / (1.0 + (long[rank:] ** 2).sum(0) * inverse(v))
+    close(free, v * scale)
+    close(rows[:rank], long[:rank] * scale)
+    assert not np.any(rows[rank:])
+
+
+@pytest.mark.nightly
+def test_a_cut_of_one_variance():
+    U, *_ = numbers(20, 1)
+    T = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0][:, :13].astype(np.float32)
+    _, rows = call(kernels.cut, jnp.ones(()), U, T, 13)
+    close(rows[:13], T.T.astype(float) @ U)
+    assert not np.any(rows[13:])
