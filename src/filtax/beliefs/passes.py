@@ -207,9 +207,9 @@ def small_by_kernel(A: Float[Array, "K K"]) -> bool:
     """
     if not one_gpu() or A.dtype != jnp.float32:
         return False
-    from filtax.beliefs import cuda, jacobi, small
+    from filtax.beliefs import cuda, small
 
-    return 0 < len(A) <= (small.MOST if cuda.usable() else jacobi.LANES)
+    return 0 < len(A) <= small.MOST and cuda.usable()
 
 
 def _gram_at_once(U: Array, weight: Array | None, first: int | None) -> Array:

@@ -41,10 +41,9 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 def _leading(gram: Array, rank: int) -> Array:
     if not small_by_kernel(gram):
         return _by_library(gram)
-    from filtax.beliefs import cuda, jacobi, small
+    from filtax.beliefs import small
 
-    way = small.turned if cuda.usable() else jacobi.turned
-    return jax.lax.platform_dependent(gram, cuda=way, default=_by_library)
+    return jax.lax.platform_dependent(gram, cuda=small.turned, default=_by_library)
 
 
 def _by_library(gram: Array) -> Array:
