@@ -32,14 +32,18 @@ def test_golden_estimators_are_read_and_go_on(form):
     regressor, manifest = load(GOLDEN / form / "regressor")
     classifier, _ = load(GOLDEN / form / "classifier")
     assert manifest["source"] == {"row": 120}
+    assert regressor._size == (3, 0)  # as it was written
+    assert repr(regressor) == repr(Regressor())  # 255 slots were the default, and 31 are
     np.testing.assert_allclose(regressor.predict_one(X), 11.07084592290212, rtol=1e-12)
     np.testing.assert_allclose(classifier.predict_proba_one(X)["high"], 0.7010545024476198, rtol=1e-12)
     for model in (regressor, classifier):
         whole = taught(type(model)(), 0, 150)
         taught(model, 120, 150)
         assert model.alarm_ is None
-        if isinstance(model, Regressor):
-            np.testing.assert_allclose(model.predict_one(X), whole.predict_one(X), rtol=1e-9)
+        look = "predict_one" if isinstance(model, Regressor) else "predict_proba_one"
+        found = [getattr(one, look)(X) for one in (model, whole)]
+        found = found if look == "predict_one" else [chances["high"] for chances in found]
+        np.testing.assert_allclose(*found, rtol=1e-9)  # slots that nothing fills change no forecast
 
 
 if __name__ == "__main__":
