@@ -52,6 +52,8 @@ def test_a_golden_estimator_keeps_its_slots():
     model, _ = load(GOLDEN / "format-3/regressor")
     assert (model._size, model._table.capacity, model.capacity) == ((4, 0), 4, 4)
     np.testing.assert_allclose(model.predict_one(X), 11.07084592290212, rtol=1e-9)
+    classifier, _ = load(GOLDEN / "format-3/classifier")
+    assert (classifier._size, classifier._labels) == ((4, 4), ["low", "high"])
 
 
 if __name__ == "__main__":
