@@ -33,7 +33,7 @@ def test_a_class_may_appear_at_any_time():
     """The fifth class makes the heads double: it is as if they had been there."""
     rng = np.random.default_rng(2)
     labels = [t // 12 if t % 12 == 0 else int(rng.integers(0, t // 12 + 1)) for t in range(60)]
-    quick = {"method": "LG+C-Static"}
+    quick = {"method": "LG+C-Static", "capacity": 3}
     rows = [{"a": 3.0 * label + 0.3 * rng.normal(), "b": rng.normal()} for label in labels]
     model, roomy = Classifier(**quick), Classifier(**quick)
     roomy._heads = lambda: 8

@@ -41,6 +41,11 @@ def test_what_is_no_dict_is_refused(odd):
 
 def test_a_full_table_shares_its_last_slots_and_grows_no_more():
     table = SlotTable(capacity=31)
+    for name in range(28):
+        table.row({str(name): 1.0})
+    said = r"capacity=31: 28 names have a slot of their own; .28. and all further ones share the last 3"
+    with pytest.warns(UserWarning, match=said):
+        table.row({"28": 1.0})  # said once: a warning is an error here
     for name in range(1000):
         row = table.row({str(name): 1.0})
         assert np.isfinite(row).sum() == 1
@@ -50,8 +55,23 @@ def test_a_full_table_shares_its_last_slots_and_grows_no_more():
     assert np.flatnonzero(np.isfinite(table.row({"3": 1.0})))[0] == table.slot["number", "3"]
 
 
-def test_rooms_are_few():
-    table, rooms = SlotTable(), []
+@pytest.mark.parametrize(
+    ("capacity", "names", "slots"), [(None, 0, 31), (None, 28, 31), (None, 29, 63), (None, 224, 255), (9, 2, 9)]
+)
+def test_the_first_datum_finds_all_slots_that_there_will_be(capacity, names, slots):
+    table = SlotTable(capacity)
+    assert len(table.row({str(name): 1.0 for name in range(names)})) == slots
+    assert len(table.row({"another": 1.0, "text": "one"}, learn=False)) == slots
+
+
+@pytest.mark.filterwarnings("ignore:capacity=255")
+def test_more_names_than_any_size_holds_share_the_last_slots_of_the_largest():
+    assert len(SlotTable().row({str(name): 1.0 for name in range(1000)})) == 255
+
+
+def test_a_table_that_was_kept_when_slots_doubled_goes_on_doubling():
+    table, rooms = SlotTable(255), []
+    table.room = 3
     for name in range(100):
         rooms.append(len(table.row({str(name): 1.0})))
     assert sorted(set(rooms)) == [3, 7, 15, 31, 63, 127]

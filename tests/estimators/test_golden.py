@@ -1,6 +1,7 @@
 """Estimators that were written once and never again: an older layout is read, the present one too.
 
-`python tests/estimators/test_golden.py FOLDER` wrote them. Format 1 had no elder beside the champion.
+`python tests/estimators/test_golden.py FOLDER` wrote them. Format 1 had no elder beside the champion; in formats 1
+and 2 slots doubled as names appeared.
 """
 
 import sys
@@ -32,16 +33,29 @@ def test_golden_estimators_are_read_and_go_on(form):
     regressor, manifest = load(GOLDEN / form / "regressor")
     classifier, _ = load(GOLDEN / form / "classifier")
     assert manifest["source"] == {"row": 120}
+    assert regressor._size == (3, 0)  # as it was written
+    assert repr(regressor) == repr(Regressor())  # 255 slots were the default, and 31 are
     np.testing.assert_allclose(regressor.predict_one(X), 11.07084592290212, rtol=1e-12)
     np.testing.assert_allclose(classifier.predict_proba_one(X)["high"], 0.7010545024476198, rtol=1e-12)
     for model in (regressor, classifier):
         whole = taught(type(model)(), 0, 150)
         taught(model, 120, 150)
         assert model.alarm_ is None
-        if isinstance(model, Regressor):
-            np.testing.assert_allclose(model.predict_one(X), whole.predict_one(X), rtol=1e-9)
+        look = "predict_one" if isinstance(model, Regressor) else "predict_proba_one"
+        found = [getattr(one, look)(X) for one in (model, whole)]
+        found = found if look == "predict_one" else [chances["high"] for chances in found]
+        np.testing.assert_allclose(*found, rtol=1e-9)  # slots that nothing fills change no forecast
+
+
+def test_a_golden_estimator_keeps_its_slots():
+    """It has learned the same rows as the others, with a slot to spare."""
+    model, _ = load(GOLDEN / "format-3/regressor")
+    assert (model._size, model._table.capacity, model.capacity) == ((4, 0), 4, 4)
+    np.testing.assert_allclose(model.predict_one(X), 11.07084592290212, rtol=1e-9)
+    classifier, _ = load(GOLDEN / "format-3/classifier")
+    assert (classifier._size, classifier._labels) == ((4, 4), ["low", "high"])
 
 
 if __name__ == "__main__":
     for kind in (Regressor, Classifier):
-        save(Path(sys.argv[1]) / kind.__name__.lower(), taught(kind(), 0, 120), source={"row": 120})
+        save(Path(sys.argv[1]) / kind.__name__.lower(), taught(kind(capacity=4), 0, 120), source={"row": 120})

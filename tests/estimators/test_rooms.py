@@ -1,4 +1,4 @@
-"""When room for features or series doubles, each kernel is compiled once for the new size, and next to nothing else."""
+"""Features come and go and nothing is compiled; where room for series doubles, one program is."""
 
 import logging
 from collections import Counter
@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from filtax.estimators import Regressor
+from filtax.estimators import Classifier, Fleet, Regressor
 from filtax.runs import Config, carry_on
 
 
@@ -30,23 +30,52 @@ def compiled():
             each.removeHandler(listener)
 
 
-def test_new_features_compile_each_kernel_once_for_a_doubling(compiled):
-    """Before, each doubling compiled 11 or 12 programs: the memory was built by JAX, operation by operation."""
-    model, rng = Regressor(method="LG+C-Static", prior=0.37), np.random.default_rng(0)
-    found = {}
-    for features in (2, 3, 4, 7, 8):
-        before = len(compiled)
-        for _ in range(3):
-            x = {f"f{i}": float(value) for i, value in enumerate(rng.normal(size=features))}
-            model.learn_one(x, sum(x.values()))
-            model.predict_one(x)
-        found[features] = Counter(compiled[before:])
-    assert found[3] == found[7] == Counter()
-    for features in (4, 8):
-        kernels = found[features].pop("jit(<lambda>)")  # learn and predict
-        assert kernels == 2
-        assert set(found[features]) <= {"jit(broadcast_in_dim)"}
-        assert found[features].total() <= 2
+def datum(names, t):
+    """Numbers and a text that come, go and return."""
+    return {name: f"word {t % 3}" if name == "text" else float((t * (i + 2)) % 7) for i, name in enumerate(names)}
+
+
+COURSE = ("ab", "ab", "abc", "c", [*"abc", "text"], ["text", "d"], "ab", "e", [], "abcdefgh")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"), [(Regressor, {"capacity": 16}), (Classifier, {"capacity": 16}), (Regressor, {})]
+)
+def test_nothing_is_compiled_when_a_name_appears_disappears_or_returns(compiled, kind, given):
+    method = "LG+C-Static"
+    model, fleet = kind(method=method, **given), Fleet(kind(method=method, **given), capacity=4)
+    many = kind(method=method, **given)
+    for t, names in enumerate(COURSE * 2):
+        x = datum(names, t)
+        model.predict_one(x, with_dist=True)
+        model.predict_one(x)
+        model.learn_one(x, t % 2)
+        fleet.learn_many(["a", "b"], [x, datum("ab", t)], [t % 2, 1])
+        fleet.predict_one("a", x)
+        many.learn_many([x, datum("a", t)], [t % 2, 1])
+        if t == 1:
+            compiled.clear()
+    assert compiled == []
+    assert model._size[0] == given.get("capacity", 31)
+
+
+def test_nothing_is_compiled_when_a_column_appears(compiled):
+    """Frames of numbers, where a column begins in the midst of a chunk, and arrays wider than the default."""
+    import pandas as pd
+
+    model, wide = Regressor(method="LG+C-Static", capacity=16), Regressor(method="LG+C-Static")
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    wide.partial_fit(np.ones((2, 40)), [1.0, 2.0])
+    for t, names in enumerate(["ab", "ab", "abc", "c", "bad"]):
+        frame = pd.DataFrame(X[:, : len(names)], columns=list(names))
+        frame.iloc[:7, -1] = np.nan
+        model.learn_many(frame, X.sum(axis=1))
+        model.predict_many(frame)
+        wide.partial_fit(np.full((3, 40), float(t)), [1.0, 2.0, 3.0])
+        if t == 1:
+            compiled.clear()
+    assert compiled == []
+    assert (model._size, wide._size) == ((16, 0), (63, 0))
 
 
 @pytest.mark.x64

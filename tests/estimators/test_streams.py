@@ -145,19 +145,20 @@ def test_learn_many_is_learn_one():
     assert [name for _, name in many._table.slot] == ["b", "a", "0"]
 
 
-def test_features_that_appear_find_what_was_learned():
-    """The same as if there had been room for them from the start."""
+def test_an_estimator_of_when_slots_doubled_makes_room_and_keeps_what_was_learned():
+    """Its names find what was learned, as if all slots had been there from the start."""
     rows, y = stream(30, seed=6)
     late = [{**row, "d1": 0.1 * t, "d2": "x"} for t, row in enumerate(rows)]
-    model, roomy = Regressor(method=STATIC), Regressor(method=STATIC)
-    roomy._begin()
-    roomy._table.room = 7
-    taught(model, rows, y)
-    taught(roomy, rows, y)
-    assert (model._size, roomy._size) == ((3, 0), (7, 0))
-    taught(model, late, y)
-    taught(roomy, late, y)
-    np.testing.assert_allclose(model.predict_one(late[3]), roomy.predict_one(late[3]), rtol=1e-9)
+    old, now = Regressor(method=STATIC), Regressor(method=STATIC)
+    old._begin()
+    old._table.room, old._table.capacity = 3, 255
+    taught(old, rows, y)
+    taught(now, rows, y)
+    assert (old._size, now._size) == ((3, 0), (31, 0))
+    taught(old, late, y)
+    taught(now, late, y)
+    assert old._size == (7, 0)
+    np.testing.assert_allclose(old.predict_one(late[3]), now.predict_one(late[3]), rtol=1e-9)
 
 
 def test_labels_may_come_late(regressor):
@@ -189,6 +190,7 @@ def test_an_estimator_that_is_resumed_goes_on_bit_for_bit(tmp_path, regressor):
     np.testing.assert_array_equal(model._vector, again._vector)
     assert manifest["source"] == {"row": 60}
     assert repr(again) == repr(model)
+    assert again._table.capacity == model._table.capacity == 31
     (tmp_path / "000001.safetensors").write_bytes(b"")
     with pytest.raises(store.Damaged, match="cut short"):
         load(tmp_path)

@@ -1,11 +1,14 @@
 """Folders of runs: what is left where nothing was begun, and a source that is relative to where the run began."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command import filtax, sentence
+from filtax.runs.config import Config
+from filtax.runs.home import home_of
 
 pytestmark = pytest.mark.x64
 ASKED = ("--target", "y", "--method", "LG+C-Static", "--block", 64)
@@ -75,6 +78,31 @@ def test_a_relative_source_is_found_from_anywhere(source, home):
     (home / "away/t.csv").unlink()
     said = sentence(filtax("resume", "../out/run", home=home / "away"), 3)
     assert f"its source, {source}, is neither in .., where the run began, nor here" in said
+
+
+def test_a_run_is_resumed_through_a_link_to_its_folder(home):
+    """Its source lies where the run began, not where the link does."""
+    assert filtax("run", "t.csv", *ASKED, "--out", "out/run", home=home).returncode == 0
+    (home / "t.csv").write_text(table(150))
+    (home / "deep/er/away").mkdir(parents=True)
+    (home / "deep/er/link").symlink_to(home / "out/run")
+    ended = filtax("resume", "../link", home=home / "deep/er/away")
+    assert ended.returncode == 0, ended.stderr
+    assert "150 rows learned" in ended.stderr
+
+
+def test_a_run_that_began_in_a_linked_folder_is_resumed_by_either_name(home, monkeypatch):
+    (home / "deep/er").mkdir(parents=True)
+    (home / "link").symlink_to(home / "deep/er")
+    assert filtax("run", "t.csv", *ASKED, "--out", "link/run", home=home).returncode == 0
+    for rows, name in ((150, "deep/er/run"), (200, "link/run")):
+        (home / "t.csv").write_text(table(rows))
+        (home / "away").mkdir(exist_ok=True)
+        ended = filtax("resume", f"../{name}", home=home / "away")
+        assert f"{rows} rows learned" in ended.stderr, ended.stderr
+    monkeypatch.chdir(home / "away")
+    before = Config("t.csv", "y", home="../..")  # as it was written when links were not followed
+    assert home_of(before, Path("../link/run")) == Path("..")
 
 
 def test_a_series_to_be_cut_is_found_too_and_its_last_line_read_again(home, monkeypatch):

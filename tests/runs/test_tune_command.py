@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
+from filtax import store
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.knobs import knobs_of, turned
 from filtax.runs.search import _first_rows, search
@@ -92,6 +93,40 @@ def test_the_first_rows_are_as_many_as_were_asked_for(home):
     found = _first_rows(Config(str(home / "t.csv"), "y", block=50), ROWS)
     assert [block.rows for block in found] == [50, 50, 20]
     assert found[-1].line[-1] == ROWS + 1
+
+
+def test_what_is_interrupted_says_what_is_kept_and_how_to_go_on(home, monkeypatch):
+    import filtax.runs.search as at
+
+    loss, asked = at._loss, (*ASK, "--budget", 16, "--out", "stopped")
+    left = [0]
+
+    def interrupted(*given):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return loss(*given)
+
+    monkeypatch.setattr(at, "_loss", interrupted)
+    first = filtax(*asked, home=home)
+    assert (first.returncode, first.stdout) == (130, "")
+    assert first.stderr.endswith("Stopped before a setting was tried. To start again: the same command.\n")
+    left[0] = 12  # what it began with, one batch of 8, and a part of the next
+    second = filtax(*asked, home=home)
+    assert (second.returncode, second.stdout) == (130, "")
+    assert second.stderr.endswith(
+        "Stopped. The 8 settings that were tried are kept in stopped. To go on: the same command.\n"
+    )
+    left[0] = 3
+    assert "Stopped. The settings that were tried before are kept in stopped." in filtax(*asked, home=home).stderr
+    monkeypatch.undo()
+    assert "16 settings on 120 rows" in filtax(*asked, home=home).stderr
+
+
+def test_two_searches_in_one_folder_are_refused(home):
+    with store.lock(home / "found-twice"):
+        said = sentence(filtax(*ASK, "--out", "found-twice", home=home), 4)
+    assert "found-twice is being written by process" in said
 
 
 class _Worse:

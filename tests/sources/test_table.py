@@ -7,6 +7,8 @@ import os
 import threading
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from filtax.sources import InputError, open_table
@@ -180,8 +182,25 @@ def test_memory_is_flat_and_files_of_a_pattern_follow_one_another(tmp_path):
     assert numbers[:, 0].tolist() == [1.0, 2.0, 10.0]
     assert [chunk.file[-6:] for chunk in chunks] == ["t1.csv", "t2.csv", "10.csv"]
     written(tmp_path, "b\n1\n", "part3.csv")
-    with pytest.raises(InputError, match=r"part3.csv:1:1: there is no column 'a'"):
+    said = r"part3.csv:1:1: there is no column 'a', which \S*part2.csv has; files .* same columns. Its columns: b."
+    with pytest.raises(InputError, match=said):
         read(tmp_path / "part*.csv")
+
+
+def test_parquet_files_of_a_pattern_have_the_same_columns(tmp_path):
+    for i, names in enumerate((["load", "wind"], ["load_kw", "wind"])):
+        pq.write_table(pa.table({name: [1.0] for name in names}), tmp_path / f"part{i}.parquet")
+    said = r"part1.parquet:1:1: there is no column 'load', which \S*part0.parquet has; .* Did you mean 'load_kw'\?"
+    with pytest.raises(InputError, match=said):
+        read(tmp_path / "part*.parquet", target="load")
+
+
+def test_parquet_that_is_packed_with_gzip_is_to_be_unpacked(tmp_path):
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
+    path = tmp_path / "t.parquet.gz"
+    path.write_bytes(gzip.compress((tmp_path / "t.parquet").read_bytes()))
+    with pytest.raises(InputError, match=r"t.parquet.gz:1:1: the Parquet file is packed with gzip; unpack it first"):
+        read(path)
 
 
 def test_standard_input_hands_a_line_on_when_it_arrives(monkeypatch):

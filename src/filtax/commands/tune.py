@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,12 +64,25 @@ def tune(
             )
         )
         folder = out or Path("out") / f"tune-{name_of(asked.source)}"
-        start_jax()
-        from filtax.report import progress
-        from filtax.runs.search import TUNED, search
+        from filtax.runs.search import TUNED
 
+        found = _shown(asked, folder, rows=rows, budget=budget, seed=seed, by=by)
+        print((folder / TUNED).read_text(), end="")
+        better = found.loss < found.usual
+        unit = "minus the log score" if by == "log_score" else "error"
+        words = f"{unit} {found.loss:.4g} a row, {found.usual:.4g} before" if better else "none was better than before"
+        talk(f"{found.tried} settings on {found.rows} rows: {words}. To use it: filtax run --config {folder / TUNED}")
+
+
+def _shown(asked: Any, folder: Path, *, budget: int, **how: Any) -> Any:
+    """The search, with its progress; where it is interrupted, what is kept and how to go on."""
+    from filtax.report import progress
+    from filtax.runs.search import search
+
+    done = 0
+    try:
+        start_jax()
         with progress(["settings"], budget, unit="tried") as advance:
-            done = 0
 
             def told(tried: int, loss: float) -> None:
                 nonlocal done
@@ -77,14 +90,22 @@ def tune(
                 done = tried
 
             with _heard() as warned:
-                found = search(asked, folder, rows=rows, budget=budget, seed=seed, by=by, told=told)
-        for words in warned:
-            talk(words)
-        print((folder / TUNED).read_text(), end="")
-        better = found.loss < found.usual
-        unit = "minus the log score" if by == "log_score" else "error"
-        words = f"{unit} {found.loss:.4g} a row, {found.usual:.4g} before" if better else "none was better than before"
-        talk(f"{found.tried} settings on {found.rows} rows: {words}. To use it: filtax run --config {folder / TUNED}")
+                found = search(asked, folder, budget=budget, told=told, **how)
+    except KeyboardInterrupt:
+        talk(_stopped(folder, done))
+        raise
+    for words in warned:
+        talk(words)
+    return found
+
+
+def _stopped(folder: Path, done: int) -> str:
+    from filtax.runs.search import JOURNAL
+
+    if not (folder / JOURNAL).exists():
+        return "Stopped before a setting was tried. To start again: the same command."
+    tried = f"The {done} settings that were tried" if done else "The settings that were tried before"
+    return f"Stopped. {tried} are kept in {folder}. To go on: the same command."
 
 
 @contextmanager

@@ -119,6 +119,7 @@ def _learned(model: Any) -> dict[str, Any]:
     return {
         "slots": [[_plain(part) for part in key] for key in model._table.slot],  # in the order of the slots
         "room": model._table.room,
+        "capacity": model._table.capacity,
         "size": list(model._size),
         "labels": [_plain(label) for label in vars(model).get("_labels", [])],
         "waiting": [[id, list(row.items())] for id, row in waiting],
@@ -130,8 +131,10 @@ def _learned(model: Any) -> dict[str, Any]:
 
 def _revived(kind: str, params: dict, note: dict) -> Any:
     """A learner as `_learned` tells of it, without its memory."""
-    model: Any = LEARNERS[kind](**params)
+    model: Any = LEARNERS[kind](**_given(params, note))
     model._begin()
+    if note["room"]:
+        model._table.capacity = note.get("capacity", params["capacity"])
     model._table.slot = {tuple(key): at for at, key in enumerate(note["slots"])}
     model._table.room = note["room"]
     model._size = tuple(note["size"])
@@ -141,6 +144,12 @@ def _revived(kind: str, params: dict, note: dict) -> Any:
         model._labels = list(note["labels"])
     _name_features(model, note)
     return model
+
+
+def _given(params: dict, note: dict) -> dict:
+    """Parameters as they are given now: 255 slots were the default when slots doubled as names appeared."""
+    doubled = "capacity" not in note and params["capacity"] == 255
+    return {**params, "capacity": None} if doubled else params
 
 
 def _name_features(model: Any, note: dict) -> None:
@@ -178,7 +187,8 @@ def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
 
 
 def _to_fleet(note: dict, arrays: dict) -> Fleet:
-    fleet: Any = Fleet(LEARNERS[note["estimator"]](**note["params"]), capacity=note["capacity"])
+    given = _given(note["params"], note["tales"][0] if note["tales"] else note)
+    fleet: Any = Fleet(LEARNERS[note["estimator"]](**given), capacity=note["capacity"])
     fleet._events = note["events"]
     members, last = {}, {}
     for pool, memories in zip(note["pools"], arrays["memories"], strict=True):

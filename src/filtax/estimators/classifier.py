@@ -29,7 +29,10 @@ class Classifier(Learner):
         prior: Variance of the weights before any datum, in units of the scaled features.
         false_alarms: Labels with less than this probability are called outliers; false alarms of a change come at most
             this often.
-        capacity: Most slots that features may fill; a category fills one for each of its texts.
+        capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
+            return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
+            shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
+            where the names of the first datum need them.
         pending: Data that may wait for a late label.
 
     >>> model = Classifier()
@@ -46,7 +49,7 @@ class Classifier(Learner):
         method: Any = "LG+RL[1]-OUPR(hazard=0.001)",
         prior: Any = 10.0,
         false_alarms: Any = 0.001,
-        capacity: Any = 255,
+        capacity: Any = None,
         pending: Any = 1000,
     ):
         self.method = method

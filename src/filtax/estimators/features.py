@@ -2,11 +2,13 @@
 
 A number has a slot of its own. A text is a category: each (name, text) has a slot that is 1 where it is there. What is
 absent, None or NaN leaves its slot empty. Slots are handed out as names appear, in the order of their text within one
-datum, so that the order of a dict does not matter. When they run out, further names share the last ones by a checksum
-of their text: memory stays bounded.
+datum, so that the order of a dict does not matter. All slots are there from the first datum on, so that nothing is
+compiled anew when a name appears. When they run out, further names share the last ones by a checksum of their text:
+memory stays bounded.
 """
 
 import math
+import warnings
 import zlib
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -15,10 +17,11 @@ import numpy as np
 
 from filtax import checks
 
-__all__ = ["SlotTable", "is_missing", "room_for"]
+__all__ = ["SIZES", "SlotTable", "is_missing"]
 
 CATEGORY = math.inf  # how a row marks a category that is there
 SHARED = 8  # one slot in so many is shared once the others are taken
+SIZES = (31, 63, 127, 255)  # capacities that the first datum chooses from where none is given; the bias is one more
 
 
 def is_missing(value: Any) -> bool:
@@ -33,38 +36,37 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def room_for(names: int, capacity: int) -> int:
-    """Slots to make room for: 3, 7, 15, ..., so that few sizes are ever compiled.
-
-    >>> [room_for(names, 255) for names in (0, 3, 4, 30)]
-    [3, 3, 7, 31]
-    """
-    slots = 3
-    while slots < names:
-        slots = 2 * slots + 1
-    return min(slots, capacity)
+def _own(capacity: int) -> int:
+    """Slots that are handed out to one name each."""
+    return capacity - max(1, capacity // SHARED)
 
 
 class SlotTable:
     """Which name lies in which slot.
 
+    Args:
+        capacity: Slots in a row. None lets the first datum choose the least of `SIZES` that has a slot for each name.
+
     >>> table = SlotTable(capacity=7)
-    >>> table.row({"load": 2.0, "day": "monday"})[:2].tolist()
-    [inf, 2.0]
+    >>> table.row({"load": 2.0, "day": "monday"}).tolist()
+    [inf, 2.0, nan, nan, nan, nan, nan]
     >>> table.row({"load": 3.0, "day": "sunday"}, learn=False)[:2].tolist()
     [nan, 3.0]
     """
 
-    def __init__(self, capacity: int = 255):
-        checks.whole("capacity", capacity, least=3, hint="It is the most slots that features may fill.")
+    def __init__(self, capacity: int | None = None):
+        if capacity is not None:
+            hint = "It is the number of slots that features may fill; None lets the first datum choose."
+            checks.whole("capacity", capacity, least=3, hint=hint)
         self.capacity = capacity
         self.slot: dict[tuple, int] = {}
-        self.room = 0  # slots in a row now
+        self.room = 0  # slots in a row now: none before the first datum, then all
+        self._warned = False
 
     @property
     def own(self) -> int:
         """Slots that are handed out to one name each."""
-        return self.capacity - max(1, self.capacity // SHARED)
+        return _own(self.capacity or SIZES[0])
 
     def row(self, x: Any, *, learn: bool = True) -> np.ndarray:
         """One datum as a row of `room` numbers; `learn` lets new names take slots.
@@ -88,22 +90,46 @@ class SlotTable:
     def admit(self, keys: Sequence[tuple]) -> None:
         """Hand out slots to those keys that have none."""
         new = sorted((key for key in keys if key not in self.slot), key=repr)
+        if self.capacity is None:
+            self.capacity = next((size for size in SIZES if len(new) <= _own(size)), SIZES[-1])
         for key in new[: max(0, self.own - len(self.slot))]:
             self.slot[key] = len(self.slot)
-        shared = len(self.slot) == self.own and any(key not in self.slot for key in new)
-        wanted = self.capacity if shared else room_for(len(self.slot), self.capacity)
-        self.room = max(self.room, wanted)
+        shared = [key for key in new if key not in self.slot]
+        self.room = self._wanted(bool(shared)) if self.room else self.capacity
+        if shared and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"capacity={self.capacity}: {self.own} names have a slot of their own; {_told(shared[0])} and all "
+                f"further ones share the last {self.capacity - self.own}; give a larger capacity to keep them apart.",
+                stacklevel=4,
+            )
+
+    def _wanted(self, shared: bool) -> int:
+        """Slots in a row; one that was kept when slots doubled with the names (3, 7, 15, ...) goes on doing so."""
+        room, capacity = self.room, self.capacity or 0
+        while room < capacity and (shared or room < len(self.slot)):
+            room = min(2 * room + 1, capacity)
+        return room
 
     def find(self, key: tuple) -> int | None:
         """The slot of a key, its own or a shared one; None for one that was never met."""
-        at = self.slot.get(key)
-        if at is None and self.room == self.capacity and len(self.slot) == self.own:
-            return self.own + zlib.crc32(repr(key).encode()) % (self.capacity - self.own)
+        at, capacity = self.slot.get(key), self.capacity
+        if at is None and capacity is not None and self.room == capacity and len(self.slot) == self.own:
+            return self.own + zlib.crc32(repr(key).encode()) % (capacity - self.own)
         return at
 
     def columns(self, names: Sequence[Hashable]) -> list[tuple]:
         """Keys of numeric columns."""
         return [("number", name) for name in names]
+
+
+def _told(key: tuple) -> str:
+    """A key as a reader knows it.
+
+    >>> _told(("number", "load")), _told(("category", "day", "monday"))
+    ("'load'", "'day' = 'monday'")
+    """
+    return " = ".join(f"{part!r:.40}" for part in key[1:])
 
 
 def _entry(name: Hashable, value: Any) -> list[tuple[tuple, float]]:

@@ -1,8 +1,8 @@
 """Thousands of streams by key, in one state: one compiled call learns from one event of each.
 
-Streams of one size share a matrix with a row for each; a stream that needs more slots moves to the next size. Events of
-one batch are taken in rounds: the first of each key, then the second of each that has one, and so on. So arrivals may
-be ragged, keys may appear at any time, and a key that rests costs nothing.
+Streams of one size share a matrix with a row for each; a stream that needs more heads for its classes moves to the next
+size. Events of one batch are taken in rounds: the first of each key, then the second of each that has one, and so on.
+So arrivals may be ragged, keys may appear at any time, and a key that rests costs nothing.
 
 Axes: B streams in a round, N numbers in a memory. Cost of a round: that of B steps in one call.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from filtax.estimators import arrays
-from filtax.estimators.features import is_missing
+from filtax.estimators.features import SIZES, is_missing
 from filtax.estimators.stream import Learner, records
 from filtax.estimators.stretch import deviation
 
@@ -26,7 +26,10 @@ class Regressor(Learner):
         prior: Variance of the weights before any datum, in units of the noise and of the scaled features.
         false_alarms: Probability that a good datum is called an outlier; false alarms of a change come at most this
             often, too.
-        capacity: Most slots that features may fill; a category fills one for each of its texts.
+        capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
+            return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
+            shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
+            where the names of the first datum need them.
         level: Probability that the intervals hold.
         pending: Data that may wait for a late label.
 
@@ -47,7 +50,7 @@ class Regressor(Learner):
         method: Any = "WoLF-IMQ(c=4)+NIG(shape=2, rate=0.2)+RL[1]-OUPR(hazard=0.0003)",
         prior: Any = 20.0,
         false_alarms: Any = 0.001,
-        capacity: Any = 255,
+        capacity: Any = None,
         level: Any = 0.9,
         pending: Any = 1000,
     ):
@@ -145,5 +148,6 @@ class Regressor(Learner):
 
         if row.size:
             return self._engine().distribution(self._vector, row)
-        blank = engine(self.method, float(self.prior), 3, 0)
-        return blank.distribution(blank.fresh, np.full(3, np.nan))
+        slots = self.capacity or SIZES[0]  # as many as the first datum is likely to find
+        blank = engine(self.method, float(self.prior), slots, 0)
+        return blank.distribution(blank.fresh, np.full(slots, np.nan))

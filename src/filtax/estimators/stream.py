@@ -32,7 +32,7 @@ class Learner(Estimator):
     method: str
     prior: float
     false_alarms: float
-    capacity: int
+    capacity: int | None
     pending: int
 
     # one datum

@@ -20,7 +20,7 @@ def begun_here(config: Config, root: Path) -> Config:
     """
     if config.source == "-" or Path(config.source).is_absolute():
         return config
-    return replace(config, home=os.path.relpath(Path.cwd(), root))
+    return replace(config, home=os.path.relpath(Path.cwd(), root.resolve()))
 
 
 def home_of(config: Config, root: Path) -> Path | None:
@@ -33,17 +33,24 @@ def home_of(config: Config, root: Path) -> Path | None:
     """
     if config.home is None:
         return None
-    begun = Path(os.path.normpath(root / config.home))
-    if begun.resolve() == Path.cwd().resolve():
-        return None
-    if _has(begun, config.source):
-        return begun
+    places = _begun(config.home, root)
+    for begun in places:
+        if begun.resolve() == Path.cwd().resolve():
+            return None
+        if _has(begun, config.source):
+            return begun
     if not _has(Path(), config.source):
         raise Missing(
-            f"{root}: its source, {config.source}, is neither in {begun}, where the run began, nor here; bring it "
+            f"{root}: its source, {config.source}, is neither in {places[0]}, where the run began, nor here; bring it "
             "back, or resume from the folder that it is in."
         )
     return None
+
+
+def _begun(home: str, root: Path) -> list[Path]:
+    """Where a run may have begun: seen from its folder itself, and from its name, as runs of before were."""
+    named, itself = (Path(os.path.normpath(folder / home)) for folder in (root, root.resolve()))
+    return [named] if named.resolve() == itself.resolve() else [itself, named]
 
 
 def _has(folder: Path, source: str) -> bool:

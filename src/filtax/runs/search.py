@@ -22,10 +22,9 @@ from filtax.runs.streams import make_stream
 from filtax.runs.wording import counted
 from filtax.search import tune
 from filtax.sources import InputError, open_table
-from filtax.store.room import unwritten
 from filtax.store.writing import write_whole
 
-__all__ = ["LOSSES", "TUNED", "Found", "search"]
+__all__ = ["JOURNAL", "LOSSES", "TUNED", "Found", "search"]
 
 TUNED, JOURNAL, ASKED = "tuned.toml", "journal.log", "asked.json"
 LOSSES = ("log_score", "mae")
@@ -84,7 +83,16 @@ def search(
     plan = replace(decide(config, first[0]), steps=())  # the horizon itself decides
     if plan.heads and by == "mae":
         raise ValueError("--by mae: labels have no such error; leave it out.")
-    _agree(folder, plan, first, by)
+    with store.lock(folder):
+        _agree(folder, plan, first, by)
+        return _searched(config, plan, first, folder, budget, seed, by, told)
+
+
+def _searched(
+    config: Config, plan: Plan, first: list[Block], folder: Path, budget: int, seed: int, by: str, told: Callable | None
+) -> Found:
+    """The search itself, in a folder that is held."""
+    count = sum(block.rows for block in first)
     method, prior = plan.config.method or "", float(plan.config.prior or 1.0)
     knobs = knobs_of(method)
     space = {**{knob.name: knob.space for knob in knobs}, "prior": RANGES["prior"]}
@@ -157,8 +165,4 @@ def _agree(folder: Path, plan: Plan, first: list[Block], by: str) -> None:
         if known != about:
             raise ValueError(f"{folder} holds another search, of other rows or for another run; name another --out.")
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise unwritten(folder, problem) from problem
     write_whole(path, json.dumps(about).encode())

@@ -15,6 +15,8 @@ _PACKED = 1 << 20  # compressed bytes read at a time
 class ByteStream:
     """Read a file, or standard input for "-"; `head` shows the first bytes, `cut` why they ended too early.
 
+    `packed` says whether they came as gzip.
+
     >>> import gzip, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "load.csv"  # packed, whatever its name says
@@ -28,10 +30,10 @@ class ByteStream:
     def __init__(self, file: str, block: int = BLOCK) -> None:
         self.cut: str | None = None
         self._raw: Any = sys.stdin.buffer if file == "-" else open(file, "rb")
-        packed = self._raw.peek(2)[:2] == b"\x1f\x8b"
+        self.packed: bool = self._raw.peek(2)[:2] == b"\x1f\x8b"
         whole = file != "-" and Path(file).is_file()  # from a pipe, rows are wanted as they come
         self._read: Callable[[int], bytes] = self._raw.read if whole else self._raw.read1
-        if packed:
+        if self.packed:
             self._read = _Gunzip(self._read).read
         self._kept = self._next(block)
         self.head = self._kept[:512]

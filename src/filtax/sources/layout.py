@@ -9,7 +9,7 @@ from typing import Any
 from filtax.sources.numerals import is_missing, number, show
 from filtax.sources.rejected import InputError, RowError
 
-__all__ = ["Layout", "choose", "find"]
+__all__ = ["Layout", "choose", "find", "has_all"]
 
 KINDS = ("number", "text")
 MOST = 4096  # columns that are read
@@ -100,13 +100,30 @@ def find(file: str, names: Sequence[str], name: str | None, role: str) -> None:
 
     >>> find("t.csv", ["load"], "load", "target")
     """
-    if name is None or name in names:
-        return
+    if name is not None and name not in names:
+        raise InputError(f"{file}:1:1: there is no column {show(name)} for {role}. {_hint(names, name)}")
+
+
+def has_all(file: str, names: Sequence[str], layout: Layout, before: str) -> None:
+    """Refuse a file that lacks a column of the one before.
+
+    >>> has_all("may.csv", ["kw"], Layout("load", None, None, ("load",), {"load": "number"}), "april.csv")
+    Traceback (most recent call last):
+    filtax.sources.rejected.InputError: may.csv:1:1: there is no column 'load', which april.csv has; ...
+    """
+    for name in layout.wanted:
+        if name not in names:
+            raise InputError(
+                f"{file}:1:1: there is no column {show(name)}, which {before} has; files that follow one another must "
+                f"have the same columns. {_hint(names, name)}"
+            )
+
+
+def _hint(names: Sequence[str], name: str) -> str:
     close = difflib.get_close_matches(name, names, 1)
     shown = [show(each)[1:-1] for each in names[:12]]
     known = ", ".join(shown) + (", ..." if len(names) > 12 else "")
-    hint = f"Did you mean {show(close[0])}?" if close else f"Its columns: {known}."
-    raise InputError(f"{file}:1:1: there is no column {show(name)} for {role}. {hint}")
+    return f"Did you mean {show(close[0])}?" if close else f"Its columns: {known}."
 
 
 def _kind(values: Iterable[Any]) -> str:

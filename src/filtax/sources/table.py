@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from filtax.sources.bytestream import BLOCK, ByteStream
-from filtax.sources.layout import Layout, find
+from filtax.sources.layout import Layout, has_all
 from filtax.sources.lines import LIMIT
 from filtax.sources.numerals import show
 from filtax.sources.order import Order
@@ -148,25 +148,29 @@ class Table:
             stream = ByteStream(self._request.at(file), self._request.block)
             try:
                 form = format_of(file, stream.head, self._request.format)
+                before = self._files[i - 1] if i else ""
                 rows = (
-                    self._read_parquet(file, start)
+                    self._read_parquet(file, stream.packed, start, before)
                     if form == "parquet"
-                    else read_text(stream, file, form, self._request, self.layout, start)
+                    else read_text(stream, file, form, self._request, self.layout, start, before)
                 )
                 for self.layout, raw in rows:
                     yield file, raw
             finally:
                 stream.close()
 
-    def _read_parquet(self, file: str, start: Position | None) -> Iterator[tuple[Layout, Raw]]:
+    def _read_parquet(
+        self, file: str, packed: bool, start: Position | None, before: str
+    ) -> Iterator[tuple[Layout, Raw]]:
         if file == "-":
             raise InputError("-: Parquet cannot be read from standard input; name the file.")
+        if packed:
+            raise InputError(f"{file}:1:1: the Parquet file is packed with gzip; unpack it first, as with gunzip.")
         source = ParquetFile(file, self._request.at(file))
-        layout = self.layout or source.choose(self._request.asked, self._request.types)
-        for name in layout.wanted:
-            find(file, source.names, name, "what the file before has")
         if start and source.digest(0) != start.digest:
             raise InputError(f"{file} has changed since it was read. Start anew, or bring the old file back.")
+        layout = self.layout or source.choose(self._request.asked, self._request.types)
+        has_all(file, source.names, layout, before)
         for raw in source.read(layout, start.offset if start else 0):
             yield layout, raw
 

@@ -10,7 +10,7 @@ from typing import Any
 from filtax.sources.bytestream import ByteStream
 from filtax.sources.fast import fast
 from filtax.sources.jsonl import read_objects, sample_objects
-from filtax.sources.layout import Layout, choose, find
+from filtax.sources.layout import Layout, choose, has_all
 from filtax.sources.lines import Block, Lines, too_long
 from filtax.sources.position import Position
 from filtax.sources.raw import Raw
@@ -50,9 +50,15 @@ class Request:
 
 
 def read_text(
-    stream: ByteStream, file: str, form: str, request: Request, layout: Layout | None, start: Position | None
+    stream: ByteStream,
+    file: str,
+    form: str,
+    request: Request,
+    layout: Layout | None,
+    start: Position | None,
+    before: str = "",
 ) -> Iterator[tuple[Layout, Raw]]:
-    r"""Read the rows of a file of text.
+    r"""Read the rows of a file of text; `before` is the file that the layout is known from.
 
     >>> import pathlib, tempfile
     >>> request = Request({"target": "a", "time": None, "key": None, "features": None}, {})
@@ -77,8 +83,7 @@ def read_text(
         if form != "json" and header is None:
             header, notices, block = _take_header(file, block, form, request)
             if layout is not None:
-                for name in layout.wanted:
-                    find(file, header.names, name, "what the file before has")
+                has_all(file, header.names, layout, before)
         if block.rejected or block.data[:1024].strip(b"\r\n") or block.data.strip(b"\r\n"):
             if layout is None and not block.data:
                 notices += block.rejected
