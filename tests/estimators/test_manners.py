@@ -104,10 +104,13 @@ def test_arrays_are_dicts_of_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     y = X @ [1.0, 2.0, 3.0]
-    arrays, dicts = Regressor(**QUICK).fit(X, y), Regressor(**QUICK)
+    arrays, dicts, wide = Regressor(**QUICK).fit(X, y), Regressor(**QUICK, capacity=7), Regressor(**QUICK)
     for x, target in zip(X, y, strict=True):
-        dicts.learn_one(dict(enumerate(x.tolist())), target)
-    np.testing.assert_array_equal(arrays._vector, dicts._vector)
+        for model in (dicts, wide):
+            model.learn_one(dict(enumerate(x.tolist())), target)
+    np.testing.assert_array_equal(arrays._vector, dicts._vector)  # three columns stay three: few slots are enough
+    assert arrays._vector.size < wide._vector.size
+    np.testing.assert_allclose(wide.predict_one(dict(enumerate(X[0]))), arrays.predict(X[:1])[0], rtol=1e-9)
     mean, std = arrays.predict(X[:5], return_std=True)
     law = dicts.predict_one(dict(enumerate(X[0].tolist())), with_dist=True)
     np.testing.assert_allclose([mean[0], std[0]], [law.mean, law.sigma])

@@ -126,6 +126,7 @@ class Classifier(Learner):
         table = vars(self).pop("_arrays")
         for label in sorted(set(np.asarray([] if classes is None else classes).tolist()) - set(self._labels)):
             self._class(label)
+        self._table.settle(table.shape[1])
         self._learn_table(self._names(table.shape[1]), table, target.tolist())
         return self
 

@@ -22,6 +22,7 @@ __all__ = ["SIZES", "SlotTable", "is_missing"]
 CATEGORY = math.inf  # how a row marks a category that is there
 SHARED = 8  # one slot in so many is shared once the others are taken
 SIZES = (31, 63, 127, 255)  # capacities that the first datum chooses from where none is given; the bias is one more
+NARROW = (3, 7, 15)  # those that an array chooses from as well, whose columns stay
 
 
 def is_missing(value: Any) -> bool:
@@ -39,6 +40,10 @@ def is_missing(value: Any) -> bool:
 def _own(capacity: int) -> int:
     """Slots that are handed out to one name each."""
     return capacity - max(1, capacity // SHARED)
+
+
+def _least(sizes: Sequence[int], names: int) -> int:
+    return next((size for size in sizes if names <= _own(size)), sizes[-1])
 
 
 class SlotTable:
@@ -62,6 +67,17 @@ class SlotTable:
         self.slot: dict[tuple, int] = {}
         self.room = 0  # slots in a row now: none before the first datum, then all
         self._warned = False
+
+    def settle(self, columns: int) -> None:
+        """Choose the least capacity with a slot for each of so many columns, where none is given: they stay the same.
+
+        >>> table = SlotTable()
+        >>> table.settle(5)
+        >>> table.capacity
+        7
+        """
+        if self.capacity is None:
+            self.capacity = _least((*NARROW, *SIZES), columns)
 
     @property
     def own(self) -> int:
@@ -91,7 +107,7 @@ class SlotTable:
         """Hand out slots to those keys that have none."""
         new = sorted((key for key in keys if key not in self.slot), key=repr)
         if self.capacity is None:
-            self.capacity = next((size for size in SIZES if len(new) <= _own(size)), SIZES[-1])
+            self.capacity = _least(SIZES, len(new))
         for key in new[: max(0, self.own - len(self.slot))]:
             self.slot[key] = len(self.slot)
         shared = [key for key in new if key not in self.slot]

@@ -103,9 +103,10 @@ class Regressor(Learner):
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> "Regressor":
-        """Go on learning from the rows of arrays, in their order; equals `learn_one` on each."""
+        """Go on learning from the rows of arrays, in their order; equals `learn_one` on each, with as many slots."""
         target = self._fit_arrays(X, y, arrays.numbers_of, "n_features_in_" not in vars(self))
         table = vars(self).pop("_arrays")
+        self._table.settle(table.shape[1])
         self._learn_table(self._names(table.shape[1]), table, list(target))
         return self
 
