@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import numpy as np
 import pytest
 
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
@@ -184,3 +185,33 @@ def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeyp
     monkeypatch.setenv("FILTAX_TRACEBACK", "1")
     with pytest.raises(KeyError):
         cli.run(["methods"])
+
+
+def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monkeypatch, capsys):
+    """It is a ValueError by kind, and was told of as input that cannot be used."""
+    from filtax import cli
+    from filtax.commands.outcome import guarded
+
+    def broken(*_, **__):
+        with guarded():
+            np.linalg.inv(np.zeros((2, 2)))
+
+    monkeypatch.setattr(cli, "app", broken)
+    assert cli.run(["run"]) == 1
+    assert "a fault of filtax, LinAlgError: Singular matrix" in capsys.readouterr().err
+    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
+    with pytest.raises(np.linalg.LinAlgError):
+        cli.run(["run"])
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_where_input_was_refused_is_shown_on_request(asked, monkeypatch, capsys):
+    from filtax.commands.outcome import guarded
+
+    if asked:
+        monkeypatch.setenv("FILTAX_TRACEBACK", "1")
+    with pytest.raises(Exception, match="2"), guarded():
+        raise ValueError("t.csv: it is empty.")
+    said = capsys.readouterr().err
+    assert said.endswith("filtax: t.csv: it is empty.\n")
+    assert ("Traceback" in said) == asked

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,8 +20,9 @@ FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
 def guarded() -> Iterator[None]:
     """Turn what can go wrong into a sentence and an exit code.
 
-    1: a package is missing. 2: the source or an argument cannot be used. 3: a checkpoint, or a source that is not the
-    one it was. 4: something could not be written or read, or another process is at it. 130: interrupted.
+    1: a package is missing; a fault of filtax is left to `filtax.cli`. 2: the source or an argument cannot be used. 3:
+    a checkpoint, or a source that is not the one it was. 4: something could not be written or read, or another process
+    is at it. 130: interrupted.
 
     >>> with guarded():
     ...     raise ValueError("--horizon 0: it must be 1 or more steps.")
@@ -34,6 +36,10 @@ def guarded() -> Iterator[None]:
     except Damaged as problem:
         raise _say(BAD_CHECKPOINT, problem) from None
     except ValueError as problem:  # InputError is one
+        if isinstance(problem, _faults()):
+            raise
+        if os.environ.get("FILTAX_TRACEBACK"):
+            traceback.print_exc()
         raise _say(BAD_INPUT, problem) from None
     except ModuleNotFoundError as problem:
         raise _say(FAILED, problem) from None
@@ -44,6 +50,14 @@ def guarded() -> Iterator[None]:
         raise _say(BAD_INPUT if isinstance(problem, FileNotFoundError) else NOT_WRITTEN, failing(problem)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _faults() -> tuple[type[ValueError], ...]:
+    """Errors that are values by kind and yet no word about the input: what numpy finds wrong with our own arrays."""
+    from numpy.exceptions import AxisError
+    from numpy.linalg import LinAlgError
+
+    return LinAlgError, AxisError
 
 
 def failing(problem: OSError) -> str:

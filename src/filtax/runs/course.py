@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from filtax.runs.blocks import Block
-from filtax.runs.lasting import LAGS, Elder, begun, evidence, faded, learned, newborn, pattern, width
+from filtax.runs.large import LARGE
+from filtax.runs.lasting import LAGS, Elder, begun, evidence, faded, learned, newborn, pattern, width, within
 from filtax.streams import Season
 
 __all__ = ["Course", "bends"]
@@ -145,7 +146,7 @@ class Course:
             return None
         rows = self.count[series, 0]
         self.filling[series] = number, 0.0, 0.0, rows
-        if last != last or 2.0 * readings < self.block or not np.isfinite(total):
+        if last != last or 2.0 * readings < self.block or not abs(total) < LARGE:
             return None
         self.blocks[series, :, :-1] = self.blocks[series, :, 1:].copy()
         self.blocks[series, :, -1] = last, first, total / readings, np.nan, np.nan
@@ -164,6 +165,9 @@ class Course:
     def _first(self, series: int) -> None:
         """With enough blocks the unit is known, and they are learned."""
         own = np.flatnonzero(np.isfinite(self.blocks[series, 0]))
+        odd = _unsettled(self.blocks[series, 2, own]) if len(own) >= FIRST else 0
+        self.blocks[series, :, own[:odd]] = np.nan
+        own = own[odd:]
         if len(own) < FIRST:
             return
         values = self.blocks[series, 2, own]
@@ -187,8 +191,9 @@ class Course:
         waves = self.waves[int(number) % len(self.waves)]
         x = np.concatenate([[1.0, (number - origin) / MONTH], waves, past, np.zeros(LAGS - len(past))])
         elder = faded(Elder(self.mean[series], self.precision[series], *self.noise[series].tolist()))
+        low, high = within(self.blocks[series, 2, np.isfinite(self.blocks[series, 2])])
         elder, value, off = learned(elder, x, float((value - base) / scale), math.sqrt(0.5 * self.limit))
-        self.blocks[series, 3:, at] = base + scale * value, off
+        self.blocks[series, 3:, at] = min(max(base + scale * value, low), high), off
         self._put(series, elder, self.count[series, 1] + 1.0)
 
     def _put(self, series: int, elder: Elder, count: float) -> None:
@@ -218,3 +223,12 @@ class Course:
         self.unit[series, 0] = np.nan
         self.count[series, 1] = 0.0
         self._first(series)
+
+
+def _unsettled(values: np.ndarray) -> int:
+    """How many of the first blocks are none like those behind them: a unit that warms up, an average over errors."""
+    for count in range(len(values) // 2, 0, -1):
+        low, high = within(values[count:])
+        if np.all((values[:count] < low) | (values[:count] > high)):
+            return count
+    return 0

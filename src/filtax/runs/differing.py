@@ -34,6 +34,10 @@ def differing(y: np.ndarray, start: int, change: int, end: int, period: float | 
     >>> list(differs), [round(value) for value in differs["slope"]]
     (['slope'], [0, 1])
     """
+    unit = float(np.nanmax(np.abs(y[start:end]), initial=0.0))
+    if unit == 0.0:
+        return {}
+    y = y / unit  # squares of any unit stay numbers
     one, two = (_fitted(y, rows, change, period) for rows in (range(start, change), range(change, end)))
     if one is None or two is None:
         return {}
@@ -42,7 +46,7 @@ def differing(y: np.ndarray, start: int, change: int, end: int, period: float | 
     found: dict[str, Any] = {}
     for name, i in (("level", 0), ("slope", 1)):
         if abs(apart[i]) > SURE * math.sqrt(law[i, i]):
-            found[name] = [float(before[i]), float(after[i])]
+            found[name] = [unit * float(before[i]), unit * float(after[i])]
     if apart[2:] @ np.linalg.solve(law[2:, 2:], apart[2:]) > SURE**2:
         found["cycle"] = _turn(before[2:], after[2:])
     return found

@@ -20,14 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LAGS", "Elder", "begun", "evidence", "faded", "learned", "newborn", "pattern", "width"]
+__all__ = ["LAGS", "Elder", "begun", "evidence", "faded", "learned", "newborn", "pattern", "width", "within"]
 
 LAGS = 2  # last values among the columns: weather lasts for more than a block
 PRECISION = 0.03  # of the weights before any block, in units of the noise
 NOISE = 0.2  # expected variance of it, as a share of that of the first blocks
+LEAST = float(np.finfo(float).eps) ** 2  # variance of it, in units: that of rounding, where a series stands still
+ROUNDING = 1e-9  # of the largest column: noise that is smaller is none
 MEMORY, NOISE_MEMORY = 60.0, 120.0  # blocks after which level and line, and the noise, are forgotten: a year is slow
 SIZE = 2.0  # tau: standard errors by which a change may move a block
 LINE = 7.0  # blocks over which a change of slope is counted
+FEWEST = 4  # blocks of which one can be odd
 HARMONICS = 3  # of the longer cycle at most; a week of days has no more
 
 
@@ -72,6 +75,7 @@ def newborn(columns: int, shape: float = 1.0, variance: float = NOISE) -> Elder:
     >>> math.isclose(0.002 / newborn(1, 2.0, 0.002).precision[0, 0], NOISE / newborn(1).precision[0, 0])
     True
     """
+    variance = max(variance, LEAST)
     return Elder(np.zeros(columns), PRECISION * variance / NOISE * np.eye(columns), shape, shape * variance)
 
 
@@ -89,12 +93,12 @@ def faded(elder: Elder) -> Elder:
     ([True, True, False], True, 0.5)
     """
     kept, own = 1.0 - 1.0 / MEMORY, elder.precision[:2, 2:]
-    known = own @ np.linalg.solve(elder.precision[2:, 2:], own.T)
+    known = own @ _solved(elder.precision[2:, 2:], own.T)
     precision = elder.precision.copy()
     least = PRECISION / NOISE * elder.rate / elder.shape * np.eye(2)  # what a newborn knows of them
     precision[:2, :2] = kept * precision[:2, :2] + (1.0 - kept) * (0.5 * (known + known.T) + least)
     shape = max((1.0 - 1.0 / NOISE_MEMORY) * elder.shape, 1.0)
-    return Elder(elder.mean, precision, shape, elder.rate * (shape / elder.shape))
+    return Elder(elder.mean, precision, shape, max(elder.rate * (shape / elder.shape), LEAST * shape))
 
 
 def learned(elder: Elder, x: np.ndarray, value: float, cut: float) -> tuple[Elder, float, float]:
@@ -113,9 +117,11 @@ def learned(elder: Elder, x: np.ndarray, value: float, cut: float) -> tuple[Elde
     >>> z[-1], value < 9.0
     (3.0, True)
     """
-    gain = np.linalg.solve(elder.precision, x)
+    gain = _solved(elder.precision, x)
     spread = 1.0 + max(0.0, float(x @ gain))
-    middle, scale = float(x @ elder.mean), math.sqrt(elder.rate / elder.shape * spread)
+    middle = float(x @ elder.mean)
+    rounded = ROUNDING * max(abs(middle), float(np.abs(x).max()))
+    scale = math.sqrt(max(elder.rate / elder.shape, rounded * rounded) * spread)
     freedom = 2.0 * elder.shape
     straight = (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)  # Wallace (1959), Student's law to a normal one
     off = (value - middle) / scale
@@ -187,6 +193,39 @@ def begun(number: np.ndarray, value: np.ndarray, starts: np.ndarray, waves: np.n
             squares = max(float(rest @ rest), np.finfo(float).tiny)
             worth.append((len(value) * math.log(squares) + added.shape[1] * math.log(len(value)), start))
     return min(worth)[1]
+
+
+def within(values: np.ndarray) -> tuple[float, float]:
+    """How far a block may lie away from others: as far beyond all of them but the farthest as these are apart.
+
+    An average over a gross error is no value of the series; one on which a line runs on, or a Sunday, is. Lags that
+    stay within what came cannot feed themselves either: a belief whose lags grow expects ever more, and what it learns
+    of a block that is far off is what it expected.
+
+    Args:
+        values: All that are known, (K,).
+
+    >>> within(np.array([1.0, 3.0, 900.0, 2.0]))
+    (1.0, 4.0)
+    """
+    if len(values) < FEWEST:
+        return -math.inf, math.inf
+    _, low, *_, high, _ = np.sort(values).tolist()
+    return low - (high - low), high + (high - low)
+
+
+def _solved(precision: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What a precision times x is y, of columns in any unit; a direction that rounding has lost counts as unknown.
+
+    A series that grows by percents has lags that are copies of each other and many times as large as all else: what
+    tells them apart is less than the last digit of the sums. In units of their own the columns have eigenvalues of the
+    order of one, and one below rounding says that nothing is known of its direction, not that it is certain.
+    """
+    size = np.sqrt(np.maximum(np.diag(precision), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(precision / np.multiply.outer(size, size))
+    values = np.maximum(values, len(size) * np.finfo(float).eps)
+    turned = vectors.T @ (y.T / size).T
+    return ((vectors @ (turned.T / values).T).T / size).T
 
 
 def _from_each(values: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ def correlation(y: np.ndarray, changes: Sequence[int], period: float | None = No
     >>> round(correlation(up_and_down, []), 2)
     -1.0
     """
+    y = y / (float(np.nanmax(np.abs(y), initial=0.0)) or 1.0)  # squares of any unit stay numbers
     parts = [_rest(y[start:end], period) for start, end in pairwise([0, *changes, len(y)])]
     a, b = (np.concatenate([part[side] for part in parts]) for side in (slice(None, -1), slice(1, None)))
     both = np.isfinite(a) & np.isfinite(b)

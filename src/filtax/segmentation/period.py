@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax.segmentation.turning import turned_period, waves
+from filtax.segmentation.turning import explained, turned_period, waves
 
 __all__ = ["ORDERS", "block_means", "block_of", "cycle_features", "find_period"]
 
@@ -116,5 +116,4 @@ def _around_line(t: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _explained(t: np.ndarray, e: np.ndarray, frequency: float, orders: int) -> float:
     """Sum of squares of e that the cycle explains beside the line."""
     cycle = _around_line(t, waves(t, frequency, orders))
-    right = cycle.T @ e
-    return float(np.sum(right * np.linalg.solve(cycle.T @ cycle, right)))
+    return explained(cycle.T @ cycle, cycle.T @ e)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["turned_period", "waves"]
+__all__ = ["explained", "turned_period", "waves"]
 
 PIECES = 8  # between which a series is cut
 CUTS = [[0, cut, PIECES] for cut in range(1, PIECES)] + [list(range(0, PIECES + 1, by)) for by in (2, 1)]
@@ -36,6 +36,20 @@ def waves(t: np.ndarray, frequency: float, orders: int) -> np.ndarray:
     """
     angle = 2.0 * np.pi * frequency * np.outer(t, np.arange(1, orders + 1))
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1).reshape(len(t), 2 * orders)
+
+
+def explained(square: np.ndarray, product: np.ndarray) -> float:
+    """Sum of squares that columns explain, which may be copies of each other, as where only every cycle was read.
+
+    Args:
+        square: Products of the columns, (D, D).
+        product: Those with the readings, (D, O).
+
+    >>> round(explained(np.full((2, 2), 1e5), np.full((2, 1), 3e5)))
+    900000
+    """
+    ridge = TINY * max(1.0, float(square.max())) * np.eye(len(square))
+    return float(np.sum(product * np.linalg.solve(square + ridge, product)))
 
 
 def turned_period(
@@ -92,6 +106,5 @@ def _left(sums: _Sums, cuts: Sequence[int], columns: int) -> float:
     left = 0.0
     for start, end in pairwise(cuts):
         square, product = (each[start:end].sum(axis=0)[:columns] for each in sums[:2])
-        square = square[:, :columns] + TINY * np.eye(columns)
-        left += sums.total[start:end].sum() - np.sum(product * np.linalg.solve(square, product))
+        left += sums.total[start:end].sum() - explained(square[:, :columns], product)
     return float(max(left, TINY * max(sums.total.sum(), TINY)))
