@@ -8,7 +8,7 @@ import numpy as np
 
 from filtax.sources import Chunk, InputError, Position, Rejected, Table
 
-__all__ = ["Block", "blocks", "padded"]
+__all__ = ["Block", "blocks", "numbered", "padded", "picked"]
 
 
 class Block(NamedTuple):
@@ -41,6 +41,36 @@ class Block(NamedTuple):
     def rows(self) -> int:
         """How many rows."""
         return len(self.line)
+
+
+def picked(block: Block, rows: slice | np.ndarray) -> Block:
+    """Some rows of a block.
+
+    >>> picked(Block({"y": np.arange(3.0)}, {}, None, None, np.arange(3), np.zeros(3), [], None), slice(1)).numbers
+    {'y': array([0.])}
+    """
+    pick = lambda values: None if values is None else values[rows]  # noqa: E731
+    numbers, texts = ({name: each[rows] for name, each in part.items()} for part in (block.numbers, block.texts))
+    line, file = block.line[rows], block.file[rows]
+    return block._replace(
+        numbers=numbers, texts=texts, time=pick(block.time), key=pick(block.key), line=line, file=file
+    )
+
+
+def numbered(block: Block, keys: dict[str, int]) -> np.ndarray:
+    """Number of the series of each row, (B,); `keys` grows by those that are new.
+
+    >>> keys = {"b": 0}
+    >>> rows = Block({}, {}, None, np.array(["b", "a"]), np.arange(2), np.zeros(2), [], None)
+    >>> numbered(rows, keys).tolist(), keys
+    ([0, 1], {'b': 0, 'a': 1})
+    """
+    if block.key is None:
+        return np.zeros(block.rows, np.int64)
+    values, codes = np.unique(block.key.astype(str), return_inverse=True)
+    for value in values.tolist():
+        keys.setdefault(value, len(keys))
+    return np.array([keys[value] for value in values.tolist()])[codes]
 
 
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:

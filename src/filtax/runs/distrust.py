@@ -37,7 +37,8 @@ def distrusted_rows(run: Run, most: int) -> str:
 
 def _ranked(run: Run) -> Iterator[tuple[float, float, int, dict[str, Any]]]:
     """Each event with what its row holds; before it probability, how near it is, and row, which give it its place."""
-    events = (event for event in run.events() if event["event"] == "distrusted")
+    by_row = lambda each: each["row"]  # noqa: E731
+    events = heapq.merge(_told(run, late=False), sorted(_told(run, late=True), key=by_row), key=by_row)
     event, row, mark = next(events, None), 0, _mark(run)
     for part in run.records():
         while event is not None and event["row"] <= row + len(part):
@@ -53,6 +54,11 @@ def _ranked(run: Run) -> Iterator[tuple[float, float, int, dict[str, Any]]]:
             yield event["probability"], near, event["row"], {**event, **told}
             event = next(events, None)
         row += len(part)
+
+
+def _told(run: Run, late: bool) -> Iterator[dict[str, Any]]:
+    """Those that were told of at once, in the order of rows, or those of the first rows, known in hindsight: few."""
+    return (each for each in run.events() if each["event"] == "distrusted" and ("known" in each) == late)
 
 
 def _mark(run: Run) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax.runs.blocks import Block, blocks
+from filtax.runs.blocks import Block, blocks, picked
 from filtax.runs.foretell import foresee, reach, settle
 from filtax.runs.numbers import NumberStream
 from filtax.runs.results import Run
@@ -98,12 +98,7 @@ class Foresight:
             self._known.setdefault(series, end)
         keep = (slot < 0) | (cells > last)
         self.early += int((~keep).sum())
-        pick = lambda values: None if values is None else values[keep]  # noqa: E731
-        numbers, texts = ({name: each[keep] for name, each in part.items()} for part in (block.numbers, block.texts))
-        line, file = block.line[keep], block.file[keep]
-        return block._replace(
-            numbers=numbers, texts=texts, time=pick(block.time), key=pick(block.key), line=line, file=file
-        )
+        return picked(block, keep)
 
     def _step(self, block: Block) -> np.ndarray:
         """Which stream forecasts each row, (B,): the nearest whose newest reading has come; -1 if there is none."""

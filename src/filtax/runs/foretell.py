@@ -55,7 +55,7 @@ def _foresee(stream: NumberStream, block: Block) -> dict[str, np.ndarray]:
     key = [""] * n if block.key is None else block.key.astype(str).tolist()
     slot = np.array([stream.keys.get(each, -1) for each in key], np.int64)
     X, base, scale, *_ = stream.features(block, slot, y)
-    rows = stream.design(np.concatenate([X, stream.raw(block)], axis=1))
+    rows = stream.design(np.concatenate([X, stream.inputs.read(block)], axis=1))
     if stream.maker is None:
         base, scale = (np.broadcast_to(unit, (n,)) for unit in stream.target_units())
     at = padded(np.maximum(slot, 0), size)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from filtax.runs.blocks import Block
+
 __all__ = ["Inputs", "Pool", "next_stop"]
 
 WIDTH = 12  # slots of a column of text
@@ -140,6 +142,11 @@ class Inputs:
         """Name of each slot."""
         slots = [f"{name}={self._label(name, i)}" for name in self.texts for i in range(WIDTH)]
         return (*self.numbers, *slots)
+
+    def read(self, block: Block) -> np.ndarray:
+        """The columns of a block, as they are, (B, M)."""
+        numbers = [block.numbers[name] for name in self.numbers]
+        return self.raw(np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0)), block.texts)
 
     def raw(self, numbers: np.ndarray, texts: Mapping[str, Any]) -> np.ndarray:
         """Rows (B, M): numbers as they are, and infinity where a category is there, NaN where it is not."""

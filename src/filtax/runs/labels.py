@@ -181,10 +181,7 @@ class LabelStream:
         return numbers[code], known.astype(np.float64)
 
     def _raw(self, block: Block) -> np.ndarray:
-        given = held(block.numbers, self.plan.powers)
-        numbers = [given[name] for name in self.inputs.numbers]
-        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
-        return self.inputs.raw(table, block.texts)
+        return self.inputs.read(block._replace(numbers=held(block.numbers, self.plan.powers)))
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of now."""

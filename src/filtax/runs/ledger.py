@@ -107,9 +107,19 @@ class Ledger:
         self._records.seek(place)
         return own[min(back, len(own) - 1)]
 
+    def record(self, row: int) -> Any:
+        """What was appended of a row; its number is from 1."""
+        place = self._records.tell()
+        [own] = self._read(row - 1, row)
+        self._records.seek(place)
+        return own
+
     def _series(self, start: int, end: int) -> np.ndarray:
+        return self._read(start, end)["series"]
+
+    def _read(self, start: int, end: int) -> np.ndarray:
         self._records.seek(start * self.kind.itemsize)
-        return np.frombuffer(self._records.read((end - start) * self.kind.itemsize), self.kind)["series"]
+        return np.frombuffer(self._records.read((end - start) * self.kind.itemsize), self.kind)
 
     def flush(self) -> tuple[int, int]:
         """See to it that all is on disk; how many rows, and how many bytes of events."""

@@ -6,6 +6,7 @@ columns are all there is, and the target is put into units as they are.
 Axes: B rows, S series, D columns of the design.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,11 @@ from jaxtyping import PyTree
 from filtax.checks import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, beyond, gross, restored, tails
-from filtax.runs.blocks import Block, padded
+from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.course import Course, bends
 from filtax.runs.engine import Learner
+from filtax.runs.hindsight import Beginning, in_hindsight
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
 from filtax.runs.large import FAR, held, released
@@ -34,7 +36,8 @@ __all__ = ["NumberStream"]
 
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 KEPT = ("late", "bands", "jumps", "trace")
-LATER = {"once": "races", "course": "bends"}  # what runs of before do not have, and what of their plan says so
+# What runs of before do not have, and what of their plan says so.
+LATER = {"once": "races", "course": "bends", "beginning": "hindsight"}
 
 
 class NumberStream:
@@ -79,7 +82,7 @@ class NumberStream:
         self.late, self.bands = Late(config.late, self.made + extra), Bands(config.level, config.late)
         self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
         self.jumps = Jumps(config.false_alarms, cycles[0] if cycles else 0)
-        self.course = Course(config.false_alarms, cycles)
+        self.course, self.beginning = Course(config.false_alarms, cycles), Beginning(config.late)
         self._make_room()
 
     @property
@@ -105,11 +108,19 @@ class NumberStream:
 
     def learn(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
         """Forecast each row, then learn it: what is to be written for each, and the events."""
+        return in_hindsight(self, block) if self.plan.hindsight else self.take(block)
+
+    def young(self) -> "NumberStream":
+        """One that knows nothing yet, for a single series."""
+        return NumberStream(replace(self.plan, hindsight=False), None, None, self.made, self.learner)
+
+    def take(self, block: Block) -> tuple[dict[str, np.ndarray], list[tuple[int, str, Any]]]:
+        """The same, without a look back at the first rows."""
         given, block = block, block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
-        slot = self._slots(block)
+        slot = self.slots_of(block)
         X, base, scale, u, absurd = self.features(block, slot, y)
-        rows = np.concatenate([X, self.raw(block)], axis=1)
+        rows = np.concatenate([X, self.inputs.read(block)], axis=1)
         come, v = np.cumsum(self.late.come(slot)), y if self.maker is None else u
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
         alarms, start = np.zeros(len(y)), 0
@@ -176,15 +187,11 @@ class NumberStream:
         """The rest: plain values."""
         return {"keys": list(self.keys), "met": self.inputs.met}
 
-    def _slots(self, block: Block) -> np.ndarray:
-        if block.key is None:
-            return np.zeros(block.rows, np.int64)
-        values, codes = np.unique(block.key.astype(str), return_inverse=True)
-        new = [value for value in values.tolist() if value not in self.keys]
-        for value in new:
-            self.keys[value] = len(self.keys)
+    def slots_of(self, block: Block) -> np.ndarray:
+        """Number of the series of each row, (B,)."""
+        slot = numbered(block, self.keys)
         self._make_room()
-        return np.array([self.keys[value] for value in values.tolist()])[codes]
+        return slot
 
     def _make_room(self) -> None:
         """Room for the series: 1, 2, 4, ... slots, so that few sizes are ever compiled."""
@@ -195,16 +202,10 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
-        for each in (self.late, self.bands, self.jumps, self.rivals, self.surprise, self.once, self.course):
-            each.make_room(slots)
+        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning"):
+            getattr(self, name).make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
-
-    def raw(self, block: Block) -> np.ndarray:
-        """The other columns, as they are."""
-        numbers = [block.numbers[name] for name in self.inputs.numbers]
-        table = np.stack(numbers, axis=1) if numbers else np.empty((block.rows, 0))
-        return self.inputs.raw(table, block.texts)
 
     def features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Rows of what is made of y; base, scale, what is to be learned, if y is absurd; NaN where nothing is made."""
@@ -239,8 +240,7 @@ class NumberStream:
         self, slot: np.ndarray, rows: np.ndarray, arrived: Arrived, y: np.ndarray
     ) -> tuple[Parts, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Forecast rows and learn those whose labels came: forecasts, where y fell in them, its density, and infos."""
-        n, pad = len(rows), partial(padded, size=self.plan.config.block)
-        v = arrived.labels
+        n, pad, v = len(rows), partial(padded, size=self.plan.config.block), arrived.labels
         if self.maker is None:
             base, scale = self.target_units()
             v = (v - base) / scale

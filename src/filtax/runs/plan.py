@@ -21,7 +21,7 @@ __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
-SINCE = ("races", "elder", "together", "regular", "course")  # what runs of before do not have
+SINCE = ("races", "elder", "together", "regular", "course", "hindsight")  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
@@ -53,6 +53,7 @@ class Plan:
         together: Whether it does so for three and more labels too, and tells from which row on; runs of before do not.
         regular: Whether rows lie on a clock, so that missing steps are told of; runs of before do not.
         course: Whether averages over a day are watched for what changes slowly; runs of before have no such watch.
+        hindsight: Whether the first rows are looked at once more; not where other columns explain them.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -70,6 +71,7 @@ class Plan:
     together: bool = False
     regular: bool = False
     course: bool = False
+    hindsight: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -168,18 +170,18 @@ def decide(config: Config, block: Block) -> Plan:
     regular = season is not None and is_regular(season, _one_series(block))
     heads = 0 if task == "regress" else _heads(block, target, labels)
     usual = _usual(config, timed, len(numbers) >= WIDE, heads)
-    prior = 0.1 if timed else 1.0
     steps = nearer_steps(config.horizon)
     config = replace(
         config,
         task=task,
         near=TIMED if steps and not config.delay and config.method is None else config.near,
         method=config.method or usual,
-        prior=prior if config.prior is None else config.prior,
+        prior=(0.1 if timed else 1.0) if config.prior is None else config.prior,
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
     since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular, "course": timed}
+    since["hindsight"] = timed and not weights
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 

@@ -61,6 +61,9 @@ class Telling:
 
     def event(self, block: Block, row: int, kind: str, value: Any, ledger: Ledger) -> None:
         """Tell of what a row of a block showed; `progress` counts the rows before that block."""
+        if kind == "hindsight":
+            self._in_hindsight(block, row, value, ledger)
+            return
         event: dict[str, Any] = {"event": kind, "row": self.progress.rows + row + 1}
         event |= {"file": self.files[int(block.file[row])], "line": int(block.line[row])}
         if block.time is not None:
@@ -80,3 +83,18 @@ class Telling:
         else:
             event["label"] = value
         ledger.tell(event)
+
+    def _in_hindsight(self, block: Block, row: int, value: tuple[int, float], ledger: Ledger) -> None:
+        """Tell of an earlier row of the same series that is not trusted any more; "known" is the row that showed it."""
+        known, (back, chance) = self.progress.rows + row + 1, value
+        earlier = ledger.earlier(known, back)
+        own = ledger.record(earlier)
+        event: dict[str, Any] = {"event": "distrusted", "row": earlier}
+        event |= {"file": self.files[int(own["file"])], "line": int(own["line"])}
+        if block.time is not None:
+            dated = block.time.dtype.kind == "M"
+            event["time"] = str(own["time"].astype("M8[us]") if dated else own["time"]).removesuffix(".000000")
+        if block.key is not None:
+            event["key"] = str(block.key[row])
+        self.progress.distrusted += 1
+        ledger.tell({**event, "probability": chance, "known": known})
