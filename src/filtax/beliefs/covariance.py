@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.square_root import root_of
 from filtax.factor import factor
 from filtax.linalg import gram, matmul, safe_sqrt, trace
@@ -31,7 +31,6 @@ from filtax.module import Module
 __all__ = ["Covariance"]
 
 SMALL = 16  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
-RESOLVED = 0.01  # up to this over ε in units of the noise, a forecast of several outputs is factored at once
 # The rounding of a cut in ε of the variances is (2 √D + 8): with √D near-collinear features went negative, with 4 for
 # the 8 one stream of few parameters in fifty thousand, with none one in a hundred.
 ROUNDING, LEAST = 2.0, 8.0
@@ -75,7 +74,7 @@ class Covariance(Module):
         if r.size == 1 or self.mean.size <= SMALL:
             return self._at_once(J, B, r, PJ, spread)
         held = trace(spread) < RESOLVED / float(jnp.finfo(r.dtype).eps)
-        return jax.lax.cond(held, lambda: self._at_once(J, B, r, PJ, spread), lambda: self._one_by_one(matmul(B, J), r))
+        return jax.lax.cond(held, lambda: self._at_once(J, B, r, PJ, spread), lambda: one_by_one(self, matmul(B, J), r))
 
     def _at_once(self, J: Array, B: Array, r: Array, PJ: Array, spread: Array) -> Conditioned:
         # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
@@ -92,19 +91,6 @@ class Covariance(Module):
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
         cov = self._cut(U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0), var)
         return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
-
-    def _one_by_one(self, G: Array, r: Array) -> Conditioned:
-        """The same with G = B J, an output at a time; the innovations are those of the Cholesky factor."""
-        one = jnp.eye(1, dtype=r.dtype)
-
-        def take(belief: Covariance, datum: tuple[Array, Array]) -> tuple[Covariance, tuple]:
-            g, left = datum
-            gap = left - jnp.sum(g * (belief.mean - self.mean))
-            new = belief.condition(g[None, :], one, gap[None])
-            return new.belief, (new.innovation[0], new.log_det, new.ok)
-
-        belief, (z, log_det, ok) = jax.lax.scan(take, self, (G, r))
-        return Conditioned(belief, z, jnp.sum(log_det), jnp.all(ok))
 
     def _known(self) -> Array:
         """The variances, none below zero; of many parameters once for all, as the diagonal is slow to walk."""

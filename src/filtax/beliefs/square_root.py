@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.linalg import log_det, matmul, psd_root, safe_sqrt, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
@@ -78,15 +78,28 @@ class SquareRoot(Module):
         if r.size == 1 and self.mean.size <= FEW:
             return self._condition_on_one(V[:, 0], r)
         size = jnp.sum(V * V)
+        if r.size == 1 or self.mean.size <= FULL:
+            return self._at_once(V, r, size)
+        held = size < RESOLVED / float(jnp.finfo(r.dtype).eps)
+        return jax.lax.cond(held, lambda: self._at_once(V, r, size), lambda: one_by_one(self, matmul(B, J), r))
+
+    def _at_once(self, V: Array, r: Array, size: Array) -> Conditioned:
         sound = jnp.isfinite(4.0 * size)  # so is then every number of the reduction
         V = jnp.where(sound, V, 0.0)
-        RV = matmul(self.root, V)
-        if self.mean.size <= FULL:
-            L, root = _reduce(self.root, V)
+        if self.mean.size <= FULL and r.size > 1:
+            # U = Σ^½ V L⁻ᵀ comes out of the reduction: made of its parts it would be the small rest of large sums.
+            L, U, root = _reduce(self.root, V)
+            z = solve_lower(L, r)
+            move = matmul(U, z[:, None])[:, 0]
         else:
-            L, root = _downdate(self.root, V, RV, jnp.where(sound, size, 0.0))
-        z = solve_lower(L, r)
-        move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
+            RV = matmul(self.root, V)
+            L, root = (
+                _reduce(self.root, V)[::2]
+                if self.mean.size <= FULL
+                else _downdate(self.root, V, RV, jnp.where(sound, size, 0.0))
+            )
+            z = solve_lower(L, r)
+            move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
         moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
         finite = jnp.isfinite(moved)
         mean = jnp.where(finite, moved, self.mean)
@@ -208,16 +221,16 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - taken)) + (b - taken)
 
 
-def _reduce(root: Array, V: Array) -> tuple[Array, Array]:
-    """Triangularise [[I, Vᵀ], [0, root]]: the first O rows hold L, the last D rows and columns the new root."""
+def _reduce(root: Array, V: Array) -> tuple[Array, Array, Array]:
+    """Triangularise [[I, Vᵀ], [0, root]] to [[L, 0], [U, new root]]; its rows are O of a datum and D of parameters."""
     D, O = V.shape
     eye = jnp.eye(O, dtype=V.dtype)
     array = jnp.concatenate(
         [jnp.concatenate([eye, V.T], axis=1), jnp.concatenate([jnp.zeros((D, O), V.dtype), root], axis=1)]
     )
-    full = triangular_root(array)
+    full, some = triangular_root(array), jnp.any(V != 0.0)
     # a reduction of an unchanged belief would still turn its root: keep the bits
-    return full[:O, :O], jnp.where(jnp.any(V != 0.0), full[O:, O:], root)
+    return full[:O, :O], jnp.where(some, full[O:, :O], 0.0), jnp.where(some, full[O:, O:], root)
 
 
 def _downdate(root: Array, V: Array, RV: Array, size: Array) -> tuple[Array, Array]:
