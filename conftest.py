@@ -41,7 +41,7 @@ jaxtyping.install_import_hook("filtax", "beartype.beartype")
 
 # Compilation makes the first example slow, hence no deadline; the everyday budget draws the same examples each time.
 settings.register_profile(
-    "everyday", max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "everyday", max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", parent=settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile("everyday")
