@@ -2,8 +2,9 @@
 # Each target installs only what it needs into .venv, once; a change of pyproject.toml or constraints.txt installs again.
 
 PYTHON ?= python3
-# A file stays on one worker, where its fixtures and compiled programs are shared.
-PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
+# A file stays on one worker, where its fixtures and compiled programs are shared; as they stand, so that the last are
+# the many small ones of src, and no worker waits for the other.
+PYTEST_ARGS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 NEEDS := pyproject.toml constraints.txt

@@ -58,7 +58,7 @@ def small_blocks_too(monkeypatch):
     monkeypatch.setattr("filtax.sources.fast.SMALL", 0)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4 * settings.default.max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, end=ENDS)
 def test_both_readers_agree_on_random_tables(tmp_path, rows, end):
     lines = ["a,b,c", *(",".join(row) for row in rows)]
