@@ -12,16 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from filtax.estimators.gross import gross
+from filtax.estimators.gross import OFTEN, ROWS, SPARED, gross, standing_alone
 from filtax.runs.bands import TAILS
 from filtax.runs.blocks import Block, picked
 
 __all__ = ["Beginning", "errors", "in_hindsight"]
-
-ROWS = 24  # a day of hours
-SPARED = 3  # odd readings in a row that may be errors; more are a level
-OFTEN = 0.3  # share of odd readings above which none is an error
-ALONE = 0.9  # of its way from the median that an error is away from its neighbours too: a hill is not
 
 
 class Beginning:
@@ -88,14 +83,8 @@ def errors(y: np.ndarray) -> np.ndarray:
     from scipy.special import stdtr
 
     with np.errstate(over="ignore"):
-        odd = gross(y[:, None], SPARED, OFTEN)
-        middle = np.median(y[np.isfinite(y)]) if odd.any() else 0.0
-        off = np.abs(y - middle)
-        usual = np.flatnonzero(np.isfinite(y) & ~odd)
-        for start, stop in np.flatnonzero(np.diff(odd, prepend=False, append=False)).reshape(-1, 2).tolist():
-            beside = [*usual[usual < start][-1:], *usual[usual >= stop][:1]]
-            near = min(np.min(np.abs(y[start:stop] - y[at]) / off[start:stop]) for at in beside)
-            odd[start:stop] &= bool(near >= ALONE) and bool(np.any(usual >= stop))  # of the last ones more may come
+        odd = standing_alone(y, gross(y[:, None], SPARED, OFTEN))
+        off = np.abs(y - (np.median(y[np.isfinite(y)]) if odd.any() else 0.0))
         scale = 1.4826 * np.nanmedian(off) if odd.any() else 1.0
         return np.where(odd, 2.0 * stdtr(TAILS, -off / scale), np.nan)
 
