@@ -1,7 +1,7 @@
 """Estimators that were written once and never again: an older layout is read, the present one too.
 
 `python tests/estimators/test_golden.py FOLDER` wrote them. Format 1 had no elder beside the champion; in formats 1
-and 2 slots doubled as names appeared.
+and 2 slots doubled as names appeared; from format 4 on the first rows are kept.
 """
 
 import sys
@@ -56,6 +56,21 @@ def test_a_golden_estimator_keeps_its_slots():
     assert (classifier._size, classifier._labels) == ((4, 4), ["low", "high"])
 
 
+def young(start, stop, model=None):
+    model = Regressor("NIG(shape=2)+C-Static", capacity=4) if model is None else model
+    for t, (x, y) in enumerate(stream(start, stop), start):
+        model.learn_one(x, -9999.0 if t == 3 else y)
+    return model
+
+
+def test_a_golden_estimator_that_is_young_still_knows_its_first_rows():
+    """It was saved with the datum that showed an error among them."""
+    model, _ = load(GOLDEN / "format-4/young")
+    assert (model.alarm_, model.outliers_, model._size) == ("outlier", (2,), (4, 0))
+    np.testing.assert_allclose(young(6, 20, model)._vector, young(0, 20)._vector, rtol=1e-9, atol=1e-12)
+
+
 if __name__ == "__main__":
+    save(Path(sys.argv[1]) / "young", young(0, 6), source={"row": 6})
     for kind in (Regressor, Classifier):
         save(Path(sys.argv[1]) / kind.__name__.lower(), taught(kind(capacity=4), 0, 120), source={"row": 120})

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from filtax import store
+from filtax.estimators.beginning import EXTRA, Beginning
 from filtax.estimators.classifier import Classifier
 from filtax.estimators.engine import engine
 from filtax.estimators.fleet import Fleet
@@ -78,8 +79,17 @@ def _like(manifest: dict) -> dict:
     if note["kind"] == "Segmenter":
         return _arrays_of_segmenter(note)
     if note["kind"] == "Fleet":
-        return {"memories": [np.zeros((len(pool["keys"]), _memory(note, pool["size"]).size)) for pool in note["pools"]]}
-    return {"memory": _memory(note, note["size"])}
+        pools, tales = note["pools"], note["tales"]
+        sizes = [(len(pool["keys"]), _memory(note, pool["size"]).size) for pool in pools]
+        young = [(pool["size"], sum(tales[tale].get("first") or 0 for *_, tale in pool["keys"])) for pool in pools]
+        return {"memories": [np.zeros(size) for size in sizes], **_young(young)}
+    return {"memory": _memory(note, note["size"]), **_young([(note["size"], note.get("first") or 0)])}
+
+
+def _young(counts: list[tuple[list[int], int]]) -> dict:
+    """Room for the first rows of streams, so many for each size; nothing where no stream is young."""
+    rows = [np.zeros((count, size[0] + 3 + EXTRA)) for size, count in counts]
+    return {"first": rows} if any(map(len, rows)) else {}
 
 
 def _memory(note: dict, size: list[int]) -> np.ndarray:
@@ -99,11 +109,12 @@ def _now(note: dict, size: list[int], memory: np.ndarray) -> np.ndarray:
 def _of_learner(model: Any) -> tuple[dict, dict]:
     model._begin()
     memory = vars(model).get("_vector", np.zeros(0))
-    return {"params": _params(model), "elder": True, **_learned(model)}, {"memory": np.asarray(memory)}
+    note = {"params": _params(model), "elder": True, **_learned(model)}
+    return note, {"memory": np.asarray(memory), **({"first": [model._first.rows]} if note["first"] else {})}
 
 
 def _to_learner(note: dict, arrays: dict) -> Any:
-    model = _revived(note["kind"], note["params"], note)
+    model = _revived(note["kind"], note["params"], note, arrays["first"][0] if note.get("first") else None)
     if arrays["memory"].size:
         model._vector = _now(note, note["size"], arrays["memory"])
     return model
@@ -126,10 +137,11 @@ def _learned(model: Any) -> dict[str, Any]:
         "late": [model._pending.given_up, model._pending.unknown],
         "columns": vars(model).get("n_features_in_"),
         "names": [str(name) for name in vars(model).get("feature_names_in_", [])],
+        "first": None if model._first is None else len(model._first.rows),
     }
 
 
-def _revived(kind: str, params: dict, note: dict) -> Any:
+def _revived(kind: str, params: dict, note: dict, first: np.ndarray | None) -> Any:
     """A learner as `_learned` tells of it, without its memory."""
     model: Any = LEARNERS[kind](**_given(params, note))
     model._begin()
@@ -142,6 +154,7 @@ def _revived(kind: str, params: dict, note: dict) -> Any:
     model._pending._waiting = OrderedDict((id, dict(map(tuple, row))) for id, row in note["waiting"])
     if kind == "Classifier":
         model._labels = list(note["labels"])
+    model._first = None if note.get("first") is None else Beginning(first)  # of those of before it is not known
     _name_features(model, note)
     return model
 
@@ -183,7 +196,12 @@ def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
     }
     memories = [np.stack([pool.get(key) for key in pool.row]) if pool.row else np.zeros((0, pool.kernels.fresh.size))
                 for pool in fleet._pools.values()]  # fmt: skip
-    return note, {"memories": memories}
+    firsts = [[fleet._members[key]._first for key in pool.row] for pool in fleet._pools.values()]
+    young = [[first.rows for first in found if first is not None] for found in firsts]
+    rows = _young([(list(size), sum(map(len, found))) for size, found in zip(fleet._pools, young, strict=True)])
+    for room, found in zip(rows.get("first", []), young, strict=False):
+        room[:] = np.concatenate([room[:0], *found])
+    return note, {"memories": memories, **rows}
 
 
 def _to_fleet(note: dict, arrays: dict) -> Fleet:
@@ -191,9 +209,12 @@ def _to_fleet(note: dict, arrays: dict) -> Fleet:
     fleet: Any = Fleet(LEARNERS[note["estimator"]](**given), capacity=note["capacity"])
     fleet._events = note["events"]
     members, last = {}, {}
-    for pool, memories in zip(note["pools"], arrays["memories"], strict=True):
+    for at, (pool, memories) in enumerate(zip(note["pools"], arrays["memories"], strict=True)):
+        row = 0
         for (key, event, tale), memory in zip(pool["keys"], memories, strict=True):
-            members[key] = _revived(note["estimator"], note["params"], note["tales"][tale])
+            start, row = row, row + (note["tales"][tale].get("first") or 0)
+            first = arrays["first"][at][start:row] if row > start else None
+            members[key] = _revived(note["estimator"], note["params"], note["tales"][tale], first)
             last[key] = event
             fleet._put(key, members[key], _now(note, pool["size"], memory))
     fleet._members = {key: members[key] for key in note["order"]}

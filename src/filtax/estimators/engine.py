@@ -21,7 +21,7 @@ from jaxtyping import Array
 from filtax.checks import placed
 from filtax.estimators.elder import followed
 from filtax.estimators.forecast import Forecast
-from filtax.estimators.memory import TOLD, Layout, Memory
+from filtax.estimators.memory import TOLD, Layout, Memory, embedded
 from filtax.estimators.rivalry import unsuspected
 from filtax.estimators.steps import chances, labelled, measured, moments, scaled
 from filtax.estimators.units import Units
@@ -31,7 +31,7 @@ from filtax.models import bernoulli, linear
 from filtax.state import State
 from filtax.tick import conform
 
-__all__ = ["Engine", "engine"]
+__all__ = ["Engine", "engine", "grown"]
 
 CHUNKS = (256, 1)  # rows that one call of a compiled loop takes; few sizes, as each is compiled
 WIDTHS = (256, 16, 1)  # streams that one call takes
@@ -183,3 +183,18 @@ class Engine:
 
     def _seen(self, look: Any, vector: Array, x: Array) -> Array:
         return look(self.layout.unpack(vector), x)
+
+
+def grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
+    """A memory in a larger one. A head that no class uses has learned what every other such head has.
+
+    >>> small, large = (engine("LG+C-Static", 1.0, slots) for slots in (1, 2))
+    >>> bool(np.array_equal(grown(small, large, small.fresh), large.fresh))
+    True
+    """
+    small, large = old.layout.unpack(np.asarray(vector)), new.layout.unpack(new.fresh)
+    if new.heads > old.heads:
+        spare = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], new.heads - old.heads, axis=0)])  # noqa: E731
+        held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
+        small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
+    return new.layout.flat(embedded(small, large))

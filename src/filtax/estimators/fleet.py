@@ -14,6 +14,7 @@ import numpy as np
 
 from filtax import checks
 from filtax.estimators.engine import engine
+from filtax.estimators.memory import TOLD
 from filtax.estimators.stream import Learner
 
 __all__ = ["Fleet"]
@@ -114,15 +115,23 @@ class Fleet:
     def _round(self, events: list[tuple[Hashable, Mapping, Any]]) -> None:
         """One event of each of some streams."""
         waiting: dict[tuple[int, int], list[tuple[Hashable, np.ndarray]]] = {}
+        young: list[tuple[Hashable, np.ndarray]] = []
         for key, x, y in events:
             member = self._met(key)
             row, target = member._table.row(x), member._targets([y])
             self._place(key, member)
-            waiting.setdefault(member._size, []).append((key, member._extended(row[None], target)[0]))
+            given = member._extended(row[None], target)
+            waiting.setdefault(member._size, []).append((key, given[0]))
+            if member._at_once(given):
+                young.append((key, given))
             self._events += 1
             self._last[key] = self._events
         for size, rows in waiting.items():
             self._pools[size].learn(rows)
+        for key, given in young:
+            member, pool = self._members[key], self._pools[self._members[key]._size]
+            memory = pool.get(key)
+            pool.set(key, member._looked_back(given, memory, memory[None, -len(TOLD) :]))
 
     def _met(self, key: Hashable) -> Learner:
         if key not in self._members:
@@ -163,6 +172,9 @@ class _Pool:
             self.matrix = np.concatenate([self.matrix, np.empty_like(self.matrix)])
             self.free = list(range(rows, 2 * rows))
         self.row[key] = self.free.pop()
+        self.set(key, vector)
+
+    def set(self, key: Hashable, vector: np.ndarray) -> None:
         self.matrix[self.row[key]] = vector
 
     def get(self, key: Hashable) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from filtax.estimators import arrays
+from filtax.estimators.beginning import Beginning
 from filtax.estimators.features import SIZES, is_missing
 from filtax.estimators.stream import Learner, records
 from filtax.estimators.stretch import deviation
@@ -132,8 +133,25 @@ class Regressor(Learner):
         return 1.0 - left / total if total > 0.0 else float(left == 0.0)
 
     @property
+    def outliers_(self) -> tuple[int, ...]:
+        """How many data ago the outliers came that the last datum showed: 0 is itself; empty where `alarm_` is none.
+
+        Among the first 24 data a gross error may be known only behind it, from the sixth on.
+        """
+        if self.alarm_ != "outlier":
+            return ()
+        back = () if self._first is None else self._first.back
+        return (*back, 0) if self.trust_ == 0.0 or not back else back
+
+    @property
     def _promised(self) -> tuple[float, float]:
         return float(self.level), deviation(self.level)
+
+    def _begin(self) -> None:
+        new = "_table" not in vars(self)
+        super()._begin()
+        if new:
+            self._first = Beginning()
 
     def _targets(self, y: Sequence) -> np.ndarray:
         targets = np.zeros((len(y), 2))

@@ -5,15 +5,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from filtax import checks
 from filtax.estimators import alarms, arrays
-from filtax.estimators.engine import EXTRA, Engine, engine
+from filtax.estimators.beginning import Beginning
+from filtax.estimators.engine import EXTRA, Engine, engine, grown
 from filtax.estimators.features import SlotTable
-from filtax.estimators.memory import embedded
+from filtax.estimators.memory import TOLD
 from filtax.estimators.params import Estimator
 from filtax.estimators.pending import Pending
 from filtax.estimators.stretch import deviation
@@ -156,9 +155,19 @@ class Learner(Estimator):
             raise ValueError(f"method must be a name such as {type(self)().method!r}, got {self.method!r:.60}.")
         table, pending = SlotTable(self.capacity), Pending(self.pending)
         self._table, self._pending, self._size = table, pending, (0, 0)
+        self._first: Beginning | None = None
 
     def _forget(self) -> None:
-        for name in ("_labels", "_pending", "_size", "_table", "_vector", "feature_names_in_", "n_features_in_"):
+        for name in (
+            "_first",
+            "_labels",
+            "_pending",
+            "_size",
+            "_table",
+            "_vector",
+            "feature_names_in_",
+            "n_features_in_",
+        ):
             vars(self).pop(name, None)
 
     def _heads(self) -> int:
@@ -180,14 +189,41 @@ class Learner(Estimator):
         new = engine(self.method, float(self.prior), *wanted)
         if "_vector" in vars(self):
             old = self._engine()
-            self._vector = _grown(old, new, self._vector)
+            self._vector = grown(old, new, self._vector)
         else:
             self._vector = new.fresh.copy()
         self._size = wanted
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray) -> None:
         self._make_room()
-        self._vector, _ = self._engine().learn(self._vector, self._extended(rows, targets))
+        given = self._extended(rows, targets)
+        done = self._begun(given)
+        if done < len(given):
+            self._vector = self._engine().learn(self._vector, given[done:])[0]
+
+    def _begun(self, given: np.ndarray) -> int:
+        """Learn those of some rows that belong to the beginning of the stream; how many there were."""
+        done = 0
+        while count := self._at_once(given[done:]):
+            part = given[done : done + count]
+            memory, told = self._engine().learn(self._vector, part)
+            self._vector, done = self._looked_back(part, memory, told), done + count
+        return done
+
+    def _at_once(self, given: np.ndarray) -> int:
+        """How many of some rows belong to the beginning and can be learned before one looks back."""
+        count = 0 if self._first is None else self._first.at_once(given)
+        if not count and len(given):
+            self._first = None  # it is over
+        return count
+
+    def _looked_back(self, given: np.ndarray, memory: np.ndarray, told: np.ndarray) -> np.ndarray:
+        """The memory behind some rows; one that has learned all rows anew, where these have shown errors."""
+        assert self._first is not None
+        if not self._first.take(given, told[:, TOLD.index("alarm")]):
+            return memory
+        kernels = self._engine()
+        return self._first.alarmed(kernels.learn(kernels.fresh, self._first.learned())[0])
 
     def _extended(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Rows as the kernels take them: features, target, and what belongs to them."""
@@ -252,14 +288,3 @@ def _numbers(X: Any) -> np.ndarray:
     if all(isinstance(kind, np.dtype) for kind in X.dtypes):
         return np.asarray(X, np.float64)
     return X.to_numpy(np.float64, na_value=np.nan)
-
-
-def _grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
-    """A memory in a larger one. A head that no class uses has learned what every other such head has."""
-    small, large = old.layout.unpack(np.asarray(vector)), new.layout.unpack(new.fresh)
-    if new.heads > old.heads:
-        spare = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], new.heads - old.heads, axis=0)])  # noqa: E731
-        held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
-        small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
-    grown = embedded(small, large)
-    return new.layout.flat(grown)
