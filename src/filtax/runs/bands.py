@@ -7,7 +7,7 @@ import numpy as np
 
 from filtax.estimators.stretch import FARTHEST, RATE, deviation
 
-__all__ = ["ENDS", "Bands", "beyond", "gross", "restored", "tails"]
+__all__ = ["ENDS", "Bands", "beyond", "eased", "gross", "restored", "tails"]
 
 ENDS = ("forecast", "lower", "upper")  # what is told of an interval
 TAILS = 10.0  # degrees of freedom
@@ -90,6 +90,21 @@ def beyond(said: dict[str, np.ndarray], y: np.ndarray, level: float) -> np.ndarr
     half = np.where(off > 0.0, said["upper"] - said["forecast"], said["forecast"] - said["lower"])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return 2.0 * stdtr(TAILS, -stdtrit(TAILS, 0.5 + 0.5 * level) * np.abs(off) / half)
+
+
+def eased(pit: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+    """Where y fell in forecasts that are stretched so, (B,): outside of the interval where it was outside of that.
+
+    The noise that a method has learned may be too small for forecasts far ahead: it is a mean over all rows, the first
+    of them in a unit that had not settled, and of errors at the time when labels come, when more is known than was
+    known to the forecast. The stretch follows the forecasts themselves.
+
+    >>> eased(np.array([0.05, 0.5, 0.999]), np.full(3, np.log(2.0))).round(3).tolist()
+    [0.205, 0.5, 0.939]
+    """
+    from scipy.special import ndtr, ndtri
+
+    return ndtr(ndtri(pit) * np.exp(-stretch))
 
 
 def gross(said: dict[str, np.ndarray], y: np.ndarray, level: float, rate: float, known: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 
 from filtax.checks import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import ENDS, Bands, beyond, gross, restored, tails
+from filtax.runs.bands import ENDS, Bands, beyond, eased, gross, restored, tails
 from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.course import Course, bends
@@ -132,7 +132,7 @@ class NumberStream:
                 base[part], scale[part] = self.target_units()
             arrived = self.late.exchange(slot[part], rows[part], v[part])
             told = self.advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
-            stretch[part] = self._say(said, part, told, base[part], scale[part], v[part], slot[part])
+            stretch[part] = self._say(said, part, told, slot[part], base[part], scale[part], v[part])
             alarms[part] = told[3]["alarm"]
             self._renew(rows[part], arrived)
             self.seen += stop - start
@@ -152,11 +152,15 @@ class NumberStream:
         """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped."""
         stretch, alarms, alone = shown  # alone: there is a scale, and nothing else vouches for y
         early = gross(said, y, self.bands.level, self.surprise.rate, alone)
-        found = self.surprise.numbers(slot, said["pit"], not self.late.delay, alarms, early)
-        if self.maker is None or self.late.delay:
+        far = beyond(said, y, self.bands.level) + 0.0 * said["pit"]
+        if self.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held
+            said["pit"] = eased(said["pit"], stretch)
+            return self.surprise.numbers(slot, 0.5 * far, False, alarms, early)
+        found = self.surprise.numbers(slot, said["pit"], True, alarms, early)
+        if self.maker is None:
             return found
         told = [(row, value) for row, kind, value in found if kind == "change"]
-        tail = np.fmin(tails(said["pit"], stretch), beyond(said, y, self.bands.level) + 0.0 * said["pit"])
+        tail = np.fmin(tails(said["pit"], stretch), far)
         return [*found, *self.jumps.look(slot, y, said["forecast"], tail, told)]
 
     def state(self) -> PyTree:
@@ -257,17 +261,11 @@ class NumberStream:
         return parts, pit, density, {**infos, "trust": np.where(far, 0.0, infos["trust"])}
 
     def _say(
-        self,
-        said: dict[str, np.ndarray],
-        part: slice,
-        told: tuple,
-        base: np.ndarray,
-        scale: np.ndarray,
-        u: np.ndarray,
-        slot: np.ndarray,
+        self, said: dict[str, np.ndarray], part: slice, told: tuple, slot: np.ndarray, *units: np.ndarray
     ) -> np.ndarray:
         """Fill in what is told of some rows, in the unit of the target; how far their intervals are stretched."""
         parts, pit, density, infos = told
+        base, scale, u = units
         ready = np.isfinite(scale)
         warm = ready & np.isfinite(u)  # while the scale is not known, where y falls tells nothing
         said["pit"][part] = np.where(warm, pit, np.nan)
