@@ -280,3 +280,14 @@ def test_interrupt_between_blocks_leaves_a_checkpoint(plain, tmp_path, request):
     assert open_run(tmp_path / "run").rows == 256
     carry_on(Config.read(tmp_path / "run"), tmp_path / "run")
     assert everything(tmp_path / "run")[1].tobytes() == everything(root)[1].tobytes()
+
+
+def test_checkpoints_come_as_often_as_was_asked_for(plain, tmp_path, monkeypatch):
+    """A block may be longer than that; only the first, by which the run is planned, stays whole."""
+    config, root, _, _, _ = plain
+    kept, save = [], store.save
+    told = lambda *args, note, **how: (kept.append(note["rows"]), save(*args, note=note, **how))[1]  # noqa: E731
+    monkeypatch.setattr(store, "save", told)
+    carry_on(Config(config.source, "load", time="when", method=METHOD, block=128, every=50), tmp_path / "run")
+    assert kept[:4] == [128, 178, 228, 278]
+    assert everything(tmp_path / "run")[1].tobytes() == everything(root)[1].tobytes()

@@ -73,7 +73,9 @@ def numbered(block: Block, keys: dict[str, int]) -> np.ndarray:
     return np.array([keys[value] for value in values.tolist()])[codes]
 
 
-def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
+def blocks(
+    table: Table, size: int, files: list[str], *, eager: bool, least: int = 1, then: int | None = None
+) -> Iterator[Block]:
     r"""Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
 
     Where the table ends in a fault, or standard input is interrupted, the rows before it are handed on first.
@@ -84,6 +86,7 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
         files: Grows by the names of files as they are met.
         eager: Hand on what there is, as for standard input.
         least: Rows that the first block must have if the source has them.
+        then: Rows of all blocks but the first, where those are to be shorter.
 
     >>> import pathlib, tempfile
     >>> from filtax.sources import open_table
@@ -117,7 +120,7 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
             have, at = have + stop - at, stop
             if have == size:
                 yield _joined(table, held, left, files, eager)
-                held, least = [], 1
+                held, least, size = [], 1, then or size
         if eager and held and sum(stop - start for _, start, stop in held) >= least:
             yield _joined(table, held, left, files, eager)
             held, least = [], 1

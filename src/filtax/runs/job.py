@@ -126,7 +126,9 @@ class _Job:
                 raise
             why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
             raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
-        yield from blocks(table, c.block, self.files, eager=eager, least=WAIT)
+        often = -(-c.every // -(-c.every // c.block))  # rows of a block: checkpoints come at the end of one
+        first = c.block if self.stream is None else often  # by which the plan is made
+        yield from blocks(table, first, self.files, eager=eager, least=WAIT, then=often)
 
     def _features(self, eager: bool) -> list[str] | None:
         """Columns to read: a series that is forecast from its own past needs no others."""
