@@ -60,6 +60,36 @@ def test_an_interrupted_search_goes_on(tmp_path):
         tune(bowl, {"q": Log(1e-6, 1.0)}, journal=journal)
 
 
+@pytest.mark.parametrize("lines", [0, 1, 9, 14])
+def test_a_search_that_was_interrupted_finds_what_one_in_one_go_finds(tmp_path, lines):
+    """After the third batch, or killed while a batch was being told: so many lines of the journal are missing."""
+    journal, tried = tmp_path / "search.log", []
+    whole = tune(bowl, SPACE, budget=44, seed=3)
+    tune(bowl, SPACE, budget=24, seed=3, journal=journal)
+    text = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(text[: len(text) - lines]))
+    with pytest.warns(UserWarning, match="goes on to 44"):
+        again = tune(lambda at: tried.append(at["q"].size) or bowl(at), SPACE, budget=44, seed=3, journal=journal)
+    for name in SPACE:
+        np.testing.assert_array_equal(again.settings[name], whole.settings[name])
+    np.testing.assert_array_equal(again.losses, whole.losses)
+    assert again.best == whole.best
+    assert 20 <= sum(tried) <= 20 + lines
+
+
+def test_a_journal_that_drew_otherwise_is_gone_on_from(tmp_path):
+    """As those of before did once they were interrupted."""
+    journal = tmp_path / "search.log"
+    tune(bowl, SPACE, budget=16, seed=3, journal=journal)
+    study = optuna.load_study(study_name="filtax", storage=stored(journal))
+    trial = study.get_trials()[0]
+    trial.params["q"], trial.value = 0.5, -7.0
+    study.add_trial(trial)
+    with pytest.warns(UserWarning, match="has tried 17 settings; with 24 it goes on to 24"):
+        found = tune(bowl, SPACE, budget=24, seed=3, journal=journal)
+    assert (found.losses.size, found.loss, found.best["q"]) == (24, -7.0, 0.5)
+
+
 def test_what_gives_no_number_is_never_the_best():
     found = tune(lambda at: np.where(at["shift"] < 0, np.nan, at["shift"]), {"shift": Uniform(-1.0, 1.0)}, budget=32)
     assert found.best["shift"] >= 0

@@ -1,7 +1,8 @@
 """Choose hyper-parameters on warm-up data: ask for a batch of settings, evaluate it at once, tell what came out.
 
-The search is optuna's, with a journal in a file, so that an interrupted search goes on. A batch of settings is one call
-of the objective: write it with `jax.vmap`, and a batch costs little more than one setting.
+The search is optuna's, with a journal in a file, so that an interrupted search goes on: it is begun anew, the settings
+that are in the journal are not tried again, and so it finds what it would have found without the interruption. A batch
+of settings is one call of the objective: write it with `jax.vmap`, and a batch costs little more than one setting.
 """
 
 import warnings
@@ -123,9 +124,10 @@ def tune(
             was begun with the search goes on to it, or, if that many were tried, ends at once. Both are warned of.
         batch: Settings in a call of the objective. The last call may have fewer.
         seed: Of the search; one that goes on has that of its journal.
-        journal: File that keeps the search; if it is there already, the search goes on from it. A last line that was
-            cut off, since the process was killed while it wrote, is dropped with a warning. Its lock, a file beside
-            it, is waited for ten seconds.
+        journal: File that keeps the search; if it is there already, the search goes on from it, and finds what one that
+            was never interrupted finds, as long as the objective gives the same losses. A last line that was cut off,
+            since the process was killed while it wrote, is dropped with a warning. Its lock, a file beside it, is
+            waited for ten seconds.
         told: Called after each batch with the number of settings tried and the least loss.
         progress: Say on standard error how many were tried, the least loss and the time left: in a terminal on one
             line that is written anew, else on a line for each batch.
@@ -141,15 +143,17 @@ def tune(
         raise ValueError("tune(space={}): there is nothing to choose; name at least one parameter.")
     checks.whole("tune(budget=...)", budget, least=1)
     checks.whole("tune(batch=...)", batch, least=1)
-    study = _study(seed, journal, space)
-    _record_budget(study, budget, journal)
-    shown = countdown(budget, len(_finished(study))) if progress else nullcontext()
+    kept, study = _studies(seed, journal, space)
+    _record_budget(kept, budget, journal)
+    known = _Known(kept, space)
+    shown = countdown(budget, known.count) if progress else nullcontext()
     with shown as show:
         while (done := len(_finished(study))) < budget:
-            _try_batch(study, objective, space, min(batch, budget - done))
-            for tell in (told, show):
+            tried = _try_batch(study, kept, known, objective, space, min(batch, budget - done))
+            for tell in (told, show) if tried else ():
                 if tell is not None:
                     tell(len(_finished(study)), study.best_value)
+    known.hand_on(study)
     finished = _finished(study)
     losses = np.array([trial.value for trial in finished])
     if not np.isfinite(losses).any():
@@ -158,17 +162,62 @@ def tune(
     return Tuned(dict(study.best_params), float(losses.min()), settings, losses, seed, budget)
 
 
-def _try_batch(study: Any, objective: Callable, space: Mapping[str, Uniform], count: int) -> None:
+class _Known:
+    """Losses that a journal has for settings; each is used once."""
+
+    def __init__(self, kept: Any, space: Mapping[str, Uniform]):
+        self.names, self.trials = list(space), {}
+        for trial in _finished(kept):
+            self.trials.setdefault(self._key(trial.params), []).append(trial)
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.trials.values()))
+
+    def take(self, point: Mapping[str, Any]) -> float | None:
+        found = self.trials.get(self._key(point))
+        return found.pop(0).value if found else None
+
+    def hand_on(self, study: Any) -> None:
+        """Let a search know those that it has not come upon: it had a larger budget, or drew otherwise before."""
+        for trial in sorted((each for found in self.trials.values() for each in found), key=lambda each: each.number):
+            study.add_trial(trial)
+        self.trials = {}
+
+    def _key(self, point: Mapping[str, Any]) -> tuple:
+        return tuple(point[name] for name in self.names)
+
+
+def _try_batch(
+    study: Any, kept: Any, known: _Known, objective: Callable, space: Mapping[str, Uniform], count: int
+) -> bool:
+    """Ask for settings and tell their losses; whether any of them had to be tried, and was."""
+    from optuna.trial import TrialState, create_trial
+
     trials = [study.ask() for _ in range(count)]
     points = [{name: part.suggest(trial, name) for name, part in space.items()} for trial in trials]
-    losses = np.asarray(objective({name: np.array([p[name] for p in points]) for name in space}), float)
-    if losses.shape != (count,):
-        raise ValueError(f"tune: the objective gave losses of shape {losses.shape} for {count} settings.")
-    for trial, loss in zip(trials, losses, strict=True):
-        study.tell(trial, float(loss) if np.isfinite(loss) else np.inf)
+    losses = [known.take(point) for point in points]
+    new = [at for at, loss in enumerate(losses) if loss is None]
+    if new and known.count:  # the journal is of a search that drew otherwise: go on from what it knows
+        for trial, loss in zip(trials, losses, strict=True):
+            study.tell(trial, loss, None if loss is not None else TrialState.FAIL)
+        known.hand_on(study)
+        return False
+    if new:
+        found = np.asarray(objective({name: np.array([points[at][name] for at in new]) for name in space}), float)
+        if found.shape != (len(new),):
+            raise ValueError(f"tune: the objective gave losses of shape {found.shape} for {len(new)} settings.")
+        for at, loss in zip(new, found, strict=True):
+            losses[at] = float(loss) if np.isfinite(loss) else np.inf
+    for at, (trial, loss) in enumerate(zip(trials, losses, strict=True)):
+        study.tell(trial, loss)
+        if at in new:
+            kept.add_trial(create_trial(params=trial.params, distributions=trial.distributions, value=loss))
+    return bool(new)
 
 
-def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) -> Any:
+def _studies(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) -> tuple[Any, Any]:
+    """What is kept, and the search itself, which knows nothing yet."""
     try:
         import optuna
         from optuna.storages import JournalStorage
@@ -181,10 +230,11 @@ def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) 
         lock = JournalFileSymlinkLock(path, PATIENCE)
         mend(journal, lock)
         storage = JournalStorage(JournalFileBackend(path, lock))
-    # the seed moves with what is done: a search that goes on must not draw its first settings again
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(storage=storage, study_name="filtax", load_if_exists=True)
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True, n_startup_trials=2 * BATCH)
+    search = optuna.create_study(sampler=sampler)
     optuna.logging.set_verbosity(before)
     known = study.user_attrs.get("space")
     wanted = {name: repr(part) for name, part in space.items()}
@@ -197,9 +247,7 @@ def _study(seed: int, journal: Path | str | None, space: Mapping[str, Uniform]) 
         )
     study.set_user_attr("space", wanted)
     study.set_user_attr("seed", seed)
-    start = seed + len(study.get_trials(deepcopy=False))
-    study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True, n_startup_trials=2 * BATCH)
-    return study
+    return study, search
 
 
 def _record_budget(study: Any, budget: int, journal: Path | str | None) -> None:

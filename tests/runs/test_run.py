@@ -286,7 +286,7 @@ def test_checkpoints_come_as_often_as_was_asked_for(plain, tmp_path, monkeypatch
     """A block may be longer than that; only the first, by which the run is planned, stays whole."""
     config, root, _, _, _ = plain
     kept, save = [], store.save
-    told = lambda *args, note, **how: (kept.append(note["rows"]), save(*args, note=note, **how))[1]  # noqa: E731
+    told = lambda *args, note, **how: (kept.append(note["rows"]), save(*args, note=note, **how))[1]
     monkeypatch.setattr(store, "save", told)
     carry_on(Config(config.source, "load", time="when", method=METHOD, block=128, every=50), tmp_path / "run")
     assert kept[:4] == [128, 178, 228, 278]
