@@ -161,6 +161,20 @@ def test_an_estimator_of_when_slots_doubled_makes_room_and_keeps_what_was_learne
     np.testing.assert_allclose(old.predict_one(late[3]), now.predict_one(late[3]), rtol=1e-9)
 
 
+def test_a_missing_y_lets_time_pass_and_teaches_nothing(regressor):
+    """A method that does not forget forecasts as before; the usual one is nearer to its prior by its hazard."""
+    x, (rows, y) = {"a": 9.0, "b": -250.0}, stream(60)
+    usual, static = twin(regressor), taught(Regressor(method=STATIC), rows, y)
+    before = usual.predict_one(x), static.predict_one(x)
+    for model in (usual, static):
+        for each in rows[:5]:
+            model.learn_one(each, None)
+            assert model.alarm_ == "missing"
+    np.testing.assert_allclose(static.predict_one(x), before[1], rtol=1e-13)
+    away = (usual.predict_one(x) - y.mean()) / (before[0] - y.mean())
+    np.testing.assert_allclose(away, (1.0 - 0.0003) ** 5, rtol=1e-6)
+
+
 def test_labels_may_come_late(regressor):
     prompt, late = twin(regressor), twin(regressor)
     rows, y = stream(10, seed=7)

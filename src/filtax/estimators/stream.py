@@ -41,8 +41,9 @@ class Learner(Estimator):
 
         Args:
             x: Features by name: numbers, texts, None where missing. None for a datum that waits under `id`.
-            y: The target; None or NaN where it is missing, which lets time pass and teaches nothing; an infinite number
-                is an outlier, and teaches as little.
+            y: The target; None or NaN where it is missing, which lets time pass and teaches nothing: a method that
+                follows changes knows a little less afterwards, by its hazard; C-Static forecasts as before. An infinite
+                number is an outlier, and teaches as little.
             id: Of a datum that `predict_one(x, id=...)` was asked about; a label for an id that does not wait (never
                 asked about, given up, or labelled before) is counted in `late_` and teaches nothing.
         """
