@@ -59,6 +59,27 @@ def test_nothing_is_compiled_when_a_name_appears_disappears_or_returns(compiled,
     assert model._size[0] == given.get("capacity", 31)
 
 
+def test_nothing_is_compiled_when_a_label_appears_that_there_is_room_for(compiled):
+    """Four heads, of which one is for a class that was never met, are full with the fourth label."""
+    given = {"method": "LG+C-Static", "capacity": 4}
+    roomy, usual = Classifier(classes=7, **given), Classifier(**given)
+    for t in range(14):
+        roomy.learn_one({"a": float(t % 7)}, f"label {t % 7}")
+        roomy.predict_one({"a": 1.0})
+        if t == 0:
+            compiled.clear()
+    assert compiled == []
+    assert (roomy._size, len(roomy.classes_)) == ((4, 8), 7)
+    for t in range(14):
+        usual.learn_one({"a": float(t % 7)}, f"label {t % 7}")
+    assert usual._size == roomy._size
+    want = roomy.predict_proba_one({"a": 3.0})
+    for label, chance in usual.predict_proba_one({"a": 3.0}).items():
+        np.testing.assert_allclose(chance, want[label], rtol=1e-12)  # heads that no class uses change nothing
+    with pytest.raises(ValueError, match="classes must be a whole number of at least 2, got 1"):
+        Classifier(classes=1).learn_one({"a": 1.0}, "label")
+
+
 def test_nothing_is_compiled_when_a_column_appears(compiled):
     """Frames of numbers, where a column begins in the midst of a chunk, and arrays wider than the default."""
     import pandas as pd

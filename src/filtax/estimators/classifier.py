@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax import checks
 from filtax.estimators import arrays
 from filtax.estimators.features import is_missing
 from filtax.estimators.forecast import Chances
@@ -34,6 +35,9 @@ class Classifier(Learner):
             shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
             where the names of the first datum need them.
         pending: Data that may wait for a late label.
+        classes: Classes that there is room for from the first datum on: while no more appear, nothing is compiled anew.
+            There is a filter for each, whether it was met or not, so that room for many costs time. None: room for 3.
+            Where more appear room doubles (7, 15, 31, ...), and one set of programs is compiled for each size.
 
     >>> model = Classifier()
     >>> for t in range(60):
@@ -51,12 +55,14 @@ class Classifier(Learner):
         false_alarms: Any = 0.001,
         capacity: Any = None,
         pending: Any = 1000,
+        classes: Any = None,
     ):
         self.method = method
         self.prior = prior
         self.false_alarms = false_alarms
         self.capacity = capacity
         self.pending = pending
+        self.classes = classes
 
     @property
     def classes_(self) -> np.ndarray:
@@ -147,6 +153,8 @@ class Classifier(Learner):
         return float(np.mean(found == arrays.labels_of(type(self).__name__, y, len(found))))
 
     def _begin(self) -> None:
+        if self.classes is not None:
+            checks.whole("classes", self.classes, least=2, hint="It is the number of classes to keep room for.")
         super()._begin()
         if "_labels" not in vars(self):
             self._labels: list = []
@@ -160,7 +168,7 @@ class Classifier(Learner):
     def _heads(self) -> int:
         """Heads, of which at least one is for a class that was never met: 4, 8, 16, ..."""
         heads = 4
-        while heads < len(self._labels) + 1:
+        while heads < max(len(self._labels), self.classes or 0) + 1:
             heads *= 2
         return heads
 
