@@ -161,6 +161,18 @@ def test_an_estimator_of_when_slots_doubled_makes_room_and_keeps_what_was_learne
     np.testing.assert_allclose(old.predict_one(late[3]), now.predict_one(late[3]), rtol=1e-9)
 
 
+def test_a_feature_that_is_absurd_once_is_of_use_all_the_same():
+    """Before, the errors were nearly five times as large: the unit of the slot was that of the absurd number."""
+    (rows, y), errors = stream(80, noise=1.0), []
+    for absurd in (False, True):
+        model, given = Regressor(), [dict(x) for x in rows]
+        given[10]["a"] = 1e8 if absurd else given[10]["a"]
+        taught(model, given[:55], y[:55])
+        errors.append([model.predict_one(x) - v for x, v in zip(rows[55:], y[55:], strict=True)])
+    clean, got = np.linalg.norm(errors, axis=1)
+    assert got < 1.5 * clean
+
+
 def test_a_missing_y_lets_time_pass_and_teaches_nothing(regressor):
     """A method that does not forget forecasts as before; the usual one is nearer to its prior by its hazard."""
     x, (rows, y) = {"a": 9.0, "b": -250.0}, stream(60)

@@ -32,6 +32,19 @@ def test_old_data_are_forgotten():
     np.testing.assert_allclose(units.mean, 1.0 / MEMORY)
 
 
+def test_a_number_counts_for_so_many_scales_and_a_unit_that_changed_is_found():
+    """Of one that is absurd the mean moves as by 20 scales; of a thousand times the unit 45 are enough."""
+    one = Units(jnp.full(3, 99.0), jnp.zeros(3), jnp.array([1.0, 1.0, 0.0])).after(jnp.array([1e30, -3.0, 5.0]), FAR)
+    np.testing.assert_allclose(one.mean, [0.2, -0.03, 0.05])  # without a scale there is no such limit
+    np.testing.assert_allclose(one.var, 0.99 * np.array([1.0 + 4.0, 1.09, 0.25]))
+    young = Units(jnp.full(1, 2.0), jnp.zeros(1), jnp.ones(1)).after(jnp.array([300.0]), FAR)
+    np.testing.assert_allclose(young.mean, 100.0)
+    units = Units(jnp.full(1, 1e4), jnp.zeros(1), jnp.ones(1))
+    for t in range(45):
+        units = units.after(jnp.array([1000.0 * (-1) ** t]), FAR)
+    assert units.scale.item() > 100.0
+
+
 def test_what_is_absent_constant_far_or_a_category():
     units = Units(jnp.full(5, 9.0), jnp.full(5, 1.0), jnp.array([4.0, 4.0, 0.0, 4.0, 0.0]))
     z = units.standard(jnp.array([5.0, jnp.nan, 7.0, 1e30, jnp.inf]))

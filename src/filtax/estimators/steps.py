@@ -22,6 +22,7 @@ from filtax.estimators.elder import followed, studied
 from filtax.estimators.memory import TOLD, Memory
 from filtax.estimators.rivalry import Rivalry, outdone
 from filtax.estimators.stretch import next_stretch
+from filtax.estimators.units import FAR as REACH
 from filtax.estimators.units import Units, reexpressed
 from filtax.programs import advance
 from filtax.state import State
@@ -134,7 +135,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))
     stretch = next_stretch(memory.stretch, outside, level, known)
 
-    inputs, target = memory.inputs.after(x), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
+    inputs, target = memory.inputs.after(x, REACH), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
     z = _features(inputs, x)
     centre, unit = _level(target)
     level = jnp.where(finite, jnp.clip((y - centre) / unit, -FAR, FAR), jnp.nan)
@@ -171,7 +172,7 @@ def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     event = chance < jnp.max(shares)
     score = alarms.next_score(memory.score, event, 1.0 - jnp.max(shares), known)
 
-    inputs, target = memory.inputs.after(x), memory.target.after(label[None])
+    inputs, target = memory.inputs.after(x, REACH), memory.target.after(label[None])
     z = _features(inputs, x)
     hit = jnp.where(seen, own.astype(x.dtype), jnp.nan)
     data = (jnp.where(outlier, jnp.nan, hit), hit)

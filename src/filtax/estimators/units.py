@@ -23,6 +23,7 @@ __all__ = ["Units", "reexpressed"]
 
 MEMORY = 1000.0  # data after which old ones are forgotten
 FAR = 20.0  # scales beyond which a feature counts as being there
+FEW = 3.0  # data that give a scale
 
 
 class Units(Module):
@@ -47,12 +48,20 @@ class Units(Module):
         """Standard deviations; 0 as long as a slot has only ever held one value."""
         return jnp.sqrt(self.var)
 
-    def after(self, x: Float[Array, " M"]) -> "Units":
-        """Units once x is known; what is not finite was not seen."""
+    def after(self, x: Float[Array, " M"], reach: float = jnp.inf) -> "Units":
+        """Units once x is known; what is not finite was not seen.
+
+        Args:
+            x: Numbers.
+            reach: Scales that a number counts for at most, once there are `FEW`: one that is absurd does not become the
+                unit, and of those that stay so far off a few do.
+        """
         seen = jnp.isfinite(x)
         n = self.count + 1.0
         rate = jnp.maximum(1.0 / n, 1.0 / MEMORY)
         gap = jnp.where(seen, x, 0.0) - self.mean
+        most = jnp.where((self.count >= FEW) & (self.var > 0.0), reach * self.scale, jnp.inf)
+        gap = jnp.clip(gap, -most, most)
         mean, var = self.mean + rate * gap, (1.0 - rate) * (self.var + rate * gap * gap)
         sound = seen & jnp.isfinite(var) & jnp.isfinite(mean)
         pick = lambda new, old: jnp.where(sound, new, old)  # noqa: E731
