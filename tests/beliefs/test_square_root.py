@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filtax.beliefs import SquareRoot
+from filtax.beliefs.conditioned import one_by_one
 from filtax.beliefs.square_root import root_of, two_sum
 from filtax.posteriors.extended import Extended
 from moments import spd
@@ -111,3 +112,14 @@ def test_more_precise_outputs_than_vague_directions_leave_the_mean_right(D, O, p
         gap = np.asarray(last.mean, "float64") - cov @ rows.T @ y / noise
         assert (np.abs(gap) <= 0.2 * np.sqrt(np.diag(cov))).all()
         np.testing.assert_allclose(np.sum(np.asarray(last.root, "float64") ** 2, axis=1), np.diag(cov), rtol=0.02)
+
+
+def test_of_several_outputs_all_are_taken_or_none():
+    """One by one, the first would be taken and the second, which overflows, would not."""
+    D = 40  # more than are reduced at once
+    belief = SquareRoot.start(jnp.zeros(D, "float32"), jnp.full(D, 1e6, "float32"))
+    G = jnp.stack([jnp.ones(D, "float32"), jnp.full(D, 1e30, "float32")])
+    done = jax.jit(one_by_one)(belief, G, jnp.ones(2, "float32"))
+    assert not bool(done.ok)
+    for old, new in zip(jax.tree.leaves(belief), jax.tree.leaves(done.belief), strict=True):
+        np.testing.assert_array_equal(old, new)

@@ -52,5 +52,8 @@ def one_by_one(belief: Any, G: Float[Array, "O D"], r: Float[Array, " O"]) -> Co
         new = now.condition(g[None, :], one, gap[None])
         return new.belief, (new.innovation[0], new.log_det, new.ok)
 
-    last, (z, log_det, ok) = jax.lax.scan(take, belief, (G, r))
-    return Conditioned(last, z, jnp.sum(log_det), jnp.all(ok))
+    last, (z, log_det, taken) = jax.lax.scan(take, belief, (G, r))
+    ok = jnp.all(taken)
+    # a datum is taken whole or not at all
+    kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), last, belief)
+    return Conditioned(kept, z, jnp.sum(log_det), ok)

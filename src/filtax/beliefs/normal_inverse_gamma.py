@@ -4,6 +4,8 @@ $\theta \mid \sigma^2 \sim N(\mu, \sigma^2 P)$ and $\sigma^2 \sim \mathrm{IG}(\t
 Gaussian form, in units of the noise variance; so are the process noises that priors add to it.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma
@@ -52,6 +54,11 @@ class NormalInverseGamma(Module):
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J P Jᵀ, in units of the noise variance."""
         return self.unit.spread(J)
+
+    @property
+    def reach(self) -> Callable:
+        """A root of the spread, where the form has one."""
+        return self.unit.reach
 
     def condition(self, J: Array, B: Array, r: Array) -> Conditioned:
         """Condition on r = B J (theta - mean) + e, e ~ N(0, sigma² I): rows of B that are zero count as unseen."""

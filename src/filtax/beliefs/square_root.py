@@ -65,8 +65,12 @@ class SquareRoot(Module):
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        V = matmul(J, self.root)
+        V = self.reach(J)
         return matmul(V, V.T)
+
+    def reach(self, J: Float[Array, "O D"]) -> Float[Array, "O D"]:
+        """A root of the spread, with the digits that the spread itself has lost."""
+        return matmul(J, self.root)
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).

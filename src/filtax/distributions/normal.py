@@ -8,8 +8,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
+from filtax.distributions.rooted import drawn, root_of_seen
 from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
-from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower
+from filtax.linalg import log_det, log_normal, solve_lower
 from filtax.module import Module
 
 __all__ = ["Normal"]
@@ -18,6 +19,9 @@ __all__ = ["Normal"]
 class Normal(Module):
     """N(location, covariance) over O outputs; `scalar` says that the one output has no axis of its own.
 
+    `root` is a lower triangular root of the covariance that was made without it: of precise outputs that depend on the
+    same uncertain parameters, the covariance has lost the noise to rounding.
+
     >>> Normal(jnp.zeros(1), jnp.eye(1), scalar=True).mean.shape
     ()
     """
@@ -25,6 +29,7 @@ class Normal(Module):
     location: Float[Array, "*H O"]
     covariance: Float[Array, "*H O O"]
     scalar: bool = eqx.field(static=True, default=False)
+    root: Float[Array, "*H O O"] | None = None
 
     @property
     def mean(self) -> Array:
@@ -54,25 +59,19 @@ class Normal(Module):
         """Draw one y (one path, with a leading axis)."""
         checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, self.location.shape, self.location.dtype)
-        move = per_datum(lambda e, C: psd_root(C) @ e, (1, 2))(noise, self.covariance)
+        move = per_datum(drawn, (1, 2, 2))(noise, self.covariance, self.root)
         return outward(self.location + move, self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
         y, mask = at_one(y, mask, self.location)
-        if mask is None:
-            return per_datum(_log_density, (1, 1, 2))(y, self.location, self.covariance)
-        return per_datum(_masked_log_density, (1, 1, 2, 1))(y, self.location, self.covariance, mask)
+        return per_datum(_log_density, (1, 1, 2, 2, 1))(y, self.location, self.covariance, self.root, mask)
 
 
-def _log_density(y: Array, m: Array, C: Array) -> Array:
-    L = cholesky(C)
-    return log_normal(solve_lower(L, y - m), log_det(L), y.size)
-
-
-def _masked_log_density(y: Array, m: Array, C: Array, mask: Array) -> Array:
-    """Rows and columns of missing outputs are dropped before the root is taken (they become those of I)."""
-    L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
+def _log_density(y: Array, m: Array, C: Array, root: Array | None, mask: Array | None) -> Array:
+    L = root_of_seen(C, root, mask)
+    if mask is None:
+        return log_normal(solve_lower(L, y - m), log_det(L), y.size)
     z = solve_lower(L, jnp.where(mask, y - m, 0.0))
     count = jnp.sum(mask).astype(y.dtype)
     return jnp.where(count > 0, log_normal(z, log_det(L), count), 0.0)

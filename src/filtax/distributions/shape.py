@@ -90,15 +90,17 @@ def diagonal(values: Array) -> Array:
 def per_datum(function: Callable, ranks: tuple[int, ...]) -> Callable:
     """Map a function of single forecasts over any leading axes; `ranks` are the ranks of its plain arguments.
 
+    Any but the first may be None, and stays None.
+
     >>> per_datum(jnp.dot, (1, 1))(jnp.ones((5, 2)), jnp.ones((5, 2))).shape
     (5,)
     """
 
-    def mapped(*arguments: Array) -> Array:
+    def mapped(first: Array, *others: Array | None) -> Array:
         call = function
-        for _ in range(arguments[0].ndim - ranks[0]):
+        for _ in range(first.ndim - ranks[0]):
             call = jax.vmap(call)
-        return call(*arguments)
+        return call(first, *others)
 
     return mapped
 

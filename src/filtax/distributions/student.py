@@ -9,16 +9,17 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
+from filtax.distributions.rooted import drawn, root_of_seen
 from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
 from filtax.distributions.special import log_rising, student_tail
-from filtax.linalg import cholesky, log_det, psd_root, solve_lower
+from filtax.linalg import log_det, solve_lower
 from filtax.module import Module
 
 __all__ = ["StudentT", "log_student"]
 
 
 class StudentT(Module):
-    """Multivariate t with `freedom` degrees of freedom, a location and a scale matrix.
+    """Multivariate t with `freedom` degrees of freedom, a location and a scale matrix; `root` as for `Normal`.
 
     >>> StudentT(jnp.zeros(1), jnp.eye(1), jnp.asarray(4.0), scalar=True).var.item()
     2.0
@@ -28,6 +29,7 @@ class StudentT(Module):
     scale: Float[Array, "*H O O"]
     freedom: Float[Array, "*H"]
     scalar: bool = eqx.field(static=True, default=False)
+    root: Float[Array, "*H O O"] | None = None
 
     @property
     def mean(self) -> Array:
@@ -75,14 +77,13 @@ class StudentT(Module):
         of_noise, of_variance = jax.random.split(key)
         noise = jax.random.normal(of_noise, self.location.shape, self.location.dtype)
         gamma = jax.random.gamma(of_variance, 0.5 * self.freedom, dtype=self.location.dtype)
-        move = per_datum(lambda e, C: psd_root(C) @ e, (1, 2))(noise, self.scale)
+        move = per_datum(drawn, (1, 2, 2))(noise, self.scale, self.root)
         return outward(self.location + move * jnp.sqrt(0.5 * self.freedom / gamma)[..., None], self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
         """Log density at y; masked outputs are left out, and a wholly masked y gives exactly 0."""
         y, mask = at_one(y, mask, self.location)
-        mask = jnp.ones(y.shape, bool) if mask is None else mask
-        return per_datum(_log_density, (1, 1, 2, 0, 1))(y, self.location, self.scale, self.freedom, mask)
+        return per_datum(_log_density, (1, 1, 2, 2, 0, 1))(y, self.location, self.scale, self.root, self.freedom, mask)
 
 
 def log_student(shape: Array, rate: Array, z: Array, log_det: Array, count: Array) -> Array:
@@ -99,10 +100,10 @@ def log_student(shape: Array, rate: Array, z: Array, log_det: Array, count: Arra
     return constant - 0.5 * log_det - (shape + half) * jnp.log1p(jnp.sum(z * z) / (2.0 * rate))
 
 
-def _log_density(y: Array, m: Array, C: Array, n: Array, mask: Array) -> Array:
-    L = cholesky(jnp.where(mask[:, None] & mask[None, :], C, jnp.eye(y.size, dtype=C.dtype)))
-    z = solve_lower(L, jnp.where(mask, y - m, 0.0))
-    o = jnp.sum(mask).astype(y.dtype)
+def _log_density(y: Array, m: Array, C: Array, root: Array | None, n: Array, mask: Array | None) -> Array:
+    L = root_of_seen(C, root, mask)
+    z = solve_lower(L, y - m if mask is None else jnp.where(mask, y - m, 0.0))
+    o = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
     return jnp.where(o > 0, log_student(0.5 * n, 0.5 * n, z, log_det(L), o), 0.0)
 
 

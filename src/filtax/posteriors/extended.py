@@ -17,12 +17,22 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import beliefs, checks
 from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
-from filtax.linalg import log_normal, matmul, trace
+from filtax.distributions import Normal
+from filtax.linalg import cholesky, log_normal, matmul, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
 from filtax.protocols import Update
 
-__all__ = ["FORMS", "Extended", "absorb", "check_form", "check_rank", "gaussian_belief", "low_rank_belief"]
+__all__ = [
+    "FORMS",
+    "Extended",
+    "absorb",
+    "check_form",
+    "check_rank",
+    "gaussian_belief",
+    "low_rank_belief",
+    "total_root",
+]
 
 FORMS = {
     "root": SquareRoot,
@@ -229,4 +239,18 @@ def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, d
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:
     spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.spread(at.jacobian)
-    return model.likelihood.predictive(at.eta, spread, x, at.scalar)
+    forecast = model.likelihood.predictive(at.eta, spread, x, at.scalar)
+    if plugin or not isinstance(forecast, Normal):
+        return forecast
+    return Normal(forecast.location, forecast.covariance, forecast.scalar, total_root(belief, model, x, at))
+
+
+def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:
+    """Root of the noise and the spread together, by reduction: their sum cannot hold precise outputs that agree.
+
+    None for a single output, which has nothing to lose, and for a belief without a root.
+    """
+    if at.eta.size == 1 or not hasattr(belief, "reach") or not hasattr(model.likelihood, "covariance"):
+        return None
+    R = cholesky(model.likelihood.covariance(x, at.eta))
+    return triangular_root(jnp.concatenate([R, belief.reach(at.jacobian)], axis=1))

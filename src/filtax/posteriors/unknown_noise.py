@@ -19,7 +19,7 @@ from filtax.distributions import StudentT
 from filtax.distributions.student import log_student
 from filtax.models import Linearised, Model
 from filtax.module import Module
-from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief
+from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief, total_root
 from filtax.protocols import Update
 
 __all__ = ["UnknownNoise"]
@@ -88,7 +88,9 @@ class UnknownNoise(Module):
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> StudentT:
-    scale = model.likelihood.covariance(x, at.eta)
-    if not plugin:
-        scale = scale + belief.spread(at.jacobian)
-    return StudentT(at.eta, scale * (belief.rate / belief.shape), 2.0 * belief.shape, at.scalar)
+    scale, unit = model.likelihood.covariance(x, at.eta), belief.rate / belief.shape
+    if plugin:
+        return StudentT(at.eta, scale * unit, 2.0 * belief.shape, at.scalar)
+    root = total_root(belief, model, x, at)
+    root = None if root is None else root * jnp.sqrt(unit)
+    return StudentT(at.eta, (scale + belief.spread(at.jacobian)) * unit, 2.0 * belief.shape, at.scalar, root)

@@ -1,0 +1,61 @@
+"""Several precise readings of the same uncertain number: in float32 the covariance of their forecast loses the noise.
+
+The oracle is the same Gaussian in float64, whose digits hold both.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+
+NOISE, PRIOR, FAR = 1e-4, 1e6, 700.0
+READINGS = np.array([FAR, FAR + 0.012, FAR - 0.007], "float32")
+
+
+def learner(name):
+    method = fx.method(name, model=fx.models.linear(noise=np.full(3, NOISE, "float32")))
+    return method, method.init(mean=jnp.zeros(1, "float32"), cov=np.float32(PRIOR))
+
+
+def exact(seen):
+    y, O = READINGS[seen].astype("float64"), len(seen)
+    C = PRIOR * np.ones((O, O)) + NOISE * np.eye(O)
+    return -0.5 * (y @ np.linalg.solve(C, y) + np.linalg.slogdet(C)[1] + O * np.log(2.0 * np.pi))
+
+
+@pytest.mark.parametrize("seen", [[0, 1, 2], [0, 2], [1]], ids=str)
+def test_a_forecast_has_the_density_of_the_exact_one(seen):
+    method, state = learner("LG+C-Static")
+    y = np.where(np.isin(np.arange(3), seen), READINGS, np.nan).astype("float32")
+    H = jnp.ones((3, 1), "float32")
+    forecast = method.predict(state, H)
+    assert forecast.covariance.dtype == "float32"
+    # a difference of readings, rounded to 6e-5 of 700, is some 0.006 of their noise off
+    np.testing.assert_allclose(
+        forecast.log_prob(READINGS, jnp.isin(jnp.arange(3), jnp.asarray(seen))), exact(seen), atol=0.01
+    )
+    np.testing.assert_allclose(method.step(state, H, y)[1].log_evidence, exact(seen), atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["WoLF-MD(c=4)+C-Static", "RVGA+RL[2]-PR(hazard=0.01)", "NIG+C-Static"])
+def test_the_evidence_is_the_density_of_the_forecast(name):
+    method, state = learner(name)
+    H = jnp.ones((3, 1), "float32")
+    for move in (0.0, 0.01, -0.02):
+        density = method.predict(state, H).log_prob(READINGS + np.float32(move))
+        state, info = method.step(state, H, READINGS + np.float32(move))
+        assert bool(info.ok)
+        assert np.isfinite(density)
+        np.testing.assert_allclose(density, info.log_evidence, atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["LG+C-Static", "NIG(shape=500, rate=500)+C-Static"])
+def test_drawn_readings_differ_by_the_noise(name):
+    method, state = learner(name)
+    forecast = method.predict(state, jnp.ones((3, 1), "float32"))
+    drawn = np.asarray(jax.vmap(forecast.sample)(jax.random.split(jax.random.key(0), 2000)), "float64")
+    # each is rounded to 6e-5 where it lies within 1000 of 0: far less than the noise of 0.01
+    np.testing.assert_allclose(np.var(drawn[:, 1] - drawn[:, 0]), 2.0 * NOISE, rtol=0.15)
+    np.testing.assert_allclose(np.std(drawn[:, 2]), np.sqrt(PRIOR), rtol=0.15)
