@@ -185,12 +185,13 @@ def test_clocks_that_are_a_little_off_fall_on_the_same_steps(minutes):
     np.testing.assert_array_equal(made(load(), time=time).base, made(load()).base)
 
 
-def test_a_level_that_moved_is_believed_with_the_second_reading():
+@pytest.mark.parametrize(("H", "late"), [(1, 4), (2, 1)])
+def test_a_level_that_moved_is_believed_when_more_readings_say_so_than_may_be_errors(H, late):
     y = load()
     y[500:] += 1000.0
-    rows = made(y)
-    assert abs(rows.base[501] - y[501]) > 900.0
-    assert abs(rows.base[503] - y[503]) < 50.0
+    rows = made(y, maker=TimedFeatures(Season.named("hourly"), H))
+    assert abs(rows.base[500 + late] - y[500 + late]) > 900.0
+    assert abs(rows.base[500 + late + H] - y[500 + late + H]) < 70.0
 
 
 def test_the_first_rows_have_no_unit_and_are_not_learned_from():

@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 
 from filtax.checks import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
-from filtax.runs.bands import ENDS, Bands, beyond, eased, gross, restored, tails
+from filtax.runs.bands import ENDS, Bands, restored
 from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.course import Course, bends
@@ -30,7 +30,9 @@ from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
 from filtax.runs.surprise import Once, Surprise
 from filtax.runs.trace import Trace
+from filtax.runs.verdicts import verdicts
 from filtax.streams import TimedFeatures
+from filtax.streams.timed import SPARED
 
 __all__ = ["NumberStream"]
 
@@ -66,7 +68,8 @@ class NumberStream:
         self.plan, self.rows = plan, 0
         self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
         self.inputs = Inputs(plan.numbers, plan.texts, met)
-        self.maker = TimedFeatures(plan.season, config.late + 1) if plan.season else None
+        spared = SPARED if plan.patient else 1
+        self.maker = TimedFeatures(plan.season, config.late + 1, spared=spared) if plan.season else None
         cycles = plan.season.cycles if plan.season else ()
         self.made = max(width, len(self.maker.names) if self.maker else 1)  # columns up to the width are zero
         extra = len(self.inputs.names)
@@ -123,7 +126,7 @@ class NumberStream:
         rows = np.concatenate([X, self.inputs.read(block)], axis=1)
         come, v = np.cumsum(self.late.come(slot)), y if self.maker is None else u
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
-        alarms, start = np.zeros(len(y)), 0
+        alarms, start, again = np.zeros(len(y)), 0, absurd > 1.0  # a fault that lasts is one, however many rows it has
         while start < len(y):
             stop = min(len(y), self._stretch(come, start), start + self.plan.config.block)
             stop = min(stop, start + self.trace.left(self.seen))
@@ -132,36 +135,19 @@ class NumberStream:
                 base[part], scale[part] = self.target_units()
             arrived = self.late.exchange(slot[part], rows[part], v[part])
             told = self.advance(slot[part], rows[part], arrived, (y[part] - base[part]) / scale[part])
-            stretch[part] = self._say(said, part, told, slot[part], base[part], scale[part], v[part])
+            stretch[part] = self._say(said, part, told, slot[part], base[part], scale[part], v[part], again[part])
             alarms[part] = told[3]["alarm"]
             self._renew(rows[part], arrived)
             self.seen += stop - start
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = self._events(slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0))
+        found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again)
         if self.plan.bends:
             found += bends(self.course, self.plan.season, self.grids, block, slot, {**said, "y": y}, found)
         found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
-
-    def _events(
-        self, slot: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], *shown: np.ndarray
-    ) -> list[tuple[int, str, Any]]:
-        """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped."""
-        stretch, alarms, alone = shown  # alone: there is a scale, and nothing else vouches for y
-        early = gross(said, y, self.bands.level, self.surprise.rate, alone)
-        far = beyond(said, y, self.bands.level) + 0.0 * said["pit"]
-        if self.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held
-            said["pit"] = eased(said["pit"], stretch)
-            return self.surprise.numbers(slot, 0.5 * far, False, alarms, early)
-        found = self.surprise.numbers(slot, said["pit"], True, alarms, early)
-        if self.maker is None:
-            return found
-        told = [(row, value) for row, kind, value in found if kind == "change"]
-        tail = np.fmin(tails(said["pit"], stretch), far)
-        return [*found, *self.jumps.look(slot, y, said["forecast"], tail, told)]
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -221,6 +207,8 @@ class NumberStream:
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
             X[rows, : made.X.shape[1]], base[rows] = made.X, made.base
             scale[rows], u[rows], absurd[rows] = made.scale, made.target, made.absurd
+        if self.plan.patient:  # too far off to learn from
+            u = np.where((absurd > 0.0) & np.isfinite(u), np.inf, u)
         return X, base, scale, u, absurd
 
     def _stretch(self, come: np.ndarray, start: int) -> int:
@@ -265,11 +253,11 @@ class NumberStream:
     ) -> np.ndarray:
         """Fill in what is told of some rows, in the unit of the target; how far their intervals are stretched."""
         parts, pit, density, infos = told
-        base, scale, u = units
+        base, scale, u, again = units
         ready = np.isfinite(scale)
-        warm = ready & np.isfinite(u)  # while the scale is not known, where y falls tells nothing
+        warm = ready & ~np.isnan(u)  # while the scale is not known, where y falls tells nothing
         said["pit"][part] = np.where(warm, pit, np.nan)
-        stretch = self.bands.follow(slot, said["pit"][part])
+        stretch = self.bands.follow(slot, np.where(again, np.nan, said["pit"][part]))
         lower, upper = interval(parts, self.bands.levels(stretch))
         for name, values in zip(ENDS, (parts.mean, lower, upper), strict=True):
             said[name][part] = restored(name, base, scale, values)

@@ -47,6 +47,7 @@ class Surprise:
         changes: bool = True,
         alarms: np.ndarray | None = None,
         early: np.ndarray | None = None,
+        again: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         """What rows showed: (row, "distrusted", probability) and (row, "change", rows since its estimated start).
 
@@ -57,9 +58,10 @@ class Surprise:
             alarms: Rows since a change that was found otherwise, 0 where none was, (B,); it is told of too.
             early: Probability of rows that are not trusted even before their series can give an alarm, (B,); NaN of all
                 others.
+            again: Rows that say nothing new of a change, as the row before was as absurd, (B,).
         """
         tail = 2.0 * np.minimum(pit, 1.0 - pit)
-        return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms, early)
+        return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms, early, again)
 
     def labels(
         self, chance: np.ndarray, most: np.ndarray, changes: bool = True, alarms: np.ndarray | None = None
@@ -80,10 +82,12 @@ class Surprise:
         changes: bool,
         alarms: np.ndarray | None,
         early: np.ndarray | None = None,
+        again: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         chance = np.clip(chance, 1e-12, 1.0 - 1e-12)
         after = np.minimum(MOST * chance, 0.5 * (1.0 + chance))
         gain = np.where(event, np.log(after / chance), np.log1p(-after) - np.log1p(-chance))
+        gain = gain if again is None else np.where(again, 0.0, gain)
         limit, scores = 2.0 * math.log(1.0 / self.rate), self.scores.tolist()
         found: list[tuple[int, str, Any]] = []
         known = {} if alarms is None else {int(row): int(alarms[row]) for row in np.flatnonzero(alarms)}

@@ -3,24 +3,22 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
+from filtax.streams.episode import Episode
+from filtax.streams.gate import follow, is_absurd, simplest, sober
+
 __all__ = ["Cells", "Grid"]
 
-FORGET = 0.995  # of the scale, at each reading
-GATE = 20.0  # scales: a reading further off is absurd
-CAP = 5.0  # scales: what a single reading adds to the scale at most
-ENOUGH = 12  # readings before any so far off is called absurd
-EARLY, WIDE = 5, 50.0  # before that: readings, and scales, as the scale is hardly known
+BACK = 2.0  # a reading that is right behind what was wrong says as little as a second absurd one
 
 
 class Cells(NamedTuple):
     """Rows on the grid: `place` of each row in the columns of `track` (filled value, scale, readings behind it).
 
-    `absurd` says which rows hold a reading that was filled instead of believed.
+    `absurd` says which readings were too far off to learn from: the how manyth of them in a row, 0 for all others.
 
     >>> Cells(np.array([[1.0, 2.0, 3.0]] * 3), np.array([2])).value(1)
     array([2.])
@@ -28,7 +26,7 @@ class Cells(NamedTuple):
 
     track: np.ndarray
     place: np.ndarray
-    absurd: np.ndarray = np.zeros(0, bool)
+    absurd: np.ndarray = np.zeros(0)
 
     def value(self, back: int) -> np.ndarray:
         """Filled reading so many steps before each row; NaN before the first."""
@@ -39,6 +37,13 @@ class Cells(NamedTuple):
 class Grid:
     """Keep `memory` steps of a series whose forecasts look `horizon` steps ahead.
 
+    Attributes:
+        horizon: Steps ahead.
+        cycles: Lengths of the cycles, shortest first.
+        memory: Steps that are kept.
+        spared: Absurd readings in a row that may be errors; the next one is believed, as a level that moved. If more
+            than one is spared, what is kept is rewritten when it shows what they were, and `extend` ends with that row.
+
     >>> grid = Grid(1, (), 4)
     >>> state, cells = grid.extend(grid.init(), np.array([7, 8, 10]), np.array([1.0, 2.0, 4.0]))
     >>> cells.value(1)
@@ -48,49 +53,88 @@ class Grid:
     horizon: int
     cycles: tuple[int, ...]
     memory: int
+    spared: int = 1
 
     def init(self) -> dict[str, np.ndarray]:
         """Nothing known: values NaN, no scale; `cell` is the last step on the grid, `doubt` whether it was absurd."""
         track = np.concatenate([np.full((1, self.memory), np.nan), np.zeros((2, self.memory))])
-        return {"track": track, "near": np.zeros(2), "cell": np.array(-(2**62)), "doubt": np.array(False)}
+        more = Episode.none(self.memory) if self.spared > 1 else {}
+        return {"track": track, "near": np.zeros(2), "cell": np.array(-(2**62)), "doubt": np.array(False), **more}
 
     def extend(
         self, state: Mapping[str, np.ndarray], numbers: np.ndarray, y: np.ndarray
     ) -> tuple[dict[str, np.ndarray], Cells]:
-        """Put readings on the grid, in order; steps in between are filled."""
+        """Put readings on the grid, in order; steps in between are filled.
+
+        Returns:
+            The state, and the rows that were put there: all, or those up to the first that had the past rewritten. What
+            is said of them is what was known before it.
+        """
         steps = np.diff(numbers, prepend=state["cell"]) if len(numbers) else np.empty(0, np.int64)
         place = self.memory - 1 + np.cumsum(np.clip(steps, 0, self.memory))
         values, scales, counts = track = state["track"].tolist()  # lists: the loop below is over single numbers
-        near, doubt = state["near"].tolist(), bool(state["doubt"])
-        seasons, seasons_near = self._seasons(self.horizon), self._seasons(1)
-        left = np.zeros(len(y), bool)
+        near, doubt, seasons = state["near"].tolist(), bool(state["doubt"]), self._seasons(1)
+        episode = Episode(state, self.spared) if self.spared > 1 else None
+        left, taken, then = np.zeros(len(y)), len(y), None
         for row, (to, reading) in enumerate(zip(place.tolist(), y.tolist(), strict=True)):
             for at in range(len(values), to + 1):
-                values.append(_simplest(values, at, 1, seasons_near))
+                values.append(simplest(values, at, 1, seasons))
                 scales.append(scales[-1])
                 counts.append(counts[-1])
-            off = abs(reading - values[to])
-            far = (GATE if near[1] >= ENOUGH else WIDE) * near[0]
-            back = abs(reading - values[to - 2]) <= far  # from an error that was believed
-            known = near[1] >= ENOUGH or (near[1] >= EARLY and far > 0.0 and not back)
-            absurd = known and off > far and _is_far(values, to, reading, far, seasons_near)
-            if not math.isfinite(reading) or (absurd and not doubt):
-                left[row] = absurd
+                if episode:
+                    episode.pass_by(at, seasons)
+            absurd = is_absurd(values, to, reading, near, seasons)
+            if episode and absurd and episode.is_back(to, reading):
+                then, absurd, left[row] = np.array(track), False, BACK
+                near = episode.end(track, near)
+            leaves = episode.leaves(to, reading, absurd) if episode else not math.isfinite(reading) or absurd > doubt
+            if absurd:
+                left[row] = episode.rank if episode else float(leaves)
+            if leaves:
                 doubt = doubt or absurd
                 continue
+            if episode and absurd:
+                then = np.array(track)
+                near = self._replay(track, near, episode, to)
             doubt = False
-            ahead = abs(reading - _simplest(values, to, self.horizon, seasons))
-            values[to] = reading
-            if off == off:
-                near = _follow(off, *near)
-                near[0] = _sober(values, to, 1, seasons_near, *near)
-            if ahead == ahead:
-                scales[to], counts[to] = _follow(ahead, scales[to], counts[to])
-                scales[to] = _sober(values, to, self.horizon, seasons, scales[to], counts[to])
+            near = self._learn(track, near, to, reading)
+            if then is not None:
+                taken = row + 1
+                break
+        numbers, new = numbers[:taken], np.array(track)
         last = np.maximum(numbers[-1], state["cell"]) if len(numbers) else state["cell"]
-        new = np.array(track)
-        kept = {"track": new[:, -self.memory :].copy(), "near": np.array(near)}
-        return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, Cells(new, place, left)
+        kept = {
+            "track": new[:, -self.memory :].copy(),
+            "near": np.array(near),
+            **(episode.arrays(self.memory) if episode else {}),
+        }
+        told = Cells(new if then is None else then, place[:taken], left[:taken])
+        return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, told
+
+    def _learn(self, track: list[list[float]], near: list[float], to: int, reading: float) -> list[float]:
+        """Believe a reading; the size of the errors of a step ahead."""
+        values, scales, counts = track
+        near_by, seasons = self._seasons(1), self._seasons(self.horizon)
+        off, ahead = abs(reading - values[to]), abs(reading - simplest(values, to, self.horizon, seasons))
+        values[to] = reading
+        if off == off:
+            near = follow(off, *near)
+            near[0] = sober(values, to, 1, near_by, *near)
+        if ahead == ahead:
+            scales[to], counts[to] = follow(ahead, scales[to], counts[to])
+            scales[to] = sober(values, to, self.horizon, seasons, scales[to], counts[to])
+        return near
+
+    def _replay(self, track: list[list[float]], near: list[float], episode: Episode, to: int) -> list[float]:
+        """Learn what was left out until now, and expect what comes behind it; the size of errors."""
+        values, scales, counts = track
+        first, seasons = episode.believe(values, [*near, scales[to], counts[to]]), self._seasons(1)
+        for at in range(max(first, max(seasons, default=0) + 2), to + 1):  # behind a long gap the first are forgotten
+            values[at] = simplest(values, at, 1, seasons)
+            scales[at], counts[at] = scales[at - 1], counts[at - 1]
+            if at < to and math.isfinite(episode.raw[at]):
+                near = self._learn(track, near, at, episode.raw[at])
+        return near
 
     def outlook(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The simplest forecast of each row, its scale, and how many readings the scale is made of.
@@ -111,38 +155,3 @@ class Grid:
         """Steps back to the repetitions whose change is known in time, the longest cycle first."""
         firsts = [cycle * -(-horizon // cycle) for cycle in reversed(self.cycles)]
         return [first for first in firsts if first > horizon]
-
-
-def _simplest(values: list[float], at: int, horizon: int, seasons: list[int]) -> float:
-    """The last reading that is known, plus the change of one season ago where that is known; NaN if nothing is."""
-    last = values[at - horizon]
-    for season in seasons:
-        change = values[at - season] - values[at - season - horizon]
-        if change == change:
-            return last + change
-    return last
-
-
-def _is_far(values: list[float], at: int, reading: float, far: float, seasons: list[int]) -> bool:
-    """Whether a reading is far from the last one too, and from what each season suggests: an old fault has echoes."""
-    told = [0.0, *(values[at - season] - values[at - season - 1] for season in seasons)]
-    return not any(abs(reading - values[at - 1] - change) <= far for change in told)
-
-
-def _follow(off: float, scale: float, count: float) -> list[float]:
-    """Mean size of the errors, of all at first and then of the latest; one counts for a few scales at most."""
-    count += 1.0
-    rate = max(1.0 - FORGET, 1.0 / count)
-    capped = min(off, CAP * scale) if count > ENOUGH and scale > 0.0 else off
-    return [scale + rate * (capped - scale), count]
-
-
-def _sober(values: list[float], at: int, horizon: int, seasons: list[int], scale: float, count: float) -> float:
-    """The scale; of the first readings at most so many of the latest errors: none of them could be called absurd yet.
-
-    The median of three, as one error alone may be small by chance.
-    """
-    if not 3 <= count <= ENOUGH:
-        return scale
-    usual = median(abs(values[k] - _simplest(values, k, horizon, seasons)) for k in (at - 2, at - 1, at))
-    return min(scale, GATE * usual) if usual > 0.0 else scale

@@ -8,7 +8,8 @@ $|y - b|$. The features are earlier changes in the same unit, so neither the lev
 coefficients of order one are plausible for all of them, and a model that has learned nothing yet forecasts b.
 
 Readings are kept on a grid of steps. A step that never came, or whose reading is missing or absurd, is filled by what
-its neighbours and the last season suggest; a second absurd reading in a row is believed, as a level that moved.
+its neighbours and the last season suggest. Absurd readings in a row are believed, as a level that moved, when they are
+more than may be errors (`filtax.streams.episode`); further ahead the second is.
 """
 
 from collections.abc import Mapping
@@ -18,22 +19,23 @@ from typing import NamedTuple
 import numpy as np
 
 from filtax.streams.features import harmonics
-from filtax.streams.grid import Grid
+from filtax.streams.grid import Cells, Grid
 from filtax.streams.season import DAY, Season
 
-__all__ = ["Made", "TimedFeatures"]
+__all__ = ["SPARED", "Made", "TimedFeatures"]
 
 RECENT = 4  # latest changes among the features
 NEAR = (-1, 0, 1, 2)  # around the first repetition of a cycle
 AGAIN = (0, 1)  # and around the second and third
 READY = 12  # readings behind the scale before a model should learn from it
+SPARED = 4  # absurd readings in a row: more are a level
 FARTHEST = 100.0  # scales: a feature is not larger
 
 
 class Made(NamedTuple):
     """Rows for a model: learn u from X and `target`, forecast `base + scale * u`.
 
-    `absurd` says which readings no later row looks back at.
+    `absurd` says which readings were too far off to learn from: the how manyth of them in a row, 0 for all others.
 
     >>> Made(np.ones((1, 2)), np.array([5.0]), np.array([2.0]), np.array([0.5])).restore(0.5).item()
     6.0
@@ -43,7 +45,7 @@ class Made(NamedTuple):
     base: np.ndarray
     scale: np.ndarray
     target: np.ndarray
-    absurd: np.ndarray = np.zeros(0, bool)
+    absurd: np.ndarray = np.zeros(0)
 
     def restore(self, u: np.ndarray | float) -> np.ndarray:
         """Turn what a model says into the unit of the target; NaN while that is not known."""
@@ -59,6 +61,7 @@ class TimedFeatures:
         horizon: How many steps ahead the target is forecast; nothing younger is used.
         daily: Harmonics of the day, where the step is shorter.
         weekly: Harmonics of the week, where the step is shorter.
+        spared: Absurd readings in a row that may be errors, one step ahead; further ahead it is one.
 
     Example:
         >>> import numpy as np
@@ -75,6 +78,7 @@ class TimedFeatures:
     horizon: int = 1
     daily: int = 1
     weekly: int = 1
+    spared: int = SPARED
 
     def __post_init__(self) -> None:
         if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
@@ -125,9 +129,16 @@ class TimedFeatures:
         grid, phase = self._grid, state["phase"]
         if len(time) and np.isnan(phase):
             phase = np.array(self.season.phase(time[:1])[0])
-        state, cells = grid.extend(state, self.season.cells(time, float(phase)), y)
-        state["phase"] = phase
-        X = [np.ones(len(y))]
+        numbers, rows, after = self.season.cells(time, float(phase)), [], dict(state)
+        while not rows or len(y):  # in pieces, as the past may be rewritten
+            after, cells = grid.extend(after, numbers, y)
+            done = len(cells.place)
+            rows.append(self._rows(cells, time[:done], y[:done]))
+            numbers, time, y = numbers[done:], time[done:], y[done:]
+        return {**after, "phase": phase}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
+
+    def _rows(self, cells: Cells, time: np.ndarray, y: np.ndarray) -> Made:
+        grid, X = self._grid, [np.ones(len(y))]
         base, scale, count = grid.outlook(cells)
         for end, length in self.changes:
             change = (cells.value(end) - cells.value(end + length)) / scale
@@ -137,12 +148,12 @@ class TimedFeatures:
             seconds = time.astype("datetime64[s]").astype(np.int64)
             columns += [harmonics(seconds - since, int(length), n) for (_, length, n), since in self._phases()]
         target = np.where((count >= READY) & np.isfinite(y), (y - base) / scale, np.nan)
-        return state, Made(np.concatenate(columns, axis=1), base, scale, target, cells.absurd)
+        return Made(np.concatenate(columns, axis=1), base, scale, target, cells.absurd)
 
     @property
     def _grid(self) -> Grid:
         longest = max(end + length for end, length in self.changes)
-        return Grid(self.horizon, self.season.cycles, longest + 1)
+        return Grid(self.horizon, self.season.cycles, longest + 1, self.spared if self.horizon == 1 else 1)
 
     @property
     def _calendar(self) -> list[tuple[str, float, int]]:
