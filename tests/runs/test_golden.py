@@ -25,6 +25,7 @@ RUNS = {
     "elder": Config("elder.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
     "heads": Config("heads.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
     "course": Config("course.csv", "load", time="when", method=METHOD, block=32, every=32),
+    "patient": Config("patient.csv", "load", time="when", method=METHOD, block=32, every=32),
 }
 
 
@@ -65,6 +66,10 @@ def test_a_golden_run_is_read_reported_compared_and_finished(home):
     assert [event["line"] for event in events if event["event"] == "rejected"] == [42]
     if name == "course":  # the line bends at line 62: what was known of it came through the checkpoint
         assert [66 <= event["line"] <= 80 for event in events if event["event"] == "change"] == [True]
+
+    if name == "patient":  # a level moved at line 52; two of four errors in a row had come
+        assert [(event["line"], event["began"]) for event in events if event["event"] == "change"] == [(62, 50)]
+        assert [event["line"] for event in events if event["event"] == "distrusted"] == [65, 66, 67, 68]
 
     compared = filtax("compare", name, name, home=folder)
     assert compared.returncode == 0, compared.stderr
@@ -113,11 +118,18 @@ def sources():
         for t in range(96)
     ]
     days[40] = "2024-02-10,lots\n"
+    hours = [
+        f"2024-03-{1 + t // 24:02d}T{t % 24:02d}:00,"
+        f"{9999 if 63 <= t < 67 else 20 + 3 * np.cos(2 * np.pi * t / 24) + 9 * (t >= 50) + 0.5 * rng.normal():.2f}\n"
+        for t in range(96)
+    ]
+    hours[40] = "2024-03-02T16:00,lots\n"
     lines[40], things[40] = "2024-03-01T20:00,a,lots\n", "1.5e,wet,oak\n"
     kinds = "size,soil,kind\n" + "".join(things)
     three = kinds.replace("wet,oak", "wet,ash")
     of_labels = {"labels": kinds, "elder": kinds, "heads": three}
-    return {"timed": "when,site,load\n" + "".join(lines), "course": "when,load\n" + "".join(days), **of_labels}
+    of_loads = {"course": "when,load\n" + "".join(days), "patient": "when,load\n" + "".join(hours)}
+    return {"timed": "when,site,load\n" + "".join(lines), **of_loads, **of_labels}
 
 
 def write(name):

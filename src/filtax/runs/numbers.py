@@ -20,6 +20,7 @@ from filtax.runs.bands import ENDS, Bands, restored
 from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
 from filtax.runs.course import Course, bends
+from filtax.runs.early import Early
 from filtax.runs.engine import Learner
 from filtax.runs.hindsight import Beginning, in_hindsight
 from filtax.runs.inputs import Inputs, Pool, next_stop
@@ -39,7 +40,7 @@ __all__ = ["NumberStream"]
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 KEPT = ("late", "bands", "jumps", "trace")
 # What runs of before do not have, and what of their plan says so.
-LATER = {"once": "races", "course": "bends", "beginning": "hindsight"}
+LATER = {"once": "races", "course": "bends", "beginning": "hindsight", "early": "early"}
 
 
 class NumberStream:
@@ -84,7 +85,8 @@ class NumberStream:
         self.grids: list[dict[str, np.ndarray]] = []
         self.late, self.bands = Late(config.late, self.made + extra), Bands(config.level, config.late)
         self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
-        self.jumps = Jumps(config.false_alarms, cycles[0] if cycles else 0)
+        season = cycles[0] if cycles else 0
+        self.jumps, self.early = Jumps(config.false_alarms, season), Early(config.false_alarms, season)
         self.course, self.beginning = Course(config.false_alarms, cycles), Beginning(config.late)
         self._make_room()
 
@@ -143,6 +145,8 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again)
+        if self.plan.early and self.watches:
+            found += self.early.look(slot, y)
         if self.plan.bends:
             found += bends(self.course, self.plan.season, self.grids, block, slot, {**said, "y": y}, found)
         found = self.once.tell(slot, found)
@@ -192,7 +196,7 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
-        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning"):
+        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning", "early"):
             getattr(self, name).make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]

@@ -21,7 +21,16 @@ __all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
 MOST = 2048  # weights of the columns: a belief has the square of it
-SINCE = ("races", "elder", "together", "regular", "course", "hindsight", "patient")  # what runs of before do not have
+SINCE = (
+    "races",
+    "elder",
+    "together",
+    "regular",
+    "course",
+    "hindsight",
+    "patient",
+    "early",
+)  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
@@ -55,6 +64,7 @@ class Plan:
         course: Whether averages over a day are watched for what changes slowly; runs of before have no such watch.
         hindsight: Whether the first rows are looked at once more; not where other columns explain them.
         patient: Whether a few absurd readings in a row may be errors; in runs of before only one.
+        early: Whether levels that move among the first rows are looked for; not where other columns explain them.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -74,6 +84,7 @@ class Plan:
     course: bool = False
     hindsight: bool = False
     patient: bool = False
+    early: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -183,7 +194,7 @@ def decide(config: Config, block: Block) -> Plan:
     )
     measured = numbers if heads else (*numbers, target)
     since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular, "course": timed}
-    since |= {"hindsight": timed and not weights, "patient": timed}
+    since |= {"hindsight": timed and not weights, "patient": timed, "early": not heads and not weights}
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 
