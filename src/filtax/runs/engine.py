@@ -131,21 +131,16 @@ def _series(
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
     method = conform(method, state)
     slot, X, y, late, limit = given
-    if jax.tree.leaves(carry)[0].shape[0] == 1:  # a single series needs no looking up: it is updated in place
 
-        def alone(i: Array, one: PyTree) -> tuple[PyTree, Any]:
-            made, one, told = _row(method, state, one, X[i], y[i], _at(late, i), limit)
-            return one, (made, told)
-
-        carry, made, told = _loop(alone, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
-        return jax.tree.map(lambda leaf: leaf[None], carry), made, told
-
-    def row(i: Array, carry: PyTree) -> tuple[PyTree, Any]:
-        one = jax.tree.map(lambda leaf: leaf[slot[i]], carry)
+    def row(i: Array, one: PyTree) -> tuple[PyTree, Any]:
         made, one, told = _row(method, state, one, X[i], y[i], _at(late, i), limit)
-        return jax.tree.map(lambda leaf, new: leaf.at[slot[i]].set(new), carry, one), (made, told)
+        return one, (made, told)
 
-    return _loop(row, carry, len(y), n)
+    if jax.tree.leaves(carry)[0].shape[0] > 1:
+        return _by_series(row, carry, slot, n)
+    # a single series needs no looking up: it is updated in place
+    carry, made, told = _loop(row, jax.tree.map(lambda leaf: leaf[0], carry), len(y), n)
+    return jax.tree.map(lambda leaf: leaf[None], carry), made, told
 
 
 @partial(jax.jit, donate_argnums=(2,))
@@ -214,13 +209,47 @@ def _row(
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:
-    shapes = jax.eval_shape(row, jnp.zeros((), jnp.int32), carry)[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
-
-    def turn(i: Array, held: tuple) -> tuple:
-        carry, kept = held
-        carry, seen = row(i, carry)
-        return carry, jax.tree.map(lambda leaf, new: leaf.at[i].set(new), kept, seen)
-
-    carry, (made, told) = jax.lax.fori_loop(0, n, turn, (carry, empty))
+    carry, (made, told) = jax.lax.fori_loop(0, n, partial(_turn, row), (carry, _unfilled(row, carry, rows)))
     return carry, made, told
+
+
+def _by_series(row: Any, carry: PyTree, slot: Array, n: Array) -> tuple:
+    """One series after the other, each by its rows in their order.
+
+    Looked up and written back row by row, all series would be copied with each row: XLA does not see that what is read
+    is not written to before.
+    """
+    rows = jnp.arange(slot.size, dtype=slot.dtype)
+    series = jnp.where(rows < n, slot, jnp.iinfo(slot.dtype).max)  # what does not count comes last
+    order = jnp.argsort(series, stable=True).astype(slot.dtype)
+    sorted_series = series[order]
+    first = (rows < n) & jnp.concatenate([jnp.ones(1, bool), sorted_series[1:] != sorted_series[:-1]])
+    starts = jnp.nonzero(first, size=slot.size + 1, fill_value=slot.size)[0].astype(slot.dtype)
+    ends = jnp.minimum(starts[1:], n)
+
+    def turn(j: Array, held: tuple) -> tuple:
+        return _turn(row, order[j], held)
+
+    def of_one(k: Array, held: tuple) -> tuple:
+        after, kept = held
+        at = sorted_series[starts[k]]
+        one = jax.tree.map(lambda leaf: leaf[at], carry)
+        one, kept = jax.lax.fori_loop(starts[k], ends[k], turn, (one, kept))
+        return jax.tree.map(lambda leaf, new: leaf.at[at].set(new), after, one), kept
+
+    kept = _unfilled(row, jax.tree.map(lambda leaf: leaf[0], carry), slot.size)
+    carry, (made, told) = jax.lax.fori_loop(0, jnp.sum(first, dtype=slot.dtype), of_one, (carry, kept))
+    return carry, made, told
+
+
+def _unfilled(row: Any, carry: PyTree, rows: int) -> PyTree:
+    """Room for what is told of so many rows."""
+    shapes = jax.eval_shape(row, jnp.zeros((), jnp.int32), carry)[1]
+    return jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
+
+
+def _turn(row: Any, i: Array, held: tuple) -> tuple:
+    """Take one row, and keep what it told."""
+    carry, kept = held
+    carry, seen = row(i, carry)
+    return carry, jax.tree.map(lambda leaf, new: leaf.at[i].set(new), kept, seen)

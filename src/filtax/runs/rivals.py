@@ -53,8 +53,10 @@ class Rivals:
         for series in np.unique(slot):
             rows = np.flatnonzero(slot == series)
             whole = np.concatenate([self.past[series], y[rows]])
-            for i, rule in enumerate(self.rules):
-                said[rows, i] = rule(whole, delay=self.late).mean[self.memory :]
+            known = np.where(np.isfinite(whole), whole, np.nan)
+            with np.errstate(over="ignore", invalid="ignore"):  # a forecast may be too large for a number
+                for i, baseline in enumerate(self.rules):  # what they say, without its spread
+                    said[rows, i] = baseline.rule(known, self.late)[self.memory :]
             if self.plain:
                 came = whole[self.memory - self.late :][: len(rows)]
                 seen = np.isfinite(came)

@@ -28,9 +28,9 @@ class Cells(NamedTuple):
     place: np.ndarray
     absurd: np.ndarray = np.zeros(0)
 
-    def value(self, back: int) -> np.ndarray:
-        """Filled reading so many steps before each row; NaN before the first."""
-        return self.track[0, self.place - back]
+    def value(self, back: int | np.ndarray) -> np.ndarray:
+        """Filled reading so many steps before each row, (B,), or (B, K) for K numbers; NaN before the first."""
+        return self.track[0, np.subtract.outer(self.place, back)]
 
 
 @dataclass(frozen=True)

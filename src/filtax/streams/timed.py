@@ -138,12 +138,10 @@ class TimedFeatures:
         return {**after, "phase": phase}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
 
     def _rows(self, cells: Cells, time: np.ndarray, y: np.ndarray) -> Made:
-        grid, X = self._grid, [np.ones(len(y))]
-        base, scale, count = grid.outlook(cells)
-        for end, length in self.changes:
-            change = (cells.value(end) - cells.value(end + length)) / scale
-            X.append(np.clip(np.nan_to_num(change, nan=0.0), -FARTHEST, FARTHEST))
-        columns = [np.stack(X, axis=1)]
+        base, scale, count = self._grid.outlook(cells)
+        ends, lengths = np.array(self.changes).T
+        change = (cells.value(ends) - cells.value(ends + lengths)) / scale[:, None]
+        columns = [np.ones((len(y), 1)), np.clip(np.nan_to_num(change, nan=0.0), -FARTHEST, FARTHEST)]
         if time.dtype.kind == "M":
             seconds = time.astype("datetime64[s]").astype(np.int64)
             columns += [harmonics(seconds - since, int(length), n) for (_, length, n), since in self._phases()]
