@@ -83,6 +83,22 @@ def test_it_goes_on_from_any_state_and_back():
     np.testing.assert_allclose(kf.belief(after).mean, [2.0 * 8.0 / (0.25 + 8.0)], rtol=1e-9)  # two data 2 of noise 1/4
 
 
+def test_whole_numbers_stay_such_where_the_model_needs_them():
+    table = fx.method("LG+C-Static", model=fx.models.nonlinear(lambda theta, x: theta[x], noise=0.1))
+    state = table.init(mean=jnp.zeros(4, "float32"))
+    fast = compile(table, state, x=2)
+    for x, y in ((2, 1.0), (0, 3.0), (2, 1.5)):
+        fast.step(x, y)
+        state, _ = table.step(state, x, y)
+    np.testing.assert_allclose(table.belief(fast.state).mean, table.belief(state).mean, rtol=1e-6)
+    for x in (1.5, 2**24 + 1):
+        with pytest.raises(ValueError, match=r"step: x = .* is no whole number that float32 holds"):
+            fast.step(x, 0.0)
+    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    fast = compile(kf, kf.init(mean=jnp.zeros(1)), x=[1])  # an example of the shape
+    assert float(fast.step([0.5], 2.0).residual) == 2.0
+
+
 def test_refusals():
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     start = kf.init(mean=jnp.zeros(2))

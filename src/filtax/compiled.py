@@ -90,6 +90,7 @@ class Compiled:
         self._state = state
         x, y = (None if part is None else np.asarray(part) for part in (x, y))
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
+        self._whole = x.dtype if x is not None and _needs_whole(method, state, x, y) else None
         self._row, self._given = _shared(self._x_size + y.size, state.initial.mean.dtype)
         self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
         self._y_part = self._row[self._x_size :].reshape(y.shape)
@@ -118,6 +119,11 @@ class Compiled:
         """
         if self._x_part is not None:
             _fill(self._x_part, x, "x")
+            if self._whole is not None and np.any(self._x_part.astype(self._whole) != x):
+                raise ValueError(
+                    f"step: x = {x!r:.40} is no whole number that {self._row.dtype} holds, and the model takes no "
+                    "other; give such a number, or use method.step."
+                )
         _fill(self._y_part, y, "y")
         self._packed = self._kernel(self._packed, self._given)
         return Event(np.asarray(self._packed), self._fields)  # this waits, so the row may be written again
@@ -132,6 +138,7 @@ class Compiled:
         method = conform(method, state)
         bank, t, refused, strain = self._unpack(packed)
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
+        x = x if self._whole is None or x is None else x.astype(self._whole)
         y = row[self._x_size :].reshape(y_shape)
         carry = (bank, t, state.began, refused, strain)
         (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
@@ -162,6 +169,17 @@ class Compiled:
         _, info = jax.eval_shape(method.step, state, x, y)
         shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
         return {**shapes, "runlength": (_digits(info.runlength.dtype, self._row.dtype),), "ok": (1,)}
+
+
+def _needs_whole(method: Bone, state: State, x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether x is whole numbers, and the model takes no others: an example of features may be whole by chance."""
+    if x.dtype.kind not in "iu":
+        return False
+    try:
+        jax.eval_shape(method.step, state, x.astype(state.initial.mean.dtype), y)
+    except Exception:  # whatever a model of the user's own says to it
+        return True
+    return False
 
 
 def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
@@ -215,7 +233,7 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     Args:
         method: From `filtax.method`.
         state: Where to start.
-        x: An example of x, for its shape; features (D,) if left out.
+        x: An example of x, for its shape; features (D,) if left out. Whole numbers stay such if the model needs them.
         y: An example of y, for its shape; a scalar if left out.
 
     Returns:
