@@ -1,5 +1,6 @@
 """A metric by the calendar: when in the day, the week or the year a method is good."""
 
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -20,7 +21,7 @@ def by_calendar(
 
     Args:
         losses: Loss of each step, (T,), NaN where nothing was scored.
-        time: When each step was, as `numpy.datetime64` or what converts to it.
+        time: When each step was, as `numpy.datetime64` or what converts to it; of times with a zone, by its clock.
         bucket: "hour" (0-23), "weekday" (0 is Monday) or "month" (1-12) go round; a numpy unit ("h", "D", "W", "M",
             "Y") cuts time into periods, weeks from Monday; or your own function from times to buckets.
         metric: What the losses belong to.
@@ -47,18 +48,33 @@ def times(call: str, time: Any) -> np.ndarray:
     >>> times("by_calendar", ["2020-03-06"]).dtype
     dtype('<M8[us]')
     """
+    time = _by_the_clock(time)
     if np.asarray(time).dtype.kind in "fiubc":
         raise ValueError(f"{call}: time must be dates, got numbers; give np.array(time, 'datetime64[s]') for seconds.")
     try:
         # a unit is named for what is not an array yet: numpy would guess none for a missing time
-        time = np.asarray(time, "datetime64" if isinstance(time, np.ndarray) else "datetime64[us]")
-    except (TypeError, ValueError) as error:
+        unit = "datetime64[us]" if getattr(time, "dtype", np.dtype("O")).kind != "M" else "datetime64"
+        with warnings.catch_warnings(action="error"):  # of a text with a zone, which would be put into UTC
+            time = np.asarray(time, unit)
+    except (TypeError, ValueError, Warning) as error:
         raise ValueError(
             f"{call}: time must be numpy.datetime64 or dates that convert to it, got {time!r:.40}; convert it first."
         ) from error
     if np.isnat(time).any():
         row = int(np.argmax(np.isnat(time)))
         raise ValueError(f"{call}: the time of row {row} is missing (NaT); give every row a time.")
+    return time
+
+
+def _by_the_clock(time: Any) -> Any:
+    """Times without their zones, as clocks there showed them: an array of pandas, or anything that holds datetimes."""
+    own = getattr(time, "dt", time)  # a series of pandas, or its index
+    if getattr(own, "tz", None) is not None:
+        return np.asarray(own.tz_localize(None))
+    if isinstance(time, np.ndarray) and time.dtype.kind != "O":
+        return time
+    if isinstance(time, list | tuple | np.ndarray):
+        return [each.replace(tzinfo=None) if getattr(each, "tzinfo", None) is not None else each for each in time]
     return time
 
 
