@@ -202,3 +202,28 @@ def test_a_function_that_returns_no_numbers_is_named(model, prior, who):
     for verb in (lambda: kf.step(state, X[0], 0.0), lambda: kf.predict(state, X[0])):
         with pytest.raises(ValueError, match=f"{who} returned 'text'; it must return a number or an array of numbers"):
             verb()
+
+
+@pytest.mark.parametrize("name", ["LG+C-Static", "LG+RL[3]-PR(hazard=0.1)"])
+def test_stacked_states_are_mapped_over(name):
+    """`belief` answered with that of the first stream."""
+    kf = fx.method(name, model=fx.models.linear(noise=0.3))
+    start, X, Y = kf.init(mean=jnp.zeros(2)), jnp.ones((4, 3, 2)), jnp.arange(12.0).reshape(4, 3)
+    states, _ = jax.vmap(lambda x, y: kf.scan(start, x, y))(X, Y)
+    x = jnp.ones(2)
+    calls = {"belief": (), "predict": (x,), "forecast": (x[None],), "step": (x, 1.0), "scan": (X[0], Y[0])}
+    for verb, rest in calls.items():
+        with pytest.raises(
+            ValueError, match=rf"{verb}: the state holds 4 states.*jax.vmap\(.*method.{verb}.*\)\(states"
+        ):
+            getattr(kf, verb)(states, *rest)
+    with pytest.raises(ValueError, match=r"compile: the state holds 4 states.*give one of them"):
+        fx.compile(kf, states)
+    means = jax.vmap(lambda state: kf.belief(state).mean)(states)
+    for i in range(4):
+        one = kf.belief(kf.scan(start, X[i], Y[i])[0]).mean
+        np.testing.assert_allclose(means[i], one, rtol=1e-5)
+    if name.startswith("LG+RL"):  # a mixture is collapsed when it is asked
+        for part in ("mean", "var", "cov"):
+            with pytest.raises(ValueError, match=rf"{part}: this holds the beliefs of many states.*ask inside"):
+                getattr(jax.vmap(kf.belief)(states), part)

@@ -36,6 +36,9 @@ _COLLAPSED = {
 }
 
 
+VERBS = ("step", "scan", "predict", "forecast", "belief")  # of a method, that map over states
+
+
 def arrays(**values: Any) -> list[Any]:
     """Turn what a user gives into arrays; what already is one passes untouched.
 
@@ -67,6 +70,12 @@ def check_state(verb: str, state: Any, method: Any = None) -> None:
     if not isinstance(state, State):
         hint = "unpack it: state, info = ..." if isinstance(state, tuple) else "begin with state = method.init(...)"
         raise ValueError(f"{verb}: the state is a {type(state).__name__}; {hint}.")
+    if state.bank.log_weight.ndim != 1:
+        many, mapped = " x ".join(map(str, state.bank.log_weight.shape[:-1])), verb in VERBS
+        call = "lambda state: method.belief(state).mean" if verb == "belief" else f"method.{verb}"
+        hint = f"map over them: jax.vmap({call})(states{'' if verb == 'belief' else ', ...'})"
+        one = "give one of them: jax.tree.map(lambda leaf: leaf[0], states)"
+        raise ValueError(f"{verb}: the state holds {many} states, as jax.vmap stacks them; {hint if mapped else one}.")
     if method is None:
         return
     families = getattr(method.posterior, "families", ())

@@ -32,13 +32,14 @@ class Collapsed(Module):
     @property
     def var(self) -> Float[Array, " D"]:
         """Variances, the spread between hypotheses included."""
-        return jnp.exp(self.log_weight) @ (self._each("var") + (self._each("mean") - self.mean[None]) ** 2)
+        each = self._each("var")
+        return jnp.exp(self.log_weight) @ (each + (self._each("mean") - self.mean[None]) ** 2)
 
     @property
     def cov(self) -> Float[Array, "D D"]:
         """Covariance, the spread between hypotheses included."""
-        gap = self._each("mean") - self.mean[None]
-        return jnp.tensordot(jnp.exp(self.log_weight), self._each("cov") + gap[:, :, None] * gap[:, None, :], axes=1)
+        each, gap = self._each("cov"), self._each("mean") - self.mean[None]
+        return jnp.tensordot(jnp.exp(self.log_weight), each + gap[:, :, None] * gap[:, None, :], axes=1)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: for each draw a hypothesis, then from its belief."""
@@ -53,6 +54,11 @@ class Collapsed(Module):
         return drawn.reshape(*shape, -1) if shape else drawn[0]
 
     def _each(self, name: str) -> Array:
+        if self.log_weight.ndim != 1:
+            raise ValueError(
+                f"{name}: this holds the beliefs of many states, as jax.vmap stacks them; ask inside: "
+                f"jax.vmap(lambda state: method.belief(state).{name})(states)."
+            )
         return jax.vmap(lambda belief: getattr(belief, name))(self.parts)
 
 
