@@ -66,6 +66,13 @@ def test_gross_errors_are_no_level(kind, rows):
         assert not told(y, KINDS[kind])
 
 
+def test_a_gross_error_hides_no_level():
+    for seed in range(20):
+        y = series("level", seed) + 12.0 * (T >= 30)
+        y[[12, 33]] = 9999.0, -9999.0
+        assert [row - since for row, since in told(y, 0)] == [30]
+
+
 def test_missing_readings_only_let_time_pass():
     y = series("level", 0) + 20.0 * (T >= 30)
     y[[12, 29, 33, 34]] = np.nan

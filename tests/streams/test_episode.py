@@ -113,7 +113,17 @@ def test_no_row_sees_what_came_behind_it():
             np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[:end], err_msg=name)
 
 
-def test_behind_a_long_gap_it_goes_on():
+def test_behind_what_came_back_four_are_errors_as_before():
+    wrong, blank = load(), load()
+    wrong[600:630], blank[600:630], wrong[700:704], blank[700:704] = 1e6, np.nan, 9999.0, np.nan
+    agree(made(wrong)[1], made(blank)[1], slice(631, None))
+
+
+@pytest.mark.parametrize("end", [800, 1090, 1150])
+def test_behind_a_long_gap_it_goes_on_the_same_in_pieces(end):
     y = load()
-    y[700:702], y[702:1090], y[1090:1100] = 1e6, np.nan, 1e6
-    assert np.isfinite(made(y)[1].X).all()
+    y[650:652], y[652:end], y[end : end + 10] = 1e6, np.nan, 1e6
+    whole, cut = made(y), made(y, [651, end - 1, end, end + 2, end + 3])
+    assert np.isfinite(whole[1].X).all()
+    agree(whole[1], cut[1])
+    np.testing.assert_array_equal(whole[0]["track"], cut[0]["track"])

@@ -129,7 +129,8 @@ class Grid:
         """Learn what was left out until now, and expect what comes behind it; the size of errors."""
         values, scales, counts = track
         first, seasons = episode.believe(values, [*near, scales[to], counts[to]]), self._seasons(1)
-        for at in range(max(first, max(seasons, default=0) + 2), to + 1):  # behind a long gap the first are forgotten
+        back = max(seasons, default=0) + 2
+        for at in range(max(first, to - self.memory + back, back), to + 1):  # what lies behind a long gap is forgotten
             values[at] = simplest(values, at, 1, seasons)
             scales[at], counts[at] = scales[at - 1], counts[at - 1]
             if at < to and math.isfinite(episode.raw[at]):
