@@ -5,6 +5,7 @@ import io
 import json
 import os
 import threading
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -193,6 +194,15 @@ def test_parquet_files_of_a_pattern_have_the_same_columns(tmp_path):
     said = r"part1.parquet:1:1: there is no column 'load', which \S*part0.parquet has; .* Did you mean 'load_kw'\?"
     with pytest.raises(InputError, match=said):
         read(tmp_path / "part*.parquet", target="load")
+
+
+def test_decimals_of_parquet_are_the_nearest_numbers(tmp_path):
+    """As Python reads their digits; Arrow multiplies by a power of ten, which rounds twice."""
+    values = [Decimal(int(n)).scaleb(-6) for n in np.random.default_rng(0).integers(-(10**12), 10**12, size=400)]
+    column = pa.array([*values, None], pa.decimal128(18, 6))
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
+    [chunk] = open_table(tmp_path / "t.parquet", target="a")
+    np.testing.assert_array_equal(chunk.column("a"), [*map(float, values), np.nan])
 
 
 def test_parquet_that_is_packed_with_gzip_is_to_be_unpacked(tmp_path):

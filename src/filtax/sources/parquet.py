@@ -103,7 +103,10 @@ class ParquetFile:
 
         numbers = np.empty((batch.num_rows, len(layout.numbers)))
         for j, name in enumerate(layout.numbers):
-            numbers[:, j] = batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            column = batch.column(name)
+            if pa.types.is_decimal(column.type):  # by its digits, as in a CSV file: Arrow is off by a bit at times
+                column = column.cast(pa.string())
+            numbers[:, j] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         texts, moments = {}, None
         for name in (name for name in layout.wanted if name not in layout.numbers):
             values = self._plain(batch.column(name))
