@@ -198,3 +198,15 @@ def test_the_lockdown_is_the_one_change_of_course_of_four_years():
     [(row, _, since)] = Course(RATE, WEEK).look(np.zeros(len(y), int), cell, y, [])
     assert np.datetime64("2020-03-10") <= time[row] <= np.datetime64("2020-03-25")
     assert np.datetime64("2020-03-05") <= time[row - since] <= np.datetime64("2020-03-16")
+
+
+@pytest.mark.parametrize("moved", [300, 600])
+def test_a_level_that_moved_while_the_watch_learned_is_not_told_of_again(moved):
+    """Learned as one line across both levels, it was told of weeks later, with the first block that may be named."""
+    t, zero = np.arange(24 * 110), np.zeros(24 * 110, int)
+    y = np.random.default_rng(moved).normal(size=t.size) + 30.0 * (t >= moved)
+    assert [kind for _, kind, _ in Course(0.001, (24, 168)).look(zero, t, y, [])] == ["change"]
+    assert Course(0.001, (24, 168)).look(zero, t, y, [(moved + 10, 10)]) == []
+    later = y + 30.0 * (t >= 24 * 95)  # another change is
+    [(row, _, since)] = Course(0.001, (24, 168)).look(zero, t, later, [(moved + 10, 10)])
+    assert abs(row - since - 24 * 95) <= 24

@@ -158,9 +158,17 @@ class Course:
         if start is None:
             return None
         began, other = self.blocks[series, 1, start], self.count[series, 2]
+        # The first block that may be named also stands for what came while it was learned from.
+        known = other > 0 and other >= self._since(series, start)
         self._renew(series, start)
-        known = other > 0 and other >= began - NEAR * self.block
         return None if known else int(rows - began)
+
+    def _since(self, series: int, start: int) -> float:
+        """The row from which on another alarm may have told of the change that is seen to begin with a block."""
+        count = int(self.count[series, 1])
+        if start > max(0, KEPT - count + MATURE):
+            return self.blocks[series, 1, start] - NEAR * self.block
+        return self.blocks[series, 1, max(0, KEPT - count)]
 
     def _first(self, series: int) -> None:
         """With enough blocks the unit is known, and they are learned."""
