@@ -49,7 +49,8 @@ class Noisy(eqx.Module):
 
     def update(self, belief, model, x, y, mask, aux, key):
         done = self.inner.update(belief, model, x, y, mask, aux, None)
-        return eqx.tree_at(lambda d: d.trust, done, jax.random.uniform(key, dtype=y.dtype))
+        drawn = jax.random.uniform(key, dtype=y.dtype)
+        return eqx.tree_at(lambda d: d.trust, done, drawn, is_leaf=lambda leaf: leaf is None)
 
 
 WEIGHT = np.array([0.5, 0.3, 0.2])

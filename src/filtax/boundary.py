@@ -65,12 +65,15 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     return row
 
 
-def check_state(verb: str, state: Any, method: Any = None) -> None:
-    """Refuse what is no state, such as a pair that was not unpacked, or one that another kind of method made."""
+def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False) -> None:
+    """Refuse what is no state, such as a pair that was not unpacked, or one that another kind of method made.
+
+    Many states in one, as `jax.vmap` stacks them, are refused unless they may be `stacked`.
+    """
     if not isinstance(state, State):
         hint = "unpack it: state, info = ..." if isinstance(state, tuple) else "begin with state = method.init(...)"
         raise ValueError(f"{verb}: the state is a {type(state).__name__}; {hint}.")
-    if state.bank.log_weight.ndim != 1:
+    if state.bank.log_weight.ndim != 1 and not stacked:
         many, mapped = " x ".join(map(str, state.bank.log_weight.shape[:-1])), verb in VERBS
         call = "lambda state: method.belief(state).mean" if verb == "belief" else f"method.{verb}"
         hint = f"map over them: jax.vmap({call})(states{'' if verb == 'belief' else ', ...'})"

@@ -124,7 +124,7 @@ def check_arms(call: str, method: Any, state: State, x: Array | None, arms: int,
             f"{call}: there are {state.t.shape[0]} states stacked but {arms} arms; give stack([method.init(...)] * "
             f"{arms})."
         )
-    boundary.check_state(call, state, method)
+    boundary.check_state(call, state, method, stacked=not shared)
     check_outputs(call, method, state, x, arms, shared=shared)
 
 

@@ -19,7 +19,7 @@ from jaxtyping import PyTree
 
 from filtax import boundary
 from filtax.distributions import StudentT
-from filtax.evaluate.arrays import QUIET, Numbers, special
+from filtax.evaluate.arrays import Numbers, special
 from filtax.evaluate.baselines import Baseline, last_value, naive_plus_change, running_mean, seasonal_naive
 from filtax.evaluate.buckets import times
 from filtax.evaluate.forecast import Forecast
@@ -187,7 +187,7 @@ def _line(outcome: Outcome, y: np.ndarray, metrics: Sequence[Metric], dist: PyTr
     for h, kept in enumerate(outcome.kept):
         if "lower" not in kept and not is_labelled(dist):
             half = np.sqrt(kept["var"]) * special(np, jsp.ndtri, np.asarray(0.5 + 0.5 * level))
-            with QUIET:  # a refused row has no forecast
+            with np.errstate(invalid="ignore"):  # a refused row has no forecast
                 kept = kept | {"lower": kept["mean"] - half, "upper": kept["mean"] + half}
         forecasts.append(Forecast(**kept, made=np.arange(len(y)) >= h))
     losses = {one.name: np.asarray(one.losses(forecasts[0], y)) for one in metrics}
