@@ -77,12 +77,12 @@ def placed(rng, K: int, O: int, used: int, taken: bool):
 
     core, root = np.eye(K), np.eye(K)
     core[:used, :used], root[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
-    half = rng.normal(size=(K, O))
-    half[used:] = 0.0
-    core, root, B, half, L = (
-        jnp.asarray(a, jnp.float32) for a in (core, root, rng.normal(size=(O, O)), half, lower(rng, O))
+    half, c = rng.normal(size=(K, O)), rng.normal(size=(O, K))
+    half[used:], c[:, used:] = 0.0, 0.0
+    core, root, B, half, c, L = (
+        jnp.asarray(a, jnp.float32) for a in (core, root, rng.normal(size=(O, O)), half, c, lower(rng, O))
     )
-    given = core, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, L
+    given = core, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L
     return small.placed, given, algebra.placed(*given)
 
 

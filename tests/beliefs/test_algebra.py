@@ -76,10 +76,12 @@ def test_a_residual_is_judged(parts):
 def test_a_datum_is_placed(parts, taken):
     s, R, L, B, *_ = parts
     root = lower(np.random.default_rng(1), O)
-    found = algebra.placed(*map(jnp.asarray, (R, L, USED, taken, B, s, root)))
+    c = -2.0 * s.T
+    found = algebra.placed(*map(jnp.asarray, (R, L, USED, taken, B, s, c, root)))
     core, grown = R.copy(), L.copy()
     if taken:
         core[USED:, USED:], grown[USED:, USED:], grown[USED:, :USED] = B.T, root, (B @ s.T)[:, :USED]
+        core[:USED, USED:] = (B @ c).T[:USED]
     np.testing.assert_allclose(found[0], core, atol=1e-13)
     np.testing.assert_allclose(found[1], grown, atol=1e-13)
 
@@ -97,7 +99,7 @@ def test_a_device_gets_one_kernel_for_each(device):
     belief = LowRank.start(jnp.zeros(20, jnp.float32), jnp.ones(20, jnp.float32), rank=3, spare=12)
     given = jnp.ones((O, 20), jnp.float32), jnp.eye(O, dtype=jnp.float32), jnp.ones(O, jnp.float32)
     step = lambda belief, *given: belief.condition(*given).belief
-    of_passes = ["cut", "gram", "gram", "mixed", "shown", "swept"]
+    of_passes = ["cut", "gram", "gram", "shown", "swept", "taken_up"]
     names = sorted(["angles", "explained", "judged", "placed", "rotated", "settled", *of_passes])
     assert sorted(launched(step, belief, *given)) == names
     noise = lambda belief, q: belief.add(q)

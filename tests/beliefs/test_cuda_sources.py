@@ -84,14 +84,15 @@ def test_judged(rng):
 
 @pytest.mark.nightly
 def test_placed(rng):
-    core, root, B, half, L = floats(
-        np.eye(9), np.eye(9), rng.normal(size=(5, 5)), np.eye(9, 5) * (np.arange(9)[:, None] < 4), lower(rng, 5)
-    )
-    new = each(small.placed, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(True), B, half, L)
-    close(new[0][4:, 4:], B.T)
+    there = np.arange(9)[:, None] < 4
+    half, c = rng.normal(size=(9, 5)) * there, (rng.normal(size=(9, 5)) * there).T
+    core, root, B, half, c, L = floats(np.eye(9), np.eye(9), rng.normal(size=(5, 5)), half, c, lower(rng, 5))
+    new = each(small.placed, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(True), B, half, c, L)
+    close(new[0][:, 4:], np.concatenate([(B @ c).T[:4], B.T]))
     close(new[1][4:], np.concatenate([(B @ half.T)[:, :4], L], axis=1))
-    np.testing.assert_array_equal(new[0][:4], np.eye(4, 9))
-    same = each(small.placed, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(False), B, half, L)
+    np.testing.assert_array_equal(new[0][:, :4], np.eye(9, 4))
+    same = each(small.placed, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(False), B, half, c, L)
+    np.testing.assert_array_equal(same[0], core)
     np.testing.assert_array_equal(same[1], root)
 
 

@@ -89,26 +89,29 @@ def placed(
     taken: Bool[Array, ""],
     B: Float[Array, "O O"],
     half: Float[Array, "K O"],
+    c: Float[Array, "O K"],
     L: Float[Array, "O O"],
     kernel: bool = False,
 ) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
-    r"""R and L with a datum from row `used` on, if it is taken: $B^\top$ for R, $[Bh^\top, L_S]$ for L.
+    r"""R and L with a datum from `used` on, if it is taken: columns $[cB^\top; B^\top]$ and rows $[Bh^\top, L_S]$.
 
-    >>> one, none = jnp.ones((1, 1)), jnp.zeros((2, 1))
-    >>> core, root = placed(jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, 2 * one)
+    From there on h and c are zero.
+
+    >>> one, none, c = jnp.ones((1, 1)), jnp.zeros((2, 1)), jnp.array([[5.0, 0.0]])
+    >>> core, root = placed(jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, c, 2 * one)
     >>> core.tolist(), root.tolist()
-    ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]])
+    ([[1.0, 15.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]])
     """
-    return _either("placed", _placed, kernel)(core, root, used, taken, B, half, L)
+    return _either("placed", _placed, kernel)(core, root, used, taken, B, half, c, L)
 
 
 def _placed(
-    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array
+    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array
 ) -> tuple[Array, Array]:
-    place, eye = jax.lax.dynamic_update_slice, jnp.eye(len(B), dtype=B.dtype)
-    beside = jnp.where(taken, product(B, half.T), 0.0)
+    place, eye, start = jax.lax.dynamic_update_slice, jnp.eye(len(B), dtype=B.dtype), jnp.zeros_like(used)
+    core = place(core, jnp.where(taken, product(c.T, B.T), 0.0), (start, used))
     core = place(core, jnp.where(taken, B.T, eye), (used, used))
-    root = place(root, beside, (used, jnp.zeros_like(used)))
+    root = place(root, jnp.where(taken, product(B, half.T), 0.0), (used, start))
     return core, place(root, jnp.where(taken, L, eye), (used, used))
 
 

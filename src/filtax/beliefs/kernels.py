@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from filtax.beliefs import cuda
 
-__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "mixed", "shown", "swept"]
+__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "mixed", "shown", "swept", "taken_up"]
 
 MOST_OUTPUTS = 32  # more do not fit the registers
 MOST_ROWS = 160  # of U, likewise
@@ -79,6 +79,14 @@ def _swept(U: Array, J: Array, V: Array, c: Array, used: Array, spread: bool) ->
     return kernel(U, J, jnp.reshape(V, (-1,)), c, used)
 
 
+def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
+    """U with the rows P from `used` on, written over the old ones if they are taken, and mean + move P (D,)."""
+    (K, D), O = U.shape, len(P)
+    shapes, grid = (_floats(K, D), _floats(D)), (-(-D // 256),)
+    call = cuda.kernel(cuda.source("taken_up"), "taken_up", shapes, grid, (256,), 0, {0: 0}, K=K, O=O, D=D)
+    return tuple(call(U, P, mean, move, used, taken))
+
+
 def mixed(c: Array, J: Array) -> Array:
     """A few rows, combined: c J (N, D)."""
     (N, O), D = c.shape, J.shape[1]
@@ -91,16 +99,16 @@ def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Arr
     K, D = len(U) if first is None else first, U.shape[1]
     tall, kinds = -(-K // 16), (-(-K // 16) + 1) // 2
     wide, stages, shared = _needed(_tiles(K + 1, 4))
-    shares, blocks = 8 // kinds, _blocks(-(-D // wide), shared, 1)
-    sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=MOVERS)
+    shares, movers, blocks = 8 // kinds, 2, _blocks(-(-D // wide), shared, 1)  # more would wait where others work
+    sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=movers)
     shape = _floats(blocks * shares, 16 * tall, 16 * tall)
-    call = _launch("gram", shape, blocks, MOVERS + kinds * shares, shared, sizes)
+    call = _launch("gram", shape, blocks, movers + kinds * shares, shared, sizes)
     lower = call(U, *(() if weight is None else (weight,))).sum(0)[:K, :K]
     return jnp.where(np.tri(K, dtype=bool), lower, lower.T)
 
 
 def cut(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
-    r"""V and U after a cut, written over the old ones: $T^\top U$, of which the rows from `rank` on are dropped.
+    r"""V and U after a cut, written over the old ones: $T^\top U$, of which the rows from `rank` on are not written.
 
     With a V for each parameter the squares of those go to it, and what is kept is scaled as it is.
     """

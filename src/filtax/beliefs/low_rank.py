@@ -11,8 +11,11 @@ change V, R and L only; U is touched by data, cuts, and dynamics with a factor f
 datum by the factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held
 exactly.
 
+The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
+made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
+
 U is held by its rows, one for each column of W, so that a new one is written in one piece; `passes` are the ways in
-which it is read. Those not used are zero.
+which it is read. From `used` on they hold what was there before, and nothing reads them.
 
 Axes: D parameters, K columns of W, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is
 one number (spherical), where it is O(K³).
@@ -27,7 +30,7 @@ from jaxtyping import Array, Float, Int, Key
 from filtax import checks
 from filtax.beliefs.algebra import by_kernel, explained, judged, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, inverse, left_over, mixed, product, shown, squares, swept
+from filtax.beliefs.passes import gram, inverse, left_over, live, product, shown, squares, swept, taken_up
 from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
 from filtax.module import Module
@@ -75,7 +78,7 @@ class LowRank(Module):
     @property
     def factor(self) -> Float[Array, "D K"]:
         """W, the factor of the precision; columns not used are zero."""
-        return (_row(inverse(self.free)) * product(self.core.T, self.rows)).T
+        return (_row(inverse(self.free)) * product(self._live().T, self.rows)).T
 
     @property
     def cov(self) -> Float[Array, "D D"]:
@@ -85,14 +88,14 @@ class LowRank(Module):
     @property
     def var(self) -> Float[Array, " D"]:
         """The variances; none falls below that of the parameter were all others known."""
-        long = product(self.core.T, self.rows)
+        long = product(self._live().T, self.rows)
         least = self.free / (1.0 + inverse(self.free) * squares(long))
         known = solve_lower(self.root, long) if self.root.size else long
         return jnp.maximum(self.free - squares(known), least)
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        return self._seen(J)[2]
+        return self._seen(J)[-1]
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
@@ -100,13 +103,14 @@ class LowRank(Module):
         With $S = I + BJ\Sigma J^\top B^\top = L_SL_S^\top$ the mean moves by $\Sigma J^\top B^\top S^{-1} r$; $L_S$ is
         also what L grows by. B = 0 and r = 0 leave the belief as it is.
         """
-        half, PJ, spread = self._seen(J)
+        half, c, PJ, spread = self._seen(J)
         L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
-        moved = self.mean + mixed(move[None, :], PJ)[0]
+        some = jnp.any(B != 0.0)
+        rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
+        rows, moved = taken_up(rows, PJ, self.mean, move, self.used, sound & some)
         sound = sound & jnp.all(jnp.isfinite(moved))
-        taken = sound & jnp.any(B != 0.0)
-        rows = jnp.where(taken, _row(self.free) * J, 0.0)  # B stays in R: one pass less over the parameters
-        new = self._grown(rows, B, half, L, taken)
+        taken = sound & some
+        new = self._grown(rows, B, half, c, L, taken)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -150,43 +154,44 @@ class LowRank(Module):
             first = swept(self.rows, first, jnp.ones((), first.dtype), -gap.T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
-    def _seen(self, J: Array) -> tuple[Array, Array, Array]:
-        """L⁻¹WᵀVJᵀ (K, O), JΣ (O, D) and JΣJᵀ.
+    def _seen(self, J: Array) -> tuple[Array, Array, Array, Array]:
+        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D) and JΣJᵀ.
 
         The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
         if not self.root.size:
-            PJ = J * _row(self.free)
-            return (
-                jnp.zeros((0, J.shape[0]), J.dtype),
-                PJ,
-                shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype)),
-            )
+            PJ, none = J * _row(self.free), jnp.zeros((0, len(J)), J.dtype)
+            return none, none.T, PJ, shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
         one = jnp.ones((), J.dtype)
         seen = shown(self.rows, J, self.used, one)
-        half, taken, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
-        PJ, rest = left_over(self.rows, J, self.free, taken, self.used)
+        half, c, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
+        PJ, rest = left_over(self.rows, J, self.free, c, self.used)
         spread = rest + square
-        return half, PJ, 0.5 * (spread + spread.T)
+        return half, c, PJ, 0.5 * (spread + spread.T)
 
     def _kernels(self, outputs: int) -> bool:
         return by_kernel(self.rows, outputs)
 
-    def _grown(self, new: Array, B: Array, half: Array, L: Array, taken: Array) -> "LowRank":
-        """Take O more rows of U, their block of R and the rows of L; cut where the next O would not fit."""
-        K, O = self.core.shape[0], new.shape[0]
-        lazy = K - self.rank >= O
-        rows, core, root = self.rows, self.core, self.root
-        if not lazy:  # no datum fits: it is added beyond the end and cut off at once
-            rows = jnp.concatenate([rows, jnp.zeros_like(new)])
-            core, root, half = _extended(core, O), _extended(root, O), jnp.pad(half, ((0, O), (0, 0)))
-        rows = jax.lax.dynamic_update_slice(rows, new, (self.used, jnp.zeros_like(self.used)))
+    def _lazy(self, outputs: int) -> bool:
+        """Whether a datum finds room; if not it is added beyond the end, and cut off at once."""
+        return len(self.core) - self.rank >= outputs
+
+    def _live(self) -> Array:
+        """R without the rows for what is not used."""
+        return live(self.core, self.used)
+
+    def _grown(self, rows: Array, B: Array, half: Array, c: Array, L: Array, taken: Array) -> "LowRank":
+        """Take O more columns of R and rows of L, with the rows of U that are there; cut where no more would fit."""
+        K, O, lazy, core, root = len(self.core), len(B), self._lazy(len(B)), self.core, self.root
+        if not lazy:
+            core, root = _extended(core, O), _extended(root, O)
+            half, c = jnp.pad(half, ((0, O), (0, 0))), jnp.pad(c, ((0, 0), (0, O)))
         kernel = by_kernel(rows, O)
-        core, root = placed(core, root, self.used, taken, B, half, L, kernel)
+        core, root = placed(core, root, self.used, taken, B, half, c, L, kernel)
 
         def shorten() -> tuple:
-            new = cut(self.free, rows, core, root, self.rank)
+            new = cut(self.free, rows, core, root, self.rank, self.used + O)
             small = settled(core, root, new.inner, new.scale, kernel)
             return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
@@ -239,7 +244,7 @@ class LowRank(Module):
             return jnp.reshape(share, ()) * (
                 product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=free.dtype)
             )
-        squared = gram(self.rows, share * inverse(self.free))
+        squared = gram(self.rows, share * inverse(self.free), used=self.used)
         return product(product(self.core.T, squared), self.core)
 
 

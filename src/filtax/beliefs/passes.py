@@ -1,7 +1,8 @@
 r"""Passes over a tall basis U (K, D): what it shows of some rows, what it takes from them, its Gram matrix.
 
 A step of a low-rank belief spends its time reading U, so that it is read in these few ways only. Its rows lie one after
-the other: a new one is written in one piece, and threads that own a parameter each read side by side.
+the other: a new one is written in one piece, and threads that own a parameter each read side by side. Rows from `used`
+on count as zero, whatever finite numbers they hold.
 
 On a CPU, or over several devices, these are matrix products. On one CUDA device, in float32 and for many parameters,
 they are `kernels` of our own, which do not read the rows that hold nothing; their derivatives are products again.
@@ -14,7 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from filtax.linalg import matmul
 
@@ -23,6 +24,7 @@ __all__ = [
     "gram",
     "inverse",
     "left_over",
+    "live",
     "mixed",
     "one_gpu",
     "product",
@@ -31,6 +33,7 @@ __all__ = [
     "squared_by_kernel",
     "squares",
     "swept",
+    "taken_up",
 ]
 
 MANY = 2**14  # fewest parameters for which a kernel is worth its launch
@@ -40,7 +43,7 @@ CHUNK = 4096  # parameters of U that a core holds close while it multiplies them
 def shown(
     U: Float[Array, "K D"], J: Float[Array, "O D"], used: Int[Array, ""], weight: Float[Array, "*D"]
 ) -> Float[Array, "K O"]:
-    r"""$U\,\mathrm{diag}(w)\,J^\top$; rows of U from `used` on are zero.
+    r"""$U\,\mathrm{diag}(w)\,J^\top$.
 
     >>> shown(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.asarray(2), jnp.ones(())).tolist()
     [[3.0], [4.0]]
@@ -57,7 +60,7 @@ def swept(
     c: Float[Array, "O K"],
     used: Int[Array, ""],
 ) -> Float[Array, "O D"]:
-    r"""$J\,\mathrm{diag}(V) - cU$; rows of U from `used` on are zero. V is a number for each parameter, or one for all.
+    r"""$J\,\mathrm{diag}(V) - cU$, where V is a number for each parameter, or one for all.
 
     >>> swept(jnp.eye(2), jnp.ones((1, 2)), jnp.asarray(2.0), jnp.ones((1, 2)), jnp.asarray(2)).tolist()
     [[1.0, 1.0]]
@@ -84,6 +87,24 @@ def left_over(
     return P, shown(P, P, jnp.asarray(len(P), jnp.int32), inverse(V))
 
 
+def taken_up(
+    U: Float[Array, "K D"],
+    P: Float[Array, "O D"],
+    mean: Float[Array, " D"],
+    move: Float[Array, " O"],
+    used: Int[Array, ""] | int,
+    taken: Bool[Array, ""],
+) -> tuple[Float[Array, "K D"], Float[Array, " D"]]:
+    """U with the rows P from `used` on, if they are taken, and mean + move P in any case.
+
+    >>> rows, moved = taken_up(jnp.zeros((2, 1)), jnp.ones((1, 1)), jnp.ones(1), jnp.ones(1), 1, jnp.asarray(True))
+    >>> rows.tolist(), moved.tolist()
+    ([[0.0], [1.0]], [2.0])
+    """
+    some = _kernels(U) and 0 < len(P) <= min(_of().MOST_OUTPUTS, len(U))
+    return (_taken_up if some else _taken_up_plainly)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
+
+
 def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]:
     """A few long rows, combined: c J.
 
@@ -95,7 +116,10 @@ def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]
 
 
 def gram(
-    U: Float[Array, "K D"], weight: Float[Array, " D"] | None = None, first: int | None = None
+    U: Float[Array, "K D"],
+    weight: Float[Array, " D"] | None = None,
+    first: int | None = None,
+    used: Int[Array, ""] | None = None,
 ) -> Float[Array, "M M"]:
     r"""$U\,\mathrm{diag}(w)\,U^\top$, of all rows or of the first so many.
 
@@ -104,12 +128,23 @@ def gram(
     >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
     [[3.0]]
     """
+    if used is not None:
+        return live(live(gram(U, weight, first), used).T, used)
     if squared_by_kernel(U, first):
         return _gram(U, weight, first)
     if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
         return _gram_at_once(U, weight, first)
     ways = {"cpu": partial(_gram_in_chunks, first=first), "default": partial(_gram_at_once, first=first)}
     return jax.lax.platform_dependent(U, weight, **ways)
+
+
+def live(A: Float[Array, "K M"], used: Int[Array, ""]) -> Float[Array, "K M"]:
+    """A with zeros for its rows from `used` on.
+
+    >>> live(jnp.ones((2, 1)), jnp.asarray(1)).tolist()
+    [[1.0], [0.0]]
+    """
+    return jnp.where((jnp.arange(len(A), dtype=used.dtype) < used)[:, None], A, 0.0)
 
 
 def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
@@ -173,12 +208,18 @@ def one_gpu() -> bool:
     return jax.default_backend() == "gpu" and jax.device_count() == 1
 
 
-def _shown_plainly(U: Array, J: Array, _: Array, weight: Array | None) -> Array:
-    return product(U, (J if weight is None else J * weight[None, :]).T)
+def _shown_plainly(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
+    return live(product(U, (J if weight is None else J * weight[None, :]).T), used)
 
 
-def _swept_plainly(U: Array, J: Array, V: Array, c: Array, _: Array) -> Array:
-    return J * V.reshape(1, -1) - product(c, U)
+def _swept_plainly(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
+    return J * V.reshape(1, -1) - product(live(c.T, used).T, U)
+
+
+def _taken_up_plainly(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
+    place = used, jnp.zeros_like(used)
+    rows = jnp.where(taken, P, jax.lax.dynamic_slice(U, place, P.shape))
+    return jax.lax.dynamic_update_slice(U, rows, place), mean + mixed(move[None, :], P)[0]
 
 
 def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
@@ -276,6 +317,18 @@ def _left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Arr
 def _left_over_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
     plain = lambda U, J, V, c: _left_over_plainly(U, J, V, c, primals[-1])  # noqa: E731
     return _left_over(*primals), jax.jvp(plain, primals[:-1], tangents[:-1])[1]
+
+
+@jax.custom_jvp
+def _taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
+    given = U, P, mean, move, used, taken
+    return jax.lax.platform_dependent(*given, cuda=_of().taken_up, default=_taken_up_plainly)
+
+
+@_taken_up.defjvp
+def _taken_up_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    plain = lambda *moving: _taken_up_plainly(*moving, *primals[4:])  # noqa: E731
+    return _taken_up(*primals), jax.jvp(plain, primals[:4], tangents[:4])[1]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))

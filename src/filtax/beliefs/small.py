@@ -77,15 +77,15 @@ def judged(cases: Cases, spread: Array, B: Array, r: Array) -> tuple[Array, Arra
     return tuple(_launch("judged", cases, shapes, 32, dict(O=O))(spread, B, r))
 
 
-@_many(2, 2, 0, 0, 2, 2, 2)
+@_many(2, 2, 0, 0, 2, 2, 2, 2)
 def placed(
-    cases: Cases, core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, L: Array
+    cases: Cases, core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array
 ) -> tuple[Array, Array]:
-    """R and L with the rows of a new datum, written over the old ones."""
+    """R and L with a new datum, written over the old ones."""
     K, O = half.shape[-2:]
     shapes = _floats(*cases, K, K), _floats(*cases, K, K)
     call = _launch("placed", cases, shapes, 512, dict(K=K, O=O), aliases={0: 0, 1: 1})
-    return tuple(call(core, root, used, taken, B, half, L))
+    return tuple(call(core, root, used, taken, B, half, c, L))
 
 
 @_many(2)

@@ -15,9 +15,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs.passes import CHUNK, cut_by_kernel, inverse, product, small_by_kernel, squared_by_kernel, squares
+from filtax.beliefs.passes import (
+    CHUNK,
+    cut_by_kernel,
+    inverse,
+    live,
+    product,
+    small_by_kernel,
+    squared_by_kernel,
+    squares,
+)
 from filtax.beliefs.passes import gram as gram_of
 from filtax.linalg import matmul
 
@@ -107,7 +116,10 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
 
 
 class Shortened(NamedTuple):
-    r"""A factor that was cut: V and U, $W^\top VW$ (rank, rank) of what is left of it, and R, which is a scale."""
+    r"""A factor that was cut: V, U, $W^\top VW$ (rank, rank) of what is left of it, and R, which is a scale.
+
+    Of the rows of U `rank` count.
+    """
 
     free: Float[Array, "*D"]
     rows: Float[Array, "K D"]
@@ -121,19 +133,22 @@ def cut(
     core: Float[Array, "K K"],
     root: Float[Array, "K K"],
     rank: int,
+    used: Int[Array, ""] | None = None,
 ) -> Shortened:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
-    The new U has zero rows beyond `rank`. With a V for each parameter the dropped directions are formed and squared,
-    as a difference of sums would be lost in rounding. One V for all takes the mean of those squares, which is known
-    without forming them; the scale that U then has to be given stays in R.
+    Rows from `used` on count as zero; the new U holds `rank`, and beyond them what was there before. With a V for each
+    parameter the dropped directions are formed and squared, as a difference of sums would be lost in rounding. One V
+    for all takes the mean of those squares, which is known without forming them; the scale that U then has to be given
+    stays in R.
 
     >>> new = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
-    >>> new.free.tolist(), jnp.abs(new.rows).tolist(), new.inner.tolist()
-    ([1.0, 0.5], [[3.0, 0.0], [0.0, 0.0]], [[9.0]])
+    >>> new.free.tolist(), jnp.abs(new.rows[:1]).tolist(), new.inner.tolist()
+    ([1.0, 0.5], [[3.0, 0.0]], [[9.0]])
     """
     D = rows.shape[1]
-    turn, lost = _rotation(free, rows, core, root, rank)
+    used = jnp.asarray(len(core), jnp.int32) if used is None else used
+    turn, lost = _rotation(free, rows, live(core, used), root, rank, used)
     turn = turn if free.ndim else turn[:, :rank]
     ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
     if D < 2 * CHUNK or jax.device_count() > 1:
@@ -162,7 +177,7 @@ def _turned_plainly(free: Array, rows: Array, turn: Array, rank: int) -> tuple[A
     if free.ndim:
         scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
         free, long = free * scale, long[:rank] * scale[None, :]
-    return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0)))  # what is dropped is not read again
+    return free, jax.lax.dynamic_update_slice(rows, long, (0, 0))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
@@ -187,18 +202,18 @@ def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array,
         free, rows, total = held
         near = lambda A: jax.lax.dynamic_slice_in_dim(A, start, size, axis=A.ndim - 1)  # noqa: E731
         V, kept, inner = _at_once(near(free) if free.ndim else free, near(rows), turn, rank)
-        return place(free, V, start, 0) if free.ndim else free, place(rows, kept, start, 1), total + inner
+        return place(free, V, start, 0) if free.ndim else free, place(rows, kept[:rank], start, 1), total + inner
 
     whole = D // CHUNK
     held = settle((free, rows, jnp.zeros((rank, rank), rows.dtype)), whole * CHUNK, D - whole * CHUNK)
     return jax.lax.scan(lambda held, at: (settle(held, at * CHUNK, CHUNK), None), held, jnp.arange(whole))[0]
 
 
-def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int) -> tuple[Array, Array]:
+def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int, used: Array) -> tuple[Array, Array]:
     """R Q (K, K), which puts the rows of U into their order of size, and the squares of W that come after `rank`."""
     inv = inverse(free)
     if free.ndim:
-        gram = product(product(core.T, gram_of(rows, inv * inv)), core) if rank else jnp.zeros_like(core)
+        gram = product(product(core.T, gram_of(rows, inv * inv, used=used)), core) if rank else jnp.zeros_like(core)
     else:  # I + WᵀVW is at hand
         gram = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)

@@ -66,17 +66,15 @@ class Function(Module):
 
 
 def _joined(parts: list[Array]) -> Array:
-    """Side by side: a GPU writes part by part faster than one of many cases. The largest goes first, with its borders.
+    """Side by side: a GPU writes part by part faster than one of many cases, and nothing twice.
 
     >>> _joined([jnp.ones((1, 1)), jnp.zeros((1, 2))]).tolist()
     [[1.0, 0.0, 0.0]]
     """
     ends = np.cumsum([part.shape[1] for part in parts]).tolist()
-    places = [(0, end - part.shape[1]) for part, end in zip(parts, ends, strict=True)]
-    first = max(range(len(parts)), key=lambda at: parts[at].shape[1])
-    joined = jnp.pad(parts[first], ((0, 0), (places[first][1], ends[-1] - ends[first])))
-    for at, (part, place) in enumerate(zip(parts, places, strict=True)):
-        joined = joined if at == first else jax.lax.dynamic_update_slice(joined, part, place)
+    joined = jax.lax.empty((len(parts[0]), ends[-1]), parts[0].dtype)
+    for part, end in zip(parts, ends, strict=True):
+        joined = jax.lax.dynamic_update_slice(joined, part, (0, end - part.shape[1]))
     return joined
 
 

@@ -1,6 +1,6 @@
 // T^T U (M, D) for T (K, M), over U or beside it. Where SHARED is 0, the rows from RANK on are what is dropped: their
 // squares q go to the diagonal, scale = 1 / (1 + q / V), V becomes V scale, and the rows that are kept are multiplied by
-// scale. Rows from RANK on are written as zero. Of three tiles one is on its way in, one is worked on, one on its way out.
+// scale. Rows from RANK on are not written. Of three tiles one is on its way in, one is worked on, one on its way out.
 // Given: K, M, RANK, D, SHARED (V is one number and stays), WIDE, MOVERS.
 #define WORKERS (WIDE / 32 * 2) // 32 parameters of a warp, and half of the rows of the result
 #define WRITERS 2
@@ -60,12 +60,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
 #pragma unroll
             for (int i = 0; i < WIDE / 32; i++)
                 if (d + 32 * i < D) to[32 * i] = tile[r * S + 32 * i] * scale[i];
-        to = out + (RANK + mine) * (wide)D + d;
-#pragma unroll 4
-        for (int r = RANK + mine; r < K; r += WRITERS, to += WRITERS * (wide)D)
-#pragma unroll
-            for (int i = 0; i < WIDE / 32; i++)
-                if (d + 32 * i < D) to[32 * i] = 0.0f;
     };
     auto work = [&](int stage) {
         const int half = (warp - MOVERS - WRITERS) / (WORKERS / 2), base = (warp - MOVERS - WRITERS) % (WORKERS / 2) * 32;
