@@ -40,7 +40,7 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     import jax.numpy as jnp
 
     from filtax.beliefs import kernels, truncation
-    from filtax.beliefs.passes import inverse
+    from filtax.beliefs.products import inverse
 
     U, J, V, c = numbers(D, K, O)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(K, K)))[0].astype(np.float32)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.beliefs import cuda, kernels, passes, truncation
+from filtax.beliefs import cuda, kernels, passes, products, truncation
 
 
 def numbers(K, D, O, seed=0):
@@ -140,5 +140,5 @@ def test_a_gram_matrix_in_chunks_is_whole(monkeypatch):
     U, _, _, V = numbers(3, 75, 1)
     close(passes.gram(jnp.asarray(U), jnp.asarray(V)), (U.astype(float) * V) @ U.T.astype(float), 75)
     close(passes.gram(jnp.asarray(U)), U.astype(float) @ U.T.astype(float), 75)
-    np.testing.assert_allclose(passes.squares(jnp.asarray(U)), (U.astype(float) ** 2).sum(0), rtol=1e-6)
-    assert passes.squares(jnp.zeros((0, 5))).tolist() == [0.0] * 5
+    np.testing.assert_allclose(products.squares(jnp.asarray(U)), (U.astype(float) ** 2).sum(0), rtol=1e-6)
+    assert products.squares(jnp.zeros((0, 5))).tolist() == [0.0] * 5

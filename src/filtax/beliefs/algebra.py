@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs.passes import MANY, one_gpu, product
+from filtax.beliefs.passes import MANY, one_gpu
+from filtax.beliefs.products import product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
 
 __all__ = ["by_kernel", "explained", "judged", "lowered", "placed", "semiroot", "settled", "stable_root"]

@@ -30,7 +30,8 @@ from jaxtyping import Array, Float, Int, Key
 from filtax import checks
 from filtax.beliefs.algebra import by_kernel, explained, judged, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, inverse, left_over, live, product, shown, squares, swept, taken_up
+from filtax.beliefs.passes import gram, left_over, shown, swept, taken_up
+from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
 from filtax.module import Module

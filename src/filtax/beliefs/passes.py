@@ -4,7 +4,7 @@ A step of a low-rank belief spends its time reading U, so that it is read in the
 the other: a new one is written in one piece, and threads that own a parameter each read side by side. Rows from `used`
 on count as zero, whatever finite numbers they hold.
 
-On a CPU, or over several devices, these are matrix products. On one CUDA device, in float32 and for many parameters,
+On a CPU, or over several devices, these are matrix `products`. On one CUDA device, in float32 and for many parameters,
 they are `kernels` of our own, which do not read the rows that hold nothing; their derivatives are products again.
 
 Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
@@ -17,21 +17,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.linalg import matmul
+from filtax.beliefs import products
+from filtax.beliefs.products import live, product
 
 __all__ = [
     "cut_by_kernel",
     "gram",
-    "inverse",
     "left_over",
-    "live",
     "mixed",
     "one_gpu",
-    "product",
     "shown",
     "small_by_kernel",
     "squared_by_kernel",
-    "squares",
     "swept",
     "taken_up",
 ]
@@ -49,8 +46,8 @@ def shown(
     [[3.0], [4.0]]
     """
     if not weight.ndim:
-        return weight * (_shown(U, J, used, None) if _by_kernel(U, J) else _shown_plainly(U, J, used, None))
-    return _shown(U, J, used, weight) if _by_kernel(U, J) else _shown_plainly(U, J, used, weight)
+        return weight * (_shown(U, J, used, None) if _by_kernel(U, J) else products.shown(U, J, used, None))
+    return _shown(U, J, used, weight) if _by_kernel(U, J) else products.shown(U, J, used, weight)
 
 
 def swept(
@@ -65,7 +62,7 @@ def swept(
     >>> swept(jnp.eye(2), jnp.ones((1, 2)), jnp.asarray(2.0), jnp.ones((1, 2)), jnp.asarray(2)).tolist()
     [[1.0, 1.0]]
     """
-    return _swept(U, J, V, c, used) if _by_kernel(U, J) else _swept_plainly(U, J, V, c, used)
+    return _swept(U, J, V, c, used) if _by_kernel(U, J) else products.swept(U, J, V, c, used)
 
 
 def left_over(
@@ -84,7 +81,7 @@ def left_over(
     if _by_kernel(U, J) and _few(J):
         return _left_over(U, J, V, c, used)
     P = swept(U, J, V, c, used)
-    return P, shown(P, P, jnp.asarray(len(P), jnp.int32), inverse(V))
+    return P, shown(P, P, jnp.asarray(len(P), jnp.int32), products.inverse(V))
 
 
 def taken_up(
@@ -102,7 +99,7 @@ def taken_up(
     ([[0.0], [1.0]], [2.0])
     """
     some = _kernels(U) and 0 < len(P) <= min(_of().MOST_OUTPUTS, len(U))
-    return (_taken_up if some else _taken_up_plainly)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
+    return (_taken_up if some else products.taken_up)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
 
 
 def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]:
@@ -138,43 +135,6 @@ def gram(
     return jax.lax.platform_dependent(U, weight, **ways)
 
 
-def live(A: Float[Array, "K M"], used: Int[Array, ""]) -> Float[Array, "K M"]:
-    """A with zeros for its rows from `used` on.
-
-    >>> live(jnp.ones((2, 1)), jnp.asarray(1)).tolist()
-    [[1.0], [0.0]]
-    """
-    return jnp.where((jnp.arange(len(A), dtype=used.dtype) < used)[:, None], A, 0.0)
-
-
-def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
-    """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
-
-    >>> squares(jnp.array([[1.0, 2.0], [3.0, 0.0]])).tolist()
-    [10.0, 4.0]
-    """
-    return sum((row * row for row in U), start=jnp.zeros(U.shape[1], U.dtype))
-
-
-def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
-    """Matrix product, also over no columns at all.
-
-    >>> product(jnp.ones((2, 0)), jnp.ones((0, 1))).tolist()
-    [[0.0], [0.0]]
-    """
-    return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)
-
-
-def inverse(value: Array) -> Array:
-    """1 / value, and 0 where there is none to take: of a certain parameter the factor holds nothing.
-
-    >>> inverse(jnp.array([4.0, 0.0])).tolist()
-    [0.25, 0.0]
-    """
-    some = value > 0.0
-    return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)
-
-
 def _by_kernel(U: Array, J: Array) -> bool:
     """Whether there is a kernel for a basis of this kind: sizes beyond those would not fit a processor."""
     return _kernels(U) and _of().fits(len(U), len(J))
@@ -206,20 +166,6 @@ def one_gpu() -> bool:
     False
     """
     return jax.default_backend() == "gpu" and jax.device_count() == 1
-
-
-def _shown_plainly(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
-    return live(product(U, (J if weight is None else J * weight[None, :]).T), used)
-
-
-def _swept_plainly(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
-    return J * V.reshape(1, -1) - product(live(c.T, used).T, U)
-
-
-def _taken_up_plainly(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
-    place = used, jnp.zeros_like(used)
-    rows = jnp.where(taken, P, jax.lax.dynamic_slice(U, place, P.shape))
-    return jax.lax.dynamic_update_slice(U, rows, place), mean + mixed(move[None, :], P)[0]
 
 
 def squared_by_kernel(U: Float[Array, "K D"], first: int | None = None) -> bool:
@@ -271,25 +217,25 @@ def _gram_in_chunks(U: Array, weight: Array | None, first: int | None) -> Array:
 
 @jax.custom_jvp
 def _shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
-    return jax.lax.platform_dependent(U, J, used, weight, cuda=_of().shown, default=_shown_plainly)
+    return jax.lax.platform_dependent(U, J, used, weight, cuda=_of().shown, default=products.shown)
 
 
 @_shown.defjvp
 def _shown_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (U, J, used, weight), (dU, dJ, _, dweight) = primals, tangents
-    slope = _shown_plainly(dU, J, used, weight) + _shown_plainly(U, dJ, used, weight)
-    return _shown(*primals), slope if weight is None else slope + _shown_plainly(U, J, used, dweight)
+    slope = products.shown(dU, J, used, weight) + products.shown(U, dJ, used, weight)
+    return _shown(*primals), slope if weight is None else slope + products.shown(U, J, used, dweight)
 
 
 @jax.custom_jvp
 def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
-    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().swept, default=_swept_plainly)
+    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().swept, default=products.swept)
 
 
 @_swept.defjvp
 def _swept_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (U, J, V, c, used), (dU, dJ, dV, dc, _) = primals, tangents
-    return _swept(*primals), _swept_plainly(U, dJ, V, dc, used) + _swept_plainly(dU, J, dV, c, used)
+    return _swept(*primals), products.swept(U, dJ, V, dc, used) + products.swept(dU, J, dV, c, used)
 
 
 @jax.custom_jvp
@@ -303,31 +249,26 @@ def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return _mixed(c, J), product(dc, J) + product(c, dJ)
 
 
-def _left_over_plainly(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
-    P = _swept_plainly(U, J, V, c, used)
-    return P, product(P * inverse(V).reshape(1, -1), P.T)
-
-
 @jax.custom_jvp
 def _left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
-    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().left_over, default=_left_over_plainly)
+    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().left_over, default=products.left_over)
 
 
 @_left_over.defjvp
 def _left_over_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    plain = lambda U, J, V, c: _left_over_plainly(U, J, V, c, primals[-1])  # noqa: E731
+    plain = lambda U, J, V, c: products.left_over(U, J, V, c, primals[-1])  # noqa: E731
     return _left_over(*primals), jax.jvp(plain, primals[:-1], tangents[:-1])[1]
 
 
 @jax.custom_jvp
 def _taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
     given = U, P, mean, move, used, taken
-    return jax.lax.platform_dependent(*given, cuda=_of().taken_up, default=_taken_up_plainly)
+    return jax.lax.platform_dependent(*given, cuda=_of().taken_up, default=products.taken_up)
 
 
 @_taken_up.defjvp
 def _taken_up_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    plain = lambda *moving: _taken_up_plainly(*moving, *primals[4:])  # noqa: E731
+    plain = lambda *moving: products.taken_up(*moving, *primals[4:])  # noqa: E731
     return _taken_up(*primals), jax.jvp(plain, primals[:4], tangents[:4])[1]
 
 

@@ -17,17 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs.passes import (
-    CHUNK,
-    cut_by_kernel,
-    inverse,
-    live,
-    product,
-    small_by_kernel,
-    squared_by_kernel,
-    squares,
-)
+from filtax.beliefs.passes import CHUNK, cut_by_kernel, small_by_kernel, squared_by_kernel
 from filtax.beliefs.passes import gram as gram_of
+from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
 
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
@@ -137,7 +129,7 @@ def cut(
 ) -> Shortened:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
-    Rows from `used` on count as zero; the new U holds `rank`, and beyond them what was there before. With a V for each
+    Rows from `used` on count as zero; the new U holds `rank`, and beyond them something finite. With a V for each
     parameter the dropped directions are formed and squared, as a difference of sums would be lost in rounding. One V
     for all takes the mean of those squares, which is known without forming them; the scale that U then has to be given
     stays in R.
@@ -177,7 +169,7 @@ def _turned_plainly(free: Array, rows: Array, turn: Array, rank: int) -> tuple[A
     if free.ndim:
         scale = 1.0 / (1.0 + squares(long[rank:]) * inverse(free))  # V times the squares of W's columns
         free, long = free * scale, long[:rank] * scale[None, :]
-    return free, jax.lax.dynamic_update_slice(rows, long, (0, 0))
+    return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0)))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(3,))

@@ -1,0 +1,91 @@
+r"""Passes over a tall basis U (K, D) as matrix products: what they mean, and what is run where there is no kernel.
+
+Rows from `used` on count as zero, whatever finite numbers they hold: masks are laid on the small matrices.
+
+Axes: D parameters, K rows of U, O outputs. Cost: O(D K O).
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from filtax.linalg import matmul
+
+__all__ = ["inverse", "left_over", "live", "product", "shown", "squares", "swept", "taken_up"]
+
+
+def shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
+    """U diag(w) Jᵀ (K, O).
+
+    >>> shown(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.asarray(1), None).tolist()
+    [[3.0], [0.0]]
+    """
+    return live(product(U, (J if weight is None else J * weight[None, :]).T), used)
+
+
+def swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
+    """J diag(V) - c U (O, D).
+
+    >>> swept(jnp.eye(2), jnp.ones((1, 2)), jnp.asarray(2.0), jnp.ones((1, 2)), jnp.asarray(1)).tolist()
+    [[1.0, 2.0]]
+    """
+    return J * V.reshape(1, -1) - product(live(c.T, used).T, U)
+
+
+def left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
+    """P = J diag(V) - c U (O, D), and P diag(1 / V) Pᵀ (O, O).
+
+    >>> left_over(jnp.eye(2), jnp.ones((1, 2)), jnp.ones(2), jnp.zeros((1, 2)), jnp.asarray(2))[1].tolist()
+    [[2.0]]
+    """
+    P = swept(U, J, V, c, used)
+    return P, product(P * inverse(V).reshape(1, -1), P.T)
+
+
+def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
+    """U with P from `used` on, if taken, and mean + move P.
+
+    >>> zero, one = jnp.zeros((), int), jnp.ones(1)
+    >>> [a.tolist() for a in taken_up(jnp.zeros((1, 1)), jnp.ones((1, 1)), one, one, zero, jnp.asarray(False))]
+    [[[0.0]], [2.0]]
+    """
+    place = used, jnp.zeros_like(used)
+    rows = jnp.where(taken, P, jax.lax.dynamic_slice(U, place, P.shape))
+    return jax.lax.dynamic_update_slice(U, rows, place), mean + product(move[None, :], P)[0]
+
+
+def live(A: Float[Array, "K M"], used: Int[Array, ""]) -> Float[Array, "K M"]:
+    """A with zeros for its rows from `used` on.
+
+    >>> live(jnp.ones((2, 1)), jnp.asarray(1)).tolist()
+    [[1.0], [0.0]]
+    """
+    return jnp.where((jnp.arange(len(A), dtype=used.dtype) < used)[:, None], A, 0.0)
+
+
+def squares(U: Float[Array, "K D"]) -> Float[Array, " D"]:
+    """Sum of the squares of the rows; row by row, as XLA's CPU compiler sums over them a hundred times slower.
+
+    >>> squares(jnp.array([[1.0, 2.0], [3.0, 0.0]])).tolist()
+    [10.0, 4.0]
+    """
+    return sum((row * row for row in U), start=jnp.zeros(U.shape[1], U.dtype))
+
+
+def product(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
+    """Matrix product, also over no columns at all.
+
+    >>> product(jnp.ones((2, 0)), jnp.ones((0, 1))).tolist()
+    [[0.0], [0.0]]
+    """
+    return matmul(A, B) if A.shape[1] else jnp.zeros((A.shape[0], B.shape[1]), A.dtype)
+
+
+def inverse(value: Array) -> Array:
+    """1 / value, and 0 where there is none to take: of a certain parameter the factor holds nothing.
+
+    >>> inverse(jnp.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    some = value > 0.0
+    return jnp.where(some, 1.0 / jnp.where(some, value, 1.0), 0.0)
