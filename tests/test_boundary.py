@@ -148,6 +148,16 @@ def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     jax.jit(lambda: boundary.warn_of_strain(strained(jnp.asarray(1e9))))()
 
 
+@pytest.mark.parametrize("verb", ["step", "scan", "predict", "forecast"])
+def test_a_state_of_another_size_than_the_prior_is_refused(verb):
+    model = fx.models.linear(noise=1.0)
+    state = fx.method("LG+C-Static", model=model).init(mean=np.zeros(3), cov=1.0)
+    other = fx.method("LG+C-Static", model=model, prior=fx.priors.additive_inflation(np.ones(5)))
+    rows = {"step": (np.ones(3), 1.0), "scan": (np.ones((2, 3)), np.ones(2)), "predict": (np.ones(3),)}
+    with pytest.raises(ValueError, match=r"shape \(5,\) but the belief has D = 3"):
+        getattr(other, verb)(state, *rows.get(verb, (np.ones((2, 3)),)))
+
+
 def test_a_state_of_another_kind_of_method_is_refused():
     linear = fx.models.linear(noise=1.0)
     plain = fx.method("LG+C-Static", model=linear)
