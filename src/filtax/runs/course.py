@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from filtax.runs.blocks import Block
 from filtax.runs.large import LARGE
 from filtax.runs.lasting import LAGS, Elder, begun, evidence, faded, learned, newborn, pattern, width, within
+from filtax.runs.verdicts import changes
 from filtax.streams import Season
 
-__all__ = ["Course", "bends"]
+__all__ = ["Course", "bends", "cells"]
 
 KEPT = 60  # blocks behind which a change may lie
 FIRST = 14  # blocks that give the unit
@@ -32,11 +32,30 @@ NEAR = 2  # blocks before its start in which another alarm has told of a change
 MONTH = 28.0  # blocks over which the slope is counted
 
 
+def cells(
+    season: Season | None, grids: Sequence[Mapping[str, np.ndarray]], time: np.ndarray | None, slot: np.ndarray
+) -> np.ndarray:
+    """Steps of the grid that rows belong to, (B,); without a season 0.
+
+    Args:
+        season: Step of the series.
+        grids: What is known of the grid of each series.
+        time: Of each row, (B,).
+        slot: Series of each, (B,).
+
+    >>> cells(Season.named("daily"), [{"phase": np.zeros(1)}], np.array(["1970-01-04"], "M8[us]"), np.zeros(1, int))
+    array([3])
+    """
+    cell = np.zeros(len(slot), np.int64)
+    for series in np.unique(slot).tolist() if season and time is not None else ():
+        own = slot == series
+        cell[own] = season.cells(time[own], float(grids[series]["phase"]))
+    return cell
+
+
 def bends(
     course: "Course",
-    season: Season | None,
-    grids: Sequence[Mapping[str, np.ndarray]],
-    block: Block,
+    cell: np.ndarray,
     slot: np.ndarray,
     said: Mapping[str, np.ndarray],
     found: Iterable[tuple[int, str, Any]],
@@ -45,23 +64,14 @@ def bends(
 
     Args:
         course: The watch.
-        season: Step of the series.
-        grids: What is known of the grid of each series.
-        block: The rows.
+        cell: Step of the grid that each row belongs to, (B,).
         slot: Series of each, (B,).
         said: What was forecast of them; "y" is what came.
         found: What was told of them already.
     """
-    assert season is not None
-    assert block.time is not None
-    cell = np.zeros(len(slot), np.int64)
-    for series in np.unique(slot).tolist():
-        own = slot == series
-        cell[own] = season.cells(block.time[own], float(grids[series]["phase"]))
     y, low, high = said["y"], said["lower"], said["upper"]
     near = np.fmax(np.fmin(y, 2.0 * high - low), 2.0 * low - high)
-    told = [(row, value) for row, kind, value in found if kind == "change"]
-    return course.look(slot, cell, np.where(np.isfinite(y), near, np.nan), told)
+    return course.look(slot, cell, np.where(np.isfinite(y), near, np.nan), changes(found))
 
 
 class Course:

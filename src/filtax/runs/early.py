@@ -21,7 +21,7 @@ from statistics import median
 
 import numpy as np
 
-__all__ = ["Early", "log_odds"]
+__all__ = ["CUT", "Early", "log_odds", "step_odds", "units"]
 
 LAST = 62  # rows of a series; a later one is judged by its forecast
 BEFORE, AFTER = 10, (10, 16, 24)  # readings before a step, and behind its first when it is looked at
@@ -111,8 +111,7 @@ def log_odds(y: np.ndarray, at: np.ndarray, start: int, cycle: int) -> float:
     [False, True]
     """
     later = np.arange(len(y)) >= start
-    middle = np.where(later, np.median(y[start:]), np.median(y[:start]))
-    spread = 1.4826 * np.median(np.abs(y - middle))
+    middle, spread = units(y, start)
     if not 0.0 < spread < math.inf:  # no unit
         return -math.inf
     z = (middle - np.median(y)) / spread + np.clip((y - middle) / spread, -CUT, CUT)
@@ -123,6 +122,31 @@ def log_odds(y: np.ndarray, at: np.ndarray, start: int, cycle: int) -> float:
         ago[at] = z
         columns += [np.nan_to_num(np.where(at >= cycle, ago[at - cycle], 0.0))]
         columns += [wave(k * turn) for k in (1, 2) for wave in (np.cos, np.sin)]
+    return step_odds(z, later, columns)
+
+
+def units(y: np.ndarray, start: int) -> tuple[np.ndarray, float]:
+    """The median of the side of each reading, (N,), and the robust deviation from them.
+
+    >>> units(np.array([1.0, 2.0, 3.0, 9.0, 8.0]), 3)
+    (array([2. , 2. , 2. , 8.5, 8.5]), 1.4826)
+    """
+    middle = np.where(np.arange(len(y)) >= start, np.median(y[start:]), np.median(y[:start]))
+    return middle, float(1.4826 * np.median(np.abs(y - middle)))
+
+
+def step_odds(z: np.ndarray, later: np.ndarray, columns: list[np.ndarray]) -> float:
+    """Log odds of a step, against none, beside other columns; the first reading is only looked back at.
+
+    Args:
+        z: Readings, (N,).
+        later: Which of them lie behind the step, (N,).
+        columns: What explains them else, (N,) each.
+
+    >>> z, later = np.sin(np.arange(30.0)), np.arange(30) >= 20
+    >>> step_odds(z + 5.0 * later, later, [np.ones(30)]) > 20.0 > 0.0 > step_odds(z, later, [np.ones(30)])
+    True
+    """
     base = np.linalg.qr(np.stack(columns, axis=1)[1:])[0]
     both = np.stack([z, later], axis=1)[1:]
     rest, shared, _, own = np.ravel(_squares(both - base @ (base.T @ both))).tolist()

@@ -125,7 +125,7 @@ def _relive(stream: Any, series: int, clock: np.dtype) -> list[tuple[int, float]
     clean = {stream.plan.config.target: np.where(np.isfinite(chance), np.nan, y)}
     young.take(Block(clean, {}, time, None, np.arange(size), np.zeros(size), [], None))
     stream.grids[series], stream.surprise.scores[series] = young.grids[0], young.surprise.scores[0]
-    for name in ("late", "bands", "jumps", "course", "early"):
+    for name in ("late", "bands", "jumps", "course", "early", "moves"):
         for own, new in zip(getattr(stream, name).arrays, getattr(young, name).arrays, strict=True):
             own[series] = new[0]
     stream.carry = jax.tree.map(lambda own, new: own.at[series].set(new[0]), stream.carry, young.carry)

@@ -19,7 +19,7 @@ from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, restored
 from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
-from filtax.runs.course import Course, bends
+from filtax.runs.course import Course, bends, cells
 from filtax.runs.early import Early
 from filtax.runs.engine import Learner
 from filtax.runs.hindsight import Beginning, in_hindsight
@@ -27,6 +27,7 @@ from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
 from filtax.runs.large import FAR, held, released
 from filtax.runs.late import Arrived, Late
+from filtax.runs.moves import Moves
 from filtax.runs.plan import Plan
 from filtax.runs.rivals import Rivals
 from filtax.runs.surprise import Once, Surprise
@@ -40,7 +41,7 @@ __all__ = ["NumberStream"]
 SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_probability", "runlength")
 KEPT = ("late", "bands", "jumps", "trace")
 # What runs of before do not have, and what of their plan says so.
-LATER = {"once": "races", "course": "bends", "beginning": "hindsight", "early": "early"}
+LATER = {"once": "races", "course": "bends", "beginning": "hindsight", "early": "early", "moves": "moves"}
 
 
 class NumberStream:
@@ -87,6 +88,7 @@ class NumberStream:
         self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
         season = cycles[0] if cycles else 0
         self.jumps, self.early = Jumps(config.false_alarms, season), Early(config.false_alarms, season)
+        self.moves = Moves(config.false_alarms, cycles)
         self.course, self.beginning = Course(config.false_alarms, cycles), Beginning(config.late)
         self._make_room()
 
@@ -144,11 +146,12 @@ class NumberStream:
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
         rivals = self.rivals.forecast(slot, y)
-        found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again)
+        cell = cells(self.plan.season, self.grids, block.time, slot)
+        found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again, cell)
         if self.plan.early and self.watches:
             found += self.early.look(slot, y)
         if self.plan.bends:
-            found += bends(self.course, self.plan.season, self.grids, block, slot, {**said, "y": y}, found)
+            found += bends(self.course, cell, slot, {**said, "y": y}, found)
         found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
@@ -196,7 +199,7 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
-        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning", "early"):
+        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning", "early", "moves"):
             getattr(self, name).make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]

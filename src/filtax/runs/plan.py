@@ -30,6 +30,7 @@ SINCE = (
     "hindsight",
     "patient",
     "early",
+    "moves",
 )  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
@@ -65,6 +66,7 @@ class Plan:
         hindsight: Whether the first rows are looked at once more; not where other columns explain them.
         patient: Whether a few absurd readings in a row may be errors; in runs of before only one.
         early: Whether levels that move among the first rows are looked for; not where other columns explain them.
+        moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -85,6 +87,7 @@ class Plan:
     hindsight: bool = False
     patient: bool = False
     early: bool = False
+    moves: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -195,6 +198,7 @@ def decide(config: Config, block: Block) -> Plan:
     measured = numbers if heads else (*numbers, target)
     since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular, "course": timed}
     since |= {"hindsight": timed and not weights, "patient": timed, "early": not heads and not weights}
+    since["moves"] = timed and not weights
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
 
 

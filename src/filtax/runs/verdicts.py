@@ -1,12 +1,13 @@
 """What the rows of a block showed: which were not trusted, and changes of regime, of what surprises, of levels."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from filtax.runs.bands import beyond, eased, gross, tails
 
-__all__ = ["verdicts"]
+__all__ = ["changes", "verdicts"]
 
 
 def verdicts(
@@ -18,6 +19,7 @@ def verdicts(
     alarms: np.ndarray,
     alone: np.ndarray,
     again: np.ndarray,
+    cell: np.ndarray,
 ) -> list[tuple[int, str, Any]]:
     """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped.
 
@@ -30,6 +32,7 @@ def verdicts(
         alarms: Rows since a change of regime, 0 where none was, (B,).
         alone: Where there is a scale, and nothing else vouches for y, (B,).
         again: Where the row before was absurd too, (B,).
+        cell: Step of the grid that each row belongs to, (B,).
     """
     early = gross(said, y, stream.bands.level, stream.surprise.rate, alone)
     far = beyond(said, y, stream.bands.level) + 0.0 * said["pit"]
@@ -39,6 +42,17 @@ def verdicts(
     found = stream.surprise.numbers(slot, said["pit"], True, alarms, early, again)
     if stream.maker is None:
         return found
-    told = [(row, value) for row, kind, value in found if kind == "change"]
     tail = np.fmin(tails(said["pit"], stretch), far)
-    return [*found, *stream.jumps.look(slot, y, said["forecast"], tail, told)]
+    found = [*found, *stream.jumps.look(slot, y, said["forecast"], tail, changes(found))]
+    if not stream.plan.moves:
+        return found
+    return [*found, *stream.moves.look(slot, cell, y, said["forecast"], tail, changes(found))]
+
+
+def changes(found: Iterable[tuple[int, str, Any]]) -> list[tuple[int, Any]]:
+    """Rows at which a change was told of, and from how many rows before.
+
+    >>> changes([(3, "distrusted", 1e-4), (5, "change", 5)])
+    [(5, 5)]
+    """
+    return [(row, value) for row, kind, value in found if kind == "change"]

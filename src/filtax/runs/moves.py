@@ -1,0 +1,188 @@
+r"""A level that moves by less than forecasts call impossible: suspected at one row, certain with a day behind it.
+
+A forecast that is young, or reckons with changes, gives a level that moves by ten noises a probability of $10^{-4}$. So
+a row is suspected if its probability is below $\alpha$; and with `AFTER` readings behind it two models compete for
+them and the `BACK` readings before, as among the first rows (`filtax.runs.early`): one with a step and one without, on
+a line, the reading before, those of a cycle before and two harmonics. A level has moved if the odds exceed
+$\alpha^{-2}$, and if nine of ten readings behind lie nearer to the new level than to the old one, compared with the
+last cycle before it: with the day, and with the week once that is known.
+
+As long as it is not, a weekend looks like a level that moved. So what begins on a Saturday or a Monday of the first
+week is looked at when that week is over, and compared with it.
+
+Axes: S series, B rows, N readings.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from filtax.runs.early import CUT, step_odds, units
+
+__all__ = ["Moves"]
+
+BACK, AFTER = 168, 24  # readings before a row and behind it, when it is looked at
+LEAST = 20  # readings before it
+BEFORE = 5  # of them whose median is the level that is left
+EDGES = (0, 5)  # days with which a weekend ends and begins
+MONDAY = 3  # days from one to the first of 1970
+NONE = [math.nan] * 3
+
+
+class Moves:
+    """What S series are suspected of.
+
+    >>> watch, rng = Moves(0.001, ()), np.random.default_rng(0)
+    >>> y, at = np.repeat([10.0, 20.0], [100, 30]) + rng.normal(size=130), np.arange(130)
+    >>> watch.look(np.zeros(130, int), at, y, np.full(130, 10.0), np.where(at == 100, 1e-4, 0.5), [])
+    [(124, 'change', 24)]
+    """
+
+    def __init__(self, rate: float, cycles: Sequence[int]) -> None:
+        self.rate, self.cycles = rate, tuple(cycles)
+        self.week = cycles[-1] if len(cycles) > 1 else 0
+        self.past = np.full((1, max(cycles, default=0) + BACK + 2 * AFTER), np.nan)  # readings step by step
+        # Steps: the last, the first, the suspected one; by how much that was off, and rows since.
+        self.held = np.full((1, 5), np.nan)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """All of it, for a checkpoint."""
+        return [self.past, self.held]
+
+    def restore(self, arrays: list[np.ndarray]) -> None:
+        """Go on from what `arrays` told."""
+        self.past, self.held = arrays
+
+    def make_room(self, series: int) -> None:
+        """Let more series come."""
+        more = ((0, max(0, series - len(self.past))), (0, 0))
+        self.past = np.pad(self.past, more, constant_values=np.nan)
+        self.held = np.pad(self.held, more, constant_values=np.nan)
+
+    def look(
+        self,
+        slot: np.ndarray,
+        cell: np.ndarray,
+        y: np.ndarray,
+        forecast: np.ndarray,
+        tail: np.ndarray,
+        alarmed: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, str, Any]]:
+        """Levels that moved: (row, "change", rows since).
+
+        Args:
+            slot: Series of each row, (B,).
+            cell: Step of the grid that each row belongs to, (B,), growing within a series.
+            y: Readings, (B,).
+            forecast: What was expected, (B,).
+            tail: Probability of y, and of anything as extreme, by its forecast, (B,); NaN where unknown.
+            alarmed: Rows at which a change was told of already, and from how many rows before: one alarm is enough.
+        """
+        told, found = {row for row, _ in alarmed}, []
+        known, off, odd = np.where(np.isfinite(y), y, np.nan), y - forecast, tail < self.rate
+        for series in np.unique(slot).tolist():
+            rows = np.flatnonzero(slot == series)
+            last, first, *held = self.held[series].tolist()
+            last, first = (cell[rows[0]] - 1.0 if each != each else each for each in (last, first))
+            place, whole = _placed(self.past[series], cell[rows], known[rows], last)
+            for i, row in enumerate(rows.tolist()):
+                if row in told:
+                    held = NONE
+                    continue
+                if held[0] == held[0]:
+                    start, size, since = held[0], held[1], held[2] + 1.0
+                    at = int(place[i] - (cell[row] - start))
+                    moved = self._moved(whole[: place[i] + 1], at, size, start, cell[row] - first)
+                    held = [start, size, since] if moved is None else NONE
+                    if moved:
+                        found.append((row, "change", int(since)))
+                if odd[row] and held[0] != held[0]:
+                    held = [float(cell[row]), float(off[row]), 0.0]
+            self.past[series] = whole[-self.past.shape[1] :]
+            self.held[series] = max(last, float(cell[rows[-1]])), first, *held
+        return found
+
+    def _moved(self, y: np.ndarray, at: int, size: float, start: float, age: float) -> bool | None:
+        """Whether a level moved; None as long as that is not to be said.
+
+        Args:
+            y: Readings step by step up to now, (N,).
+            at: Place of the suspected one.
+            size: By how much it was off.
+            start: Its step.
+            age: Steps since the series began.
+        """
+        behind = at + 1 + np.flatnonzero(np.isfinite(y[at + 1 :])) if at > 0 else np.zeros(0, int)
+        before = age - (len(y) - 1 - at)  # steps
+        spared = max(2, len(behind) // 10)
+        day = _back(y, at, behind, self.cycles[0] if self.cycles else 0, size)
+        if at <= 0 or day is None or day.sum() > spared:
+            return False
+        edge = self.week and before < self.week and (start // self.cycles[0] + MONDAY) % 7 in EDGES
+        if len(behind) < AFTER or (edge and age < self.week + AFTER):
+            return None
+        if edge or (self.week and before >= self.week):
+            week = _back(y, at, behind[-AFTER:], self.week, size, 0.0)
+            if week is None or week.sum() > 2:
+                return False
+        return np.isfinite(y[max(0, at - BACK) : at]).sum() >= LEAST and bool(
+            _log_odds(y, max(0, at - BACK), at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
+        )
+
+
+def _placed(past: np.ndarray, cell: np.ndarray, y: np.ndarray, last: float) -> tuple[np.ndarray, np.ndarray]:
+    """Places of rows behind those of the past, (B,), and all readings step by step; of one step the first counts."""
+    steps = np.clip(np.diff(cell, prepend=int(last)), 0, len(past))
+    place = len(past) - 1 + np.cumsum(steps)
+    whole = np.concatenate([past, np.full(int(place[-1]) + 1 - len(past), np.nan)])
+    whole[place[steps > 0]] = y[steps > 0]
+    return place, whole
+
+
+def _back(
+    y: np.ndarray, at: int, rows: np.ndarray, cycle: int, size: float, usual: float | None = None
+) -> np.ndarray | None:
+    """Which readings lie nearer to the level before a row, by what they gained on the last cycle before it.
+
+    Args:
+        y: Readings step by step, (N,).
+        at: Place of the row.
+        rows: Places of the readings, (B,).
+        cycle: Steps of it; 0 where there is none.
+        size: By how much the level may have moved.
+        usual: What readings before the row gained where that is not known; without it nothing is said.
+    """
+    near = np.arange(max(cycle, at - BEFORE), at)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gained = y[near] - y[near - cycle] if cycle else y[near]
+        gained = gained[np.isfinite(gained)]
+        if not len(gained) and usual is None:
+            return None
+        level = np.median(gained) if len(gained) else usual
+        ago = rows - cycle * -(-(rows - at + 1) // cycle) if cycle else rows
+        now = y[rows] - np.where(ago >= 0, y[np.maximum(ago, 0)], np.nan) if cycle else y[rows]
+        return math.copysign(1.0, size) * (now - level - 0.5 * size) <= 0.0
+
+
+def _log_odds(y: np.ndarray, first: int, start: int, cycles: Sequence[int]) -> float:
+    """Log odds that a level moved with a row, by all readings from another one on; those before are looked back at."""
+    at = first + np.flatnonzero(np.isfinite(y[first:]))
+    own, later = y[at], at >= start
+    middle, spread = units(own, int(later.argmax()))
+    if not 0.0 < spread < math.inf:
+        return -math.inf
+    whole = np.full(len(y), middle[0])
+    whole[at] = middle
+    base = np.median(own)
+    z = (whole - base) / spread + np.clip((y - whole) / spread, -CUT, CUT)
+    columns = [np.ones(len(at)), (at - first) / len(y), np.concatenate([[0.0], z[at[:-1]]])]
+    for cycle in cycles:
+        if 2 * np.sum(at >= cycle) >= len(at):
+            columns.append(np.nan_to_num(np.where(at >= cycle, z[np.maximum(at - cycle, 0)], 0.0)))
+    if cycles:
+        turn = 2.0 * np.pi * at / cycles[0]
+        columns += [wave(k * turn) for k in (1, 2) for wave in (np.cos, np.sin)]
+    return step_odds(z[at], later, columns)
