@@ -43,11 +43,13 @@ def cells(
         time: Of each row, (B,).
         slot: Series of each, (B,).
 
-    >>> cells(Season.named("daily"), [{"phase": np.zeros(1)}], np.array(["1970-01-04"], "M8[us]"), np.zeros(1, int))
+    >>> cells(Season.named("daily"), [{"phase": np.zeros(())}], np.array(["1970-01-04"], "M8[us]"), np.zeros(1, int))
     array([3])
     """
     cell = np.zeros(len(slot), np.int64)
-    for series in np.unique(slot).tolist() if season and time is not None else ():
+    if season is None or time is None:
+        return cell
+    for series in np.unique(slot).tolist():
         own = slot == series
         cell[own] = season.cells(time[own], float(grids[series]["phase"]))
     return cell
@@ -145,7 +147,9 @@ class Course:
                 part = part[np.isfinite(part)]
                 self.filling[series, 1] = np.cumsum([self.filling[series, 1], *part])[-1]  # in order, however it is cut
                 self.filling[series, 2] += len(part)
-                self.count[series, 2] = max([self.count[series, 2], *(before + i for i in others if start <= i < end)])
+                for i in (i for i in others if start <= i < end):
+                    self.count[series, 2] = before + i
+                    self._forget(series, before + i - float(told[int(rows[i])]))
             self.count[series, 0] = before + len(rows)
         return found
 
@@ -179,6 +183,16 @@ class Course:
         if start > max(0, KEPT - count + MATURE):
             return self.blocks[series, 1, start] - NEAR * self.block
         return self.blocks[series, 1, max(0, KEPT - count)]
+
+    def _forget(self, series: int, began: float) -> None:
+        """What is still learned begins anew with a change that others told of: one line across two levels is none."""
+        if self.count[series, 1] >= MATURE:
+            return
+        self.blocks[series, :, ~(self.blocks[series, 1] >= began)] = np.nan
+        if self.filling[series, 3] < began:
+            self.filling[series, 2] = -math.inf  # readings of both: it counts for none
+        self.unit[series], self.count[series, 1] = np.nan, 0.0
+        self._first(series)
 
     def _first(self, series: int) -> None:
         """With enough blocks the unit is known, and they are learned."""

@@ -128,8 +128,9 @@ def log_odds(y: np.ndarray, at: np.ndarray, start: int, cycle: int) -> float:
 def units(y: np.ndarray, start: int) -> tuple[np.ndarray, float]:
     """The median of the side of each reading, (N,), and the robust deviation from them.
 
-    >>> units(np.array([1.0, 2.0, 3.0, 9.0, 8.0]), 3)
-    (array([2. , 2. , 2. , 8.5, 8.5]), 1.4826)
+    >>> middle, spread = units(np.array([1.0, 2.0, 4.0, 9.0, 7.0]), 3)
+    >>> middle.tolist(), spread
+    ([2.0, 2.0, 2.0, 8.0, 8.0], 1.4826)
     """
     middle = np.where(np.arange(len(y)) >= start, np.median(y[start:]), np.median(y[:start]))
     return middle, float(1.4826 * np.median(np.abs(y - middle)))

@@ -26,9 +26,12 @@ __all__ = ["Moves"]
 BACK, AFTER = 168, 24  # readings before a row and behind it, when it is looked at
 LEAST = 20  # readings before it
 BEFORE = 5  # of them whose median is the level that is left
+LARGEST = 2.0  # a weekend moves a level by less, in spreads of the middle half of the readings
 EDGES = (0, 5)  # days with which a weekend ends and begins
 MONDAY = 3  # days from one to the first of 1970
 NONE = [math.nan] * 3
+NEAR = 10  # rows by which other alarms may say too late when a change began
+SPARED = 2  # readings behind a level, or one of ten, that may lie on the old side
 
 
 class Moves:
@@ -43,7 +46,8 @@ class Moves:
     def __init__(self, rate: float, cycles: Sequence[int]) -> None:
         self.rate, self.cycles = rate, tuple(cycles)
         self.week = cycles[-1] if len(cycles) > 1 else 0
-        self.past = np.full((1, max(cycles, default=0) + BACK + 2 * AFTER), np.nan)  # readings step by step
+        # Step by step: readings, and whether they were odd.
+        self.past = np.full((1, 2, max(cycles, default=0) + BACK + 2 * AFTER), np.nan)
         # Steps: the last, the first, the suspected one; by how much that was off, and rows since.
         self.held = np.full((1, 5), np.nan)
 
@@ -59,8 +63,32 @@ class Moves:
     def make_room(self, series: int) -> None:
         """Let more series come."""
         more = ((0, max(0, series - len(self.past))), (0, 0))
-        self.past = np.pad(self.past, more, constant_values=np.nan)
+        self.past = np.pad(self.past, (*more, (0, 0)), constant_values=np.nan)
         self.held = np.pad(self.held, more, constant_values=np.nan)
+
+    def sober(self, slot: np.ndarray, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """Probabilities of rows, 1 for echoes: a forecast that repeats the odd step of a cycle ago, and none comes.
+
+        Args:
+            slot: Series of each row, (B,).
+            cell: Step of the grid that each row belongs to, (B,), growing within a series.
+            y: Readings, (B,).
+            tail: Probability of y, and of anything as extreme, by its forecast, (B,).
+
+        >>> y, tail = np.array([1.0, 9.0, 9.0, 9.0]), np.array([0.5, 1e-9, 0.5, 1e-9])
+        >>> Moves(0.001, (2,)).sober(np.zeros(4, int), np.arange(4), y, tail).tolist()
+        [0.5, 1e-09, 0.5, 1.0]
+        """
+        calm = tail.copy()
+        for series in np.unique(slot).tolist():
+            rows = np.flatnonzero(slot == series)
+            place, (values, odd) = self._placed(series, cell[rows], y[rows], tail[rows])
+            with np.errstate(over="ignore", invalid="ignore"):
+                step = np.abs(np.diff(values, prepend=np.nan))
+            for cycle in self.cycles:
+                echo = (odd[place - cycle] == 1.0) & (step[place] < step[place - cycle])
+                calm[rows[echo]] = 1.0
+        return calm
 
     def look(
         self,
@@ -70,8 +98,9 @@ class Moves:
         forecast: np.ndarray,
         tail: np.ndarray,
         alarmed: Sequence[tuple[int, Any]],
+        jumped: Sequence[tuple[int, str, Any]] = (),
     ) -> list[tuple[int, str, Any]]:
-        """Levels that moved: (row, "change", rows since).
+        """Levels that moved: (row, "change", rows since); and of those that jumped the ones that no week explains.
 
         Args:
             slot: Series of each row, (B,).
@@ -79,67 +108,99 @@ class Moves:
             y: Readings, (B,).
             forecast: What was expected, (B,).
             tail: Probability of y, and of anything as extreme, by its forecast, (B,); NaN where unknown.
-            alarmed: Rows at which a change was told of already, and from how many rows before: one alarm is enough.
+            alarmed: Rows at which a change was told of already, and from how many rows before: one alarm is enough, and
+                is told of here again if it began with a suspected row before.
+            jumped: What is known of levels that jumped (`filtax.runs.jumps`).
         """
-        told, found = {row for row, _ in alarmed}, []
-        known, off, odd = np.where(np.isfinite(y), y, np.nan), y - forecast, tail < self.rate
+        told, found, others = dict(alarmed), [], {row: value for row, _, value in jumped}
+        off, odd = y - forecast, tail < self.rate
         for series in np.unique(slot).tolist():
             rows = np.flatnonzero(slot == series)
             last, first, *held = self.held[series].tolist()
-            last, first = (cell[rows[0]] - 1.0 if each != each else each for each in (last, first))
-            place, whole = _placed(self.past[series], cell[rows], known[rows], last)
+            first = float(cell[rows[0]]) if first != first else first
+            place, track = self._placed(series, cell[rows], y[rows], tail[rows])
             for i, row in enumerate(rows.tolist()):
+                held[2] += 1.0
                 if row in told:
-                    held = NONE
+                    if told[row] < held[2] <= told[row] + NEAR:  # it began with the row that was suspected
+                        found.append((row, "change", int(held[2])))
+                    held = NONE.copy()
                     continue
-                if held[0] == held[0]:
-                    start, size, since = held[0], held[1], held[2] + 1.0
-                    at = int(place[i] - (cell[row] - start))
-                    moved = self._moved(whole[: place[i] + 1], at, size, start, cell[row] - first)
-                    held = [start, size, since] if moved is None else NONE
-                    if moved:
-                        found.append((row, "change", int(since)))
-                if odd[row] and held[0] != held[0]:
+                given = (track[0, : place[i] + 1], held[0], held[1], float(cell[row]), first)
+                if row in others and not (held[2] == others[row] and self._weekly(*given) is not False):
+                    moved = True
+                    held[2] = others[row]
+                else:
+                    moved = self._moved(*given) if held[0] == held[0] else None
+                if moved:
+                    found.append((row, "change", int(held[2])))
+                held = held if moved is None else NONE.copy()
+                if odd[row] and not moved and held[0] != held[0]:
                     held = [float(cell[row]), float(off[row]), 0.0]
-            self.past[series] = whole[-self.past.shape[1] :]
-            self.held[series] = max(last, float(cell[rows[-1]])), first, *held
+            self.past[series] = track[:, -self.past.shape[2] :]
+            self.held[series] = np.fmax(last, float(cell[rows[-1]])), first, *held
         return found
 
-    def _moved(self, y: np.ndarray, at: int, size: float, start: float, age: float) -> bool | None:
+    def _placed(self, series: int, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of rows behind those of the past, (B,), and all step by step; of one step the first row counts."""
+        past, last = self.past[series], self.held[series, 0]
+        steps = np.clip(np.diff(cell, prepend=cell[0] - 1 if np.isnan(last) else int(last)), 0, past.shape[1])
+        place = past.shape[1] - 1 + np.cumsum(steps)
+        track = np.concatenate([past, np.full((2, int(place[-1]) + 1 - past.shape[1]), np.nan)], axis=1)
+        new = steps > 0
+        track[:, place[new]] = np.where(np.isfinite(y), y, np.nan)[new], (tail < self.rate)[new]
+        return place, track
+
+    def _moved(self, y: np.ndarray, start: float, size: float, now: float, first: float) -> bool | None:
         """Whether a level moved; None as long as that is not to be said.
 
         Args:
             y: Readings step by step up to now, (N,).
-            at: Place of the suspected one.
+            start: Step of the suspected one.
             size: By how much it was off.
-            start: Its step.
-            age: Steps since the series began.
+            now: The last step.
+            first: That with which the series began.
         """
-        behind = at + 1 + np.flatnonzero(np.isfinite(y[at + 1 :])) if at > 0 else np.zeros(0, int)
-        before = age - (len(y) - 1 - at)  # steps
-        spared = max(2, len(behind) // 10)
-        day = _back(y, at, behind, self.cycles[0] if self.cycles else 0, size)
-        if at <= 0 or day is None or day.sum() > spared:
+        at = len(y) - 1 - int(now - start)
+        if at <= 0:
             return False
-        edge = self.week and before < self.week and (start // self.cycles[0] + MONDAY) % 7 in EDGES
-        if len(behind) < AFTER or (edge and age < self.week + AFTER):
+        behind = _behind(y, at)
+        back = _back(y, at, behind, self.cycles[0] if self.cycles else 0, size)
+        if back is None or back.sum() > max(SPARED, len(behind) // 10):
+            return False
+        if len(behind) < AFTER:
             return None
-        if edge or (self.week and before >= self.week):
-            week = _back(y, at, behind[-AFTER:], self.week, size, 0.0)
-            if week is None or week.sum() > 2:
+        weekly = self._weekly(y, start, size, now, first)
+        if weekly is not False:
+            return None if weekly is None else False
+        if np.isfinite(y[max(0, at - BACK) : at]).sum() < LEAST:
+            return False
+        return _log_odds(y, max(0, at - BACK), at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
+
+    def _weekly(self, y: np.ndarray, start: float, size: float, now: float, first: float) -> bool | None:
+        """Whether the week explains a level that moved; None as long as that may be. Arguments as those of `_moved`."""
+        if not self.week:
+            return False
+        at = len(y) - 1 - int(now - start)
+        if start - first < self.week:
+            edge = (start // self.cycles[0] + MONDAY) % 7 in EDGES
+            if not edge or at <= 0 or abs(size) > LARGEST * _usual(y[:at]):
                 return False
-        return np.isfinite(y[max(0, at - BACK) : at]).sum() >= LEAST and bool(
-            _log_odds(y, max(0, at - BACK), at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
-        )
+            if now - first < self.week + AFTER:
+                return None
+        back = _back(y, at, _behind(y, at)[-AFTER:], self.week, size, 0.0) if at > 0 else None
+        return back is None or int(back.sum()) > SPARED
 
 
-def _placed(past: np.ndarray, cell: np.ndarray, y: np.ndarray, last: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places of rows behind those of the past, (B,), and all readings step by step; of one step the first counts."""
-    steps = np.clip(np.diff(cell, prepend=int(last)), 0, len(past))
-    place = len(past) - 1 + np.cumsum(steps)
-    whole = np.concatenate([past, np.full(int(place[-1]) + 1 - len(past), np.nan)])
-    whole[place[steps > 0]] = y[steps > 0]
-    return place, whole
+def _usual(y: np.ndarray) -> float:
+    """How far apart the middle half of the readings lies."""
+    y = y[np.isfinite(y)]
+    return float(np.subtract(*np.quantile(y, [0.75, 0.25]))) if len(y) else 0.0
+
+
+def _behind(y: np.ndarray, at: int) -> np.ndarray:
+    """Places of the readings behind one."""
+    return at + 1 + np.flatnonzero(np.isfinite(y[at + 1 :]))
 
 
 def _back(

@@ -43,10 +43,13 @@ def verdicts(
     if stream.maker is None:
         return found
     tail = np.fmin(tails(said["pit"], stretch), far)
-    found = [*found, *stream.jumps.look(slot, y, said["forecast"], tail, changes(found))]
     if not stream.plan.moves:
-        return found
-    return [*found, *stream.moves.look(slot, cell, y, said["forecast"], tail, changes(found))]
+        return [*found, *stream.jumps.look(slot, y, said["forecast"], tail, changes(found))]
+    tail = stream.moves.sober(slot, cell, y, tail)
+    jumped = stream.jumps.look(slot, y, said["forecast"], tail, changes(found))
+    moved = stream.moves.look(slot, cell, y, said["forecast"], tail, changes(found), jumped)
+    better = {row for row, _, _ in moved}
+    return [*(event for event in found if event[1] != "change" or event[0] not in better), *moved]
 
 
 def changes(found: Iterable[tuple[int, str, Any]]) -> list[tuple[int, Any]]:
