@@ -17,7 +17,7 @@ import numpy as np
 
 from filtax.runs.large import LARGE
 from filtax.runs.lasting import LAGS, Elder, begun, evidence, faded, learned, newborn, pattern, width, within
-from filtax.runs.verdicts import changes
+from filtax.runs.surprise import changes
 from filtax.streams import Season
 
 __all__ = ["Course", "bends", "cells"]
@@ -60,6 +60,7 @@ def bends(
     cell: np.ndarray,
     slot: np.ndarray,
     said: Mapping[str, np.ndarray],
+    echo: np.ndarray,
     found: Iterable[tuple[int, str, Any]],
 ) -> list[tuple[int, str, Any]]:
     """Changes of course in the rows of a block.
@@ -69,10 +70,12 @@ def bends(
         cell: Step of the grid that each row belongs to, (B,).
         slot: Series of each, (B,).
         said: What was forecast of them; "y" is what came.
+        echo: Where a forecast repeats the odd step of a cycle ago, (B,): its interval says nothing of the reading.
         found: What was told of them already.
     """
     y, low, high = said["y"], said["lower"], said["upper"]
     near = np.fmax(np.fmin(y, 2.0 * high - low), 2.0 * low - high)
+    near = np.where(echo, y, near)
     return course.look(slot, cell, np.where(np.isfinite(y), near, np.nan), changes(found))
 
 

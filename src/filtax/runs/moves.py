@@ -66,8 +66,8 @@ class Moves:
         self.past = np.pad(self.past, (*more, (0, 0)), constant_values=np.nan)
         self.held = np.pad(self.held, more, constant_values=np.nan)
 
-    def sober(self, slot: np.ndarray, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Probabilities of rows, 1 for echoes: a forecast that repeats the odd step of a cycle ago, and none comes.
+    def echoes(self, slot: np.ndarray, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """Rows whose forecast may repeat the odd step of a cycle ago, where y has none such, (B,).
 
         Args:
             slot: Series of each row, (B,).
@@ -76,19 +76,18 @@ class Moves:
             tail: Probability of y, and of anything as extreme, by its forecast, (B,).
 
         >>> y, tail = np.array([1.0, 9.0, 9.0, 9.0]), np.array([0.5, 1e-9, 0.5, 1e-9])
-        >>> Moves(0.001, (2,)).sober(np.zeros(4, int), np.arange(4), y, tail).tolist()
-        [0.5, 1e-09, 0.5, 1.0]
+        >>> Moves(0.001, (2,)).echoes(np.zeros(4, int), np.arange(4), y, tail).tolist()
+        [False, False, False, True]
         """
-        calm = tail.copy()
+        echo = np.zeros(len(y), bool)
         for series in np.unique(slot).tolist():
             rows = np.flatnonzero(slot == series)
             place, (values, odd) = self._placed(series, cell[rows], y[rows], tail[rows])
             with np.errstate(over="ignore", invalid="ignore"):
                 step = np.abs(np.diff(values, prepend=np.nan))
             for cycle in self.cycles:
-                echo = (odd[place - cycle] == 1.0) & (step[place] < step[place - cycle])
-                calm[rows[echo]] = 1.0
-        return calm
+                echo[rows] |= (odd[place - cycle] == 1.0) & (step[place] < step[place - cycle])
+        return echo
 
     def look(
         self,

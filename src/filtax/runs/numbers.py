@@ -19,7 +19,7 @@ from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, restored
 from filtax.runs.blocks import Block, numbered, padded
 from filtax.runs.carry import mean_of, moved
-from filtax.runs.course import Course, bends, cells
+from filtax.runs.course import Course, cells
 from filtax.runs.early import Early
 from filtax.runs.engine import Learner
 from filtax.runs.hindsight import Beginning, in_hindsight
@@ -148,10 +148,6 @@ class NumberStream:
         rivals = self.rivals.forecast(slot, y)
         cell = cells(self.plan.season, self.grids, block.time, slot)
         found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again, cell)
-        if self.plan.early and self.watches:
-            found += self.early.look(slot, y)
-        if self.plan.bends:
-            found += bends(self.course, cell, slot, {**said, "y": y}, found)
         found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found

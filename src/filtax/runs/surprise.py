@@ -9,13 +9,14 @@ a false alarm is at least $\alpha^{-2}$ rows.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from filtax.estimators.alarms import MOST, SURPRISE
 
-__all__ = ["Once", "Surprise"]
+__all__ = ["Once", "Surprise", "changes"]
 
 TOLD = -1.0  # instead of a length: an alarm was given, and the next one waits until all is calm again
 WARM = 50  # rows of a series before it can give an alarm
@@ -157,3 +158,12 @@ class Once:
             kept.append(event)
         self.rows += np.bincount(slot, minlength=len(self.rows))
         return kept
+
+
+def changes(found: Iterable[tuple[int, str, Any]]) -> list[tuple[int, Any]]:
+    """Rows at which a change was told of, and from how many rows before.
+
+    >>> changes([(3, "distrusted", 1e-4), (5, "change", 5)])
+    [(5, 5)]
+    """
+    return [(row, value) for row, kind, value in found if kind == "change"]

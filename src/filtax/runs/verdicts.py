@@ -1,13 +1,14 @@
 """What the rows of a block showed: which were not trusted, and changes of regime, of what surprises, of levels."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from filtax.runs.bands import beyond, eased, gross, tails
+from filtax.runs.course import bends
+from filtax.runs.surprise import changes
 
-__all__ = ["changes", "verdicts"]
+__all__ = ["verdicts"]
 
 
 def verdicts(
@@ -21,7 +22,7 @@ def verdicts(
     again: np.ndarray,
     cell: np.ndarray,
 ) -> list[tuple[int, str, Any]]:
-    """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels that jumped.
+    """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels, of their course.
 
     Args:
         stream: Of numbers (`filtax.runs.numbers`).
@@ -40,22 +41,31 @@ def verdicts(
         said["pit"] = eased(said["pit"], stretch)
         return stream.surprise.numbers(slot, 0.5 * far, False, alarms, early)
     found = stream.surprise.numbers(slot, said["pit"], True, alarms, early, again)
-    if stream.maker is None:
-        return found
-    tail = np.fmin(tails(said["pit"], stretch), far)
+    echo = np.zeros(len(y), bool)
+    if stream.maker is not None:
+        tail = np.fmin(tails(said["pit"], stretch), far)
+        echo = stream.moves.echoes(slot, cell, y, tail) if stream.plan.moves else echo
+        found = _levels(stream, slot, y, said["forecast"], np.where(echo, 1.0, tail), cell, found)
+    if stream.plan.early:
+        found = [*found, *stream.early.look(slot, y)]
+    if stream.plan.bends:
+        found = [*found, *bends(stream.course, cell, slot, {**said, "y": y}, echo, found)]
+    return found
+
+
+def _levels(
+    stream: Any,
+    slot: np.ndarray,
+    y: np.ndarray,
+    forecast: np.ndarray,
+    tail: np.ndarray,
+    cell: np.ndarray,
+    found: list[tuple[int, str, Any]],
+) -> list[tuple[int, str, Any]]:
+    """What was found, and levels that jumped or moved; of what both tell in one row, the earlier start."""
+    jumped = stream.jumps.look(slot, y, forecast, tail, changes(found))
     if not stream.plan.moves:
-        return [*found, *stream.jumps.look(slot, y, said["forecast"], tail, changes(found))]
-    tail = stream.moves.sober(slot, cell, y, tail)
-    jumped = stream.jumps.look(slot, y, said["forecast"], tail, changes(found))
-    moved = stream.moves.look(slot, cell, y, said["forecast"], tail, changes(found), jumped)
+        return [*found, *jumped]
+    moved = stream.moves.look(slot, cell, y, forecast, tail, changes(found), jumped)
     better = {row for row, _, _ in moved}
     return [*(event for event in found if event[1] != "change" or event[0] not in better), *moved]
-
-
-def changes(found: Iterable[tuple[int, str, Any]]) -> list[tuple[int, Any]]:
-    """Rows at which a change was told of, and from how many rows before.
-
-    >>> changes([(3, "distrusted", 1e-4), (5, "change", 5)])
-    [(5, 5)]
-    """
-    return [(row, value) for row, kind, value in found if kind == "change"]
