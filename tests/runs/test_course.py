@@ -120,6 +120,15 @@ def test_the_day_of_a_jump_is_named(size):
         assert row - since == 1200
 
 
+@pytest.mark.parametrize("size", [3.0, 10.0])
+def test_the_day_of_a_jump_at_noon_is_named(size):
+    """A day that lies between the levels belongs to neither: before, up to a week too early was named for it."""
+    t = np.arange(24 * 70)
+    for seed in range(10):
+        [(row, _, since)] = told_of(size * (t >= 1500) + np.random.default_rng(seed).normal(size=t.size))
+        assert abs(row - since - 1500) <= 24
+
+
 def test_seasons_and_growth_by_percents_are_no_changes():
     for seed in range(2):
         rng, t, day = np.random.default_rng(seed), np.arange(24 * 730), np.arange(1500)

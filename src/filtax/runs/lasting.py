@@ -31,6 +31,7 @@ MEMORY, NOISE_MEMORY = 60.0, 120.0  # blocks after which level and line, and the
 SIZE = 2.0  # tau: standard errors by which a change may move a block
 LINE = 7.0  # blocks over which a change of slope is counted
 FEWEST = 4  # blocks of which one can be odd
+BETWEEN = 2  # columns that a block of its own counts for besides: by noise alone each is a little off
 HARMONICS = 3  # of the longer cycle at most; a week of days has no more
 
 
@@ -166,6 +167,7 @@ def begun(number: np.ndarray, value: np.ndarray, starts: np.ndarray, waves: np.n
     The errors z do not say: a belief that learns the blocks of a change, and is wrong by a cut at most, blurs it. So
     the values themselves are fitted by a line and the pattern, to which a level, a line, both, or these and a pattern
     are added from the start on, and the fit with the least Schwarz criterion, K log(squares) + (added) log K, is taken.
+    A change begins within its first block: that may lie by itself, neither here nor there.
 
     Args:
         number: Numbers of the blocks, (K,), growing.
@@ -187,11 +189,17 @@ def begun(number: np.ndarray, value: np.ndarray, starts: np.ndarray, waves: np.n
         since = base.copy()
         since[:, 1] -= line[start]
         since[:start] = 0.0
-        for added in (since[:, :1], since[:, 1:2], since[:, :2], since):
+        ways = [since[:, :1], since[:, 1:2], since[:, :2]]
+        if len(number) - start > since.shape[1] + FEWEST:  # else a pattern fits anything
+            ways.append(since)
+        alone = (np.arange(len(number)) == start)[:, None]
+        for added, between in [(way, 0) for way in ways] + [
+            (np.concatenate([way, alone], axis=1), BETWEEN) for way in ways
+        ]:
             columns = np.concatenate([base, added], axis=1)
             rest = value - columns @ np.linalg.lstsq(columns, value, rcond=None)[0]
             squares = max(float(rest @ rest), np.finfo(float).tiny)
-            worth.append((len(value) * math.log(squares) + added.shape[1] * math.log(len(value)), start))
+            worth.append((len(value) * math.log(squares) + (added.shape[1] + between) * math.log(len(value)), start))
     return min(worth)[1]
 
 

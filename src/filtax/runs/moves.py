@@ -26,7 +26,6 @@ __all__ = ["Moves"]
 BACK, AFTER = 168, 24  # readings before a row and behind it, when it is looked at
 LEAST = 20  # readings before it
 BEFORE = 5  # of them whose median is the level that is left
-LARGEST = 2.0  # a weekend moves a level by less, in spreads of the middle half of the readings
 EDGES = (0, 5)  # days with which a weekend ends and begins
 MONDAY = 3  # days from one to the first of 1970
 NONE = [math.nan] * 3
@@ -36,6 +35,9 @@ SPARED = 2  # readings behind a level, or one of ten, that may lie on the old si
 
 class Moves:
     """What S series are suspected of.
+
+    Attributes:
+        since: Rows since the suspected one, for each row that was looked at last, (B,); NaN where there is none.
 
     >>> watch, rng = Moves(0.001, ()), np.random.default_rng(0)
     >>> y, at = np.repeat([10.0, 20.0], [100, 30]) + rng.normal(size=130), np.arange(130)
@@ -50,6 +52,7 @@ class Moves:
         self.past = np.full((1, 2, max(cycles, default=0) + BACK + 2 * AFTER), np.nan)
         # Steps: the last, the first, the suspected one; by how much that was off, and rows since.
         self.held = np.full((1, 5), np.nan)
+        self.since = np.zeros(0)
 
     @property
     def arrays(self) -> list[np.ndarray]:
@@ -112,7 +115,7 @@ class Moves:
             jumped: What is known of levels that jumped (`filtax.runs.jumps`).
         """
         told, found, others = dict(alarmed), [], {row: value for row, _, value in jumped}
-        off, odd = y - forecast, tail < self.rate
+        off, odd, self.since = y - forecast, tail < self.rate, np.full(len(y), np.nan)
         for series in np.unique(slot).tolist():
             rows = np.flatnonzero(slot == series)
             last, first, *held = self.held[series].tolist()
@@ -120,9 +123,10 @@ class Moves:
             place, track = self._placed(series, cell[rows], y[rows], tail[rows])
             for i, row in enumerate(rows.tolist()):
                 held[2] += 1.0
+                self.since[row] = held[2]
                 if row in told:
-                    if told[row] < held[2] <= told[row] + NEAR:  # it began with the row that was suspected
-                        found.append((row, "change", int(held[2])))
+                    if self.began(row, told[row]) != told[row]:
+                        found.append((row, "change", self.began(row, told[row])))
                     held = NONE.copy()
                     continue
                 given = (track[0, : place[i] + 1], held[0], held[1], float(cell[row]), first)
@@ -139,6 +143,16 @@ class Moves:
             self.past[series] = track[:, -self.past.shape[2] :]
             self.held[series] = np.fmax(last, float(cell[rows[-1]])), first, *held
         return found
+
+    def began(self, row: int, since: int) -> int:
+        """How many rows before one a change began that others tell of: with the suspected one, if they name a later.
+
+        >>> watch = Moves(0.001, ())
+        >>> watch.since = np.array([8.0])
+        >>> watch.began(0, 3), watch.began(0, 9)
+        (8, 9)
+        """
+        return int(self.since[row]) if since < self.since[row] <= since + NEAR else since
 
     def _placed(self, series: int, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of rows behind those of the past, (B,), and all step by step; of one step the first row counts."""
@@ -183,7 +197,7 @@ class Moves:
         at = len(y) - 1 - int(now - start)
         if start - first < self.week:
             edge = (start // self.cycles[0] + MONDAY) % 7 in EDGES
-            if not edge or at <= 0 or abs(size) > LARGEST * _usual(y[:at]):
+            if not edge or at <= 0 or abs(size) > _largest(y[:at]):
                 return False
             if now - first < self.week + AFTER:
                 return None
@@ -191,10 +205,14 @@ class Moves:
         return back is None or int(back.sum()) > SPARED
 
 
-def _usual(y: np.ndarray) -> float:
-    """How far apart the middle half of the readings lies."""
+def _largest(y: np.ndarray) -> float:
+    """The most that a weekend moves a level by: twice the spread of the middle half, or twenty usual steps."""
     y = y[np.isfinite(y)]
-    return float(np.subtract(*np.quantile(y, [0.75, 0.25]))) if len(y) else 0.0
+    if len(y) < 2:
+        return 0.0
+    with np.errstate(over="ignore"):
+        half = float(np.subtract(*np.quantile(y, [0.75, 0.25])))
+        return max(2.0 * half, 20.0 * float(np.median(np.abs(np.diff(y)))))
 
 
 def _behind(y: np.ndarray, at: int) -> np.ndarray:

@@ -49,7 +49,9 @@ def verdicts(
     if stream.plan.early:
         found = [*found, *stream.early.look(slot, y)]
     if stream.plan.bends:
-        found = [*found, *bends(stream.course, cell, slot, {**said, "y": y}, echo, found)]
+        bent = bends(stream.course, cell, slot, {**said, "y": y}, echo, found)
+        began = stream.moves.began if stream.plan.moves else lambda _, since: since
+        found = [*found, *((row, kind, began(row, since)) for row, kind, since in bent)]
     return found
 
 
