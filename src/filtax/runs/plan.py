@@ -196,10 +196,23 @@ def decide(config: Config, block: Block) -> Plan:
         version=version("filtax"),
     )
     measured = numbers if heads else (*numbers, target)
-    since = {"races": True, "elder": heads > 0, "together": heads > 0, "regular": regular, "course": timed}
-    since |= {"hindsight": timed and not weights, "patient": timed, "early": not heads and not weights}
-    since["moves"] = timed and not weights
+    since = _since(timed, regular, heads, weights)
     return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
+
+
+def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bool]:
+    """What runs of before do not have."""
+    return {
+        "races": True,
+        "elder": heads > 0,
+        "together": heads > 0,
+        "regular": regular,
+        "course": timed,
+        "hindsight": timed and not weights,
+        "patient": timed,
+        "early": not heads and not weights,
+        "moves": timed and not weights,
+    }
 
 
 def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:
