@@ -101,7 +101,7 @@ class Bone(Module):
         """
         parts = remembered(self, state)
         if parts is None:
-            boundary.check_state("step", state, self)
+            self._check("step", state)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
         if parts is None:
             state = roomy(self, furnished(self, state, x, y))
@@ -140,7 +140,7 @@ class Bone(Module):
         """
         parts = remembered(self, state)  # if it has some, what it holds fits this method, and its data
         if parts is None:
-            boundary.check_state("scan", state, self)
+            self._check("scan", state)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         boundary.check_kept(keep, self)
@@ -170,7 +170,7 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
-        boundary.check_state("predict", state, self)
+        self._check("predict", state)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
         checks.flag("predict(plugin=...)", plugin)
@@ -187,7 +187,7 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
-        boundary.check_state("forecast", state, self)
+        self._check("forecast", state)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
         return programs.forecast(self, roomy(self, state, X_future.shape[0]), X_future, dt)
@@ -201,3 +201,8 @@ class Bone(Module):
         boundary.warn_of_strain(state)
         boundary.warn_of_collapse(state)
         return collapse(state.bank.belief, state.bank.log_weight)
+
+    def _check(self, verb: str, state: Any) -> None:
+        """Refuse what is no state of this method, or has not as many parameters as its prior."""
+        boundary.check_state(verb, state, self)
+        compatibility.check_support(self, state.initial)

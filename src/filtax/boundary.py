@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.compatibility import check_support
 from filtax.layout import Layout, flatten
 from filtax.state import INFO, CollapseWarning, ConditioningWarning, State
 
@@ -95,8 +94,6 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
             f"{verb}: the state has {slots} hypotheses but {method.name} keeps {wanted}; begin with state = "
             "method.init(...) of this method."
         )
-    if state.bank.log_weight.ndim == 1:
-        check_support(method, state.initial)
 
 
 def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:

@@ -115,6 +115,15 @@ def test_the_first_weekend_is_no_level_and_a_level_that_moves_with_it_is(told, f
     assert row == 168 + 24
 
 
+@pytest.mark.parametrize("first", ["2024-01-04", "2024-01-06"])
+def test_a_weekend_among_the_very_first_rows_is_no_level(told, first):
+    """A Thursday and a Saturday: in 6 of 10 series the weekend, or its end, was told of."""
+    t = np.arange(300) + 24 * (int(first[-2:]) - 1)
+    for seed in range(5):
+        y = 50.0 + 5.0 * np.sin(2 * np.pi * t / 24) - 6.0 * ((t // 24) % 7 >= 5)
+        assert told(y + np.random.default_rng(seed).normal(size=300), "h", first=first) == []
+
+
 def test_what_a_forecast_repeats_a_cycle_later_is_no_change(told):
     """A level that moved by a thousand noises was told of again a day later, and by the averages after 12 weeks."""
     for seed in range(2):

@@ -16,6 +16,7 @@ Axes: S series, N readings.
 """
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from statistics import median
 
@@ -59,12 +60,16 @@ class Early:
         self.rows = np.pad(self.rows, (more, (0, 0)), constant_values=np.nan)
         self.count = np.pad(self.count, more)
 
-    def look(self, slot: np.ndarray, y: np.ndarray) -> list[tuple[int, str, int]]:
+    def look(
+        self, slot: np.ndarray, y: np.ndarray, doubted: Callable[[int, int, np.ndarray, float], bool] | None = None
+    ) -> list[tuple[int, str, int]]:
         """Levels that moved: (row, "change", rows since).
 
         Args:
             slot: Series of each row, (B,).
             y: Readings, (B,).
+            doubted: Whether something else may explain a level that moved, from the row, the rows since, the readings
+                before it, and by how much it moved.
         """
         found = []
         for row in np.flatnonzero(self.count[slot] < ROWS).tolist():
@@ -73,7 +78,11 @@ class Early:
             if at < ROWS:
                 self.rows[series, at], self.count[series] = y[row], at + 1
                 start = self._start(self.rows[series, : at + 1]) if math.isfinite(y[row]) else None
-                if start is not None:
+                if start is None:
+                    continue
+                before, behind = self.rows[series, :start], self.rows[series, start : at + 1]
+                size = float(np.nanmedian(behind) - np.nanmedian(before))
+                if doubted is None or not doubted(row, int(at - start), before, size):
                     found.append((row, "change", int(at - start)))
                     self.rows[series, :start] = np.nan  # they belong to the level before
         return found

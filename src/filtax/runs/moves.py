@@ -154,6 +154,22 @@ class Moves:
         """
         return int(self.since[row]) if since < self.since[row] <= since + NEAR else since
 
+    def weekend(self, start: float, before: np.ndarray, size: float) -> bool:
+        """Whether a level that moved with a step may be the weekend, or its end, of a week that is not known yet.
+
+        Args:
+            start: The step.
+            before: Readings before it, (N,).
+            size: By how much the level moved.
+
+        >>> quiet, friday = np.tile([0.0, 1.0], 12), 24.0  # the second day of 1970
+        >>> [Moves(0.001, (24, 168)).weekend(friday + day * 24, quiet, 9.0) for day in range(4)]
+        [False, True, False, True]
+        """
+        if not self.week or (start // self.cycles[0] + MONDAY) % 7 not in EDGES:
+            return False
+        return abs(size) <= _largest(before)
+
     def _placed(self, series: int, cell: np.ndarray, y: np.ndarray, tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of rows behind those of the past, (B,), and all step by step; of one step the first row counts."""
         past, last = self.past[series], self.held[series, 0]
@@ -196,8 +212,7 @@ class Moves:
             return False
         at = len(y) - 1 - int(now - start)
         if start - first < self.week:
-            edge = (start // self.cycles[0] + MONDAY) % 7 in EDGES
-            if not edge or at <= 0 or abs(size) > _largest(y[:at]):
+            if at <= 0 or not self.weekend(start, y[:at], size):
                 return False
             if now - first < self.week + AFTER:
                 return None

@@ -47,7 +47,8 @@ def verdicts(
         echo = stream.moves.echoes(slot, cell, y, tail) if stream.plan.moves else echo
         found = _levels(stream, slot, y, said["forecast"], np.where(echo, 1.0, tail), cell, found)
     if stream.plan.early:
-        found = [*found, *stream.early.look(slot, y)]
+        doubt = lambda row, since, *of: stream.moves.weekend(float(cell[row] - since), *of)  # noqa: E731
+        found = [*found, *stream.early.look(slot, y, doubt if stream.plan.moves else None)]
     if stream.plan.bends:
         bent = bends(stream.course, cell, slot, {**said, "y": y}, echo, found)
         began = stream.moves.began if stream.plan.moves else lambda _, since: since
