@@ -148,6 +148,14 @@ def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     jax.jit(lambda: boundary.warn_of_strain(strained(jnp.asarray(1e9))))()
 
 
+def test_the_numbers_of_experts_must_fit_too():
+    drifts = [fx.priors.additive_inflation(np.ones(5)) for _ in range(2)]
+    parts = dict(auxiliary=fx.auxiliary.experts(2), prior=fx.priors.by_expert(drifts))
+    method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0), **parts)
+    with pytest.raises(ValueError, match=r"shape \(5,\) but the belief has D = 3"):
+        method.init(mean=np.zeros(3), cov=1.0)
+
+
 @pytest.mark.parametrize("verb", ["step", "scan", "predict", "forecast"])
 def test_a_state_of_another_size_than_the_prior_is_refused(verb):
     model = fx.models.linear(noise=1.0)

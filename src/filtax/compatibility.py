@@ -157,6 +157,8 @@ def _check_members(method: Any) -> None:
 def check_support(method: Any, belief: PyTree) -> None:
     """Refuse a prior whose numbers do not fit the number of parameters."""
     drift = method.prior.drift
+    if hasattr(drift, "stacked"):
+        return _check_size(drift.stacked, belief.mean.size, experts=1)
     if not hasattr(drift, "drifts"):
         return _check_size(drift, belief.mean.size)
     if len(drift.drifts) != len(belief.parts):
@@ -169,11 +171,11 @@ def check_support(method: Any, belief: PyTree) -> None:
             _check_size(each, part.mean.size)
 
 
-def _check_size(drift: Any, D: int) -> None:
-    """Refuse a drift whose numbers do not fit D parameters."""
+def _check_size(drift: Any, D: int, experts: int = 0) -> None:
+    """Refuse a drift whose numbers do not fit D parameters, behind an axis of experts if there is one."""
     for name, rank in RANKS.items():
         value = getattr(drift, name, None)
-        shape = () if value is None else np.shape(value)
+        shape = () if value is None else np.shape(value)[experts:]
         if len(shape) > rank or shape not in ((), (1,), (D,), (D, D)):
             shown, fits = "Q" if name == "root" else name, f"({D},)" if rank == 1 else f"({D},) or ({D}, {D})"
             raise ValueError(

@@ -245,3 +245,24 @@ def test_rows_that_are_not_used_are_not_read(spherical):
         b, far = (condition(one.add(jnp.asarray(0.1)), H, jnp.eye(2), jnp.ones(2)).belief for one in (b, far))
         np.testing.assert_array_equal(far.mean, b.mean)
         np.testing.assert_array_equal(far.rows[: int(b.used)], b.rows[: int(b.used)])
+
+
+def test_more_outputs_than_there_is_room_for_are_refused_and_room_is_made():
+    """Eight single outputs leave one column of nine; three need a cut, and the next three are taken."""
+    b, *_ = belief(rank=6, spare=3, data=8)
+    H = jnp.asarray(rng.normal(size=(3, D)))
+    first = condition(b, H, jnp.eye(3), jnp.ones(3))
+    assert not bool(first.ok)
+    np.testing.assert_array_equal(first.belief.mean, b.mean)
+    assert int(first.belief.used) == 6
+    np.testing.assert_allclose(np.diag(precision(first.belief)), np.diag(precision(b)), **exact)
+    nothing = condition(b, H, jnp.zeros((3, 3)), jnp.zeros(3))
+    assert bool(nothing.ok)
+    np.testing.assert_array_equal(nothing.belief.rows, b.rows)
+    second = condition(first.belief, H, jnp.eye(3), jnp.ones(3))
+    assert bool(second.ok)
+    want = precision(first.belief) + np.asarray(H.T @ H)
+    np.testing.assert_allclose(np.diag(precision(second.belief)), np.diag(want), **exact)
+    cov = np.linalg.inv(precision(first.belief))
+    gain = cov @ H.T @ np.linalg.inv(np.eye(3) + H @ cov @ H.T)
+    np.testing.assert_allclose(second.belief.mean, first.belief.mean + gain @ np.ones(3), **exact)

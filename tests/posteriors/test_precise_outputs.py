@@ -59,3 +59,17 @@ def test_drawn_readings_differ_by_the_noise(name):
     # each is rounded to 6e-5 where it lies within 1000 of 0: far less than the noise of 0.01
     np.testing.assert_allclose(np.var(drawn[:, 1] - drawn[:, 0]), 2.0 * NOISE, rtol=0.15)
     np.testing.assert_allclose(np.std(drawn[:, 2]), np.sqrt(PRIOR), rtol=0.15)
+
+
+def test_a_noise_that_is_none_in_a_direction_has_a_forecast():
+    """A function of x that returns a singular matrix: the density is that of the sum, and a draw is finite."""
+    model = fx.models.nonlinear(
+        lambda theta, x: jnp.stack([theta[0] + x[0], theta[1] * theta[0]]),
+        noise=lambda x: jnp.diag(jnp.array([0.0, 1.0])),
+    )
+    method = fx.method("LG+C-Static", model=model)
+    forecast = method.predict(method.init(mean=jnp.ones(2), cov=1.0), jnp.ones(2))
+    S, y = np.array([[1.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
+    want = -0.5 * (y - [2.0, 1.0]) @ np.linalg.solve(S, y - [2.0, 1.0]) - 0.5 * np.log(np.linalg.det(2 * np.pi * S))
+    np.testing.assert_allclose(forecast.log_prob(jnp.asarray(y)), want, rtol=1e-6)
+    assert np.all(np.isfinite(forecast.sample(jax.random.key(0))))

@@ -109,11 +109,10 @@ def placed(
 def _placed(
     core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array
 ) -> tuple[Array, Array]:
-    place, eye, start = jax.lax.dynamic_update_slice, jnp.eye(len(B), dtype=B.dtype), jnp.zeros_like(used)
-    core = place(core, jnp.where(taken, product(c.T, B.T), 0.0), (start, used))
-    core = place(core, jnp.where(taken, B.T, eye), (used, used))
-    root = place(root, jnp.where(taken, product(B, half.T), 0.0), (used, start))
-    return core, place(root, jnp.where(taken, L, eye), (used, used))
+    place, start = jax.lax.dynamic_update_slice, jnp.zeros_like(used)
+    new = place(place(core, product(c.T, B.T), (start, used)), B.T, (used, used))
+    grown = place(place(root, product(B, half.T), (used, start)), L, (used, used))
+    return jnp.where(taken, new, core), jnp.where(taken, grown, root)
 
 
 def stable_root(lost: Float[Array, "K K"], kernel: bool = False) -> Float[Array, "K K"]:

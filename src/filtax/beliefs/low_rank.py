@@ -102,16 +102,17 @@ class LowRank(Module):
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
 
         With $S = I + BJ\Sigma J^\top B^\top = L_SL_S^\top$ the mean moves by $\Sigma J^\top B^\top S^{-1} r$; $L_S$ is
-        also what L grows by. B = 0 and r = 0 leave the belief as it is.
+        also what L grows by. B = 0 and r = 0 leave the belief as it is. A datum of more outputs than those before may
+        find less room than it needs: then it is refused, and W is cut for the next one.
         """
         half, c, PJ, spread = self._seen(J)
         L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
-        some = jnp.any(B != 0.0)
+        some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
-        rows, moved = taken_up(rows, PJ, self.mean, move, self.used, sound & some)
-        sound = sound & jnp.all(jnp.isfinite(moved))
+        rows, moved = taken_up(rows, PJ, self.mean, move, self.used, sound & some & fits)
+        sound = sound & jnp.all(jnp.isfinite(moved)) & (fits | ~some)
         taken = sound & some
-        new = self._grown(rows, B, half, c, L, taken)
+        new = self._grown(rows, B, half, c, L, taken, some & ~fits)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -178,12 +179,16 @@ class LowRank(Module):
         """Whether a datum finds room; if not it is added beyond the end, and cut off at once."""
         return len(self.core) - self.rank >= outputs
 
+    def _fits(self, outputs: int) -> Array:
+        """Whether there is room for a datum now."""
+        return self.used + outputs <= len(self.core) if self._lazy(outputs) else jnp.ones((), bool)
+
     def _live(self) -> Array:
         """R without the rows for what is not used."""
         return live(self.core, self.used)
 
-    def _grown(self, rows: Array, B: Array, half: Array, c: Array, L: Array, taken: Array) -> "LowRank":
-        """Take O more columns of R and rows of L, with the rows of U that are there; cut where no more would fit."""
+    def _grown(self, rows: Array, B: Array, half: Array, c: Array, L: Array, taken: Array, tight: Array) -> "LowRank":
+        """Take O more columns of R and rows of L, with the rows of U that are there; cut where room is, or gets, short."""
         K, O, lazy, core, root = len(self.core), len(B), self._lazy(len(B)), self.core, self.root
         if not lazy:
             core, root = _extended(core, O), _extended(root, O)
@@ -192,11 +197,11 @@ class LowRank(Module):
         core, root = placed(core, root, self.used, taken, B, half, c, L, kernel)
 
         def shorten() -> tuple:
-            new = cut(self.free, rows, core, root, self.rank, self.used + O)
+            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0))
             small = settled(core, root, new.inner, new.scale, kernel)
             return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
-        full = taken & (self.used + 2 * O > K) if lazy else taken
+        full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
         leave = lambda: (self.free, rows[:K], core[:K, :K], root[:K, :K])  # noqa: E731
         free, rows, core, root = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import beliefs, checks
 from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
 from filtax.distributions import Normal
-from filtax.linalg import cholesky, log_normal, matmul, trace, triangular_root
+from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
 from filtax.module import Module
 from filtax.protocols import Update
@@ -248,9 +248,10 @@ def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, p
 def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:
     """Root of the noise and the spread together, by reduction: their sum cannot hold precise outputs that agree.
 
-    None for a single output, which has nothing to lose, and for a belief without a root.
+    None for a single output, which has nothing to lose, and for a belief without a root. A function of x may give no noise
+    in some direction.
     """
     if at.eta.size == 1 or not hasattr(belief, "reach") or not hasattr(model.likelihood, "covariance"):
         return None
-    R = cholesky(model.likelihood.covariance(x, at.eta))
+    R = psd_root(model.likelihood.covariance(x, at.eta))
     return triangular_root(jnp.concatenate([R, belief.reach(at.jacobian)], axis=1))
