@@ -32,6 +32,9 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 mpl.use("Agg")
 
+# Only XLA is told where in the code an operation was written, and a seventh of the time went into finding that out.
+jax.config.update("jax_traceback_in_locations_limit", 0)
+
 # The next run finds what took long to compile; to write down the rest costs a first run more than it saves the second.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)

@@ -1,5 +1,6 @@
 """The command line as a person meets it: in a process of its own, by what it prints, where, and how it exits."""
 
+import os
 import re
 import signal
 import subprocess
@@ -19,7 +20,7 @@ def home(tmp_path_factory):
 
 
 def filtax(*arguments, home, **environment):
-    plain = {"PATH": "/usr/bin:/bin", "HOME": str(home), **environment}
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""), **environment}
     return subprocess.run(
         [*COMMAND, *map(str, arguments)], capture_output=True, text=True, env=plain, timeout=240, cwd=home
     )

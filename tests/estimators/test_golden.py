@@ -27,24 +27,32 @@ def taught(model, start, stop):
     return model
 
 
+def said(model):
+    return model.predict_one(X) if isinstance(model, Regressor) else model.predict_proba_one(X)["high"]
+
+
 @pytest.mark.parametrize("form", ["format-1", "format-2"])
-def test_golden_estimators_are_read_and_go_on(form):
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(Regressor, 11.07084592290212), pytest.param(Classifier, 0.7010545024476198, marks=pytest.mark.nightly)],
+)
+def test_golden_estimators_are_read_and_go_on(kind, number, form):
     """The numbers were said by the program that wrote the files."""
-    regressor, manifest = load(GOLDEN / form / "regressor")
-    classifier, _ = load(GOLDEN / form / "classifier")
+    model, manifest = load(GOLDEN / form / kind.__name__.lower())
     assert manifest["source"] == {"row": 120}
-    assert regressor._size == (3, 0)  # as it was written
-    assert repr(regressor) == repr(Regressor())  # 255 slots were the default, and 31 are
-    np.testing.assert_allclose(regressor.predict_one(X), 11.07084592290212, rtol=1e-12)
-    np.testing.assert_allclose(classifier.predict_proba_one(X)["high"], 0.7010545024476198, rtol=1e-12)
-    for model in (regressor, classifier):
-        whole = taught(type(model)(), 0, 150)
-        taught(model, 120, 150)
-        assert model.alarm_ is None
-        look = "predict_one" if isinstance(model, Regressor) else "predict_proba_one"
-        found = [getattr(one, look)(X) for one in (model, whole)]
-        found = found if look == "predict_one" else [chances["high"] for chances in found]
-        np.testing.assert_allclose(*found, rtol=1e-9)  # slots that nothing fills change no forecast
+    assert model._size[0] == 3  # as it was written
+    assert repr(model) == repr(kind())  # 255 slots were the default, and 31 are
+    np.testing.assert_allclose(said(model), number, rtol=1e-12)
+    whole = taught(kind(), 0, 150)
+    taught(model, 120, 150)
+    assert model.alarm_ is None
+    np.testing.assert_allclose(said(model), said(whole), rtol=1e-9)  # slots that nothing fills change no forecast
+
+
+@pytest.mark.parametrize("form", ["format-1", "format-2", "format-3"])
+def test_golden_classifiers_know_their_labels(form):
+    model, manifest = load(GOLDEN / form / "classifier")
+    assert (model._labels, manifest["source"]) == (["low", "high"], {"row": 120})
 
 
 def test_a_golden_estimator_keeps_its_slots():

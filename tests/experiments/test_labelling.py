@@ -10,7 +10,7 @@ from filtax.models import bernoulli, linear
 from filtax.streams import jumping_labels, rotating_labels
 
 STEPS = 60
-SMALL = labelling.Setting(trials=10, steps=STEPS, budget=2, swept=10, keeps=(1, 3), hazards=(0.1, 0.4))
+SMALL = labelling.Setting(trials=10, steps=STEPS, budget=2, swept=10, keeps=(2, 4), hazards=(0.1, 0.4))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_a_small_run_and_its_baselines(monkeypatch):
     grid = result.tables[1]
     assert grid.columns == ("K", "0.100", "0.100, 95 %", "0.400", "0.400, 95 %")
     errors = result.arrays["sweep"][1, 1]
-    assert grid.rows[1][0] == 3
+    assert grid.rows[1][0] == 4
     assert grid.rows[1][3] == pytest.approx(errors.mean())
     ends = stats.t.interval(0.95, errors.size - 1, errors.mean(), stats.sem(errors))
     assert grid.rows[1][4] == pytest.approx(ends, rel=1e-6)

@@ -1,6 +1,7 @@
 import dataclasses
 import html
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,13 @@ def found(tmp_path_factory):
     return reproduce(["ridge"], out=out)[0]
 
 
+@pytest.fixture
+def mine(found, tmp_path):
+    """The same in a folder that a test may spoil."""
+    folder = tmp_path / found.folder.relative_to(found.folder.parents[1])
+    return Finding(found.content, Path(shutil.copytree(found.folder, folder)))
+
+
 def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeypatch):
     shares = []
     fail = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
@@ -48,8 +56,8 @@ def test_a_finding_is_used_again_and_a_damaged_one_is_found_again(found, monkeyp
     assert reproduce(["ridge"], out=found.folder.parents[1])[0]["numbers"] == found["numbers"]
 
 
-def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(tmp_path, monkeypatch):
-    (first,) = reproduce(["ridge"], out=tmp_path)
+def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(mine, tmp_path, monkeypatch):
+    first = mine
     for file in ("recursive-ridge-params-and-rmse.png", "arrays.npz"):
         before = (first.folder / file).read_bytes()
         (first.folder / file).unlink()
@@ -79,9 +87,8 @@ def test_figures_that_were_cut_are_drawn_again(found, monkeypatch, ending):
     assert path.stat().st_size > len(whole) // 2
 
 
-def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(tmp_path, monkeypatch):
-    known, label = find("ridge"), "fig:recursive-ridge-params-and-rmse"
-    (first,) = reproduce(["ridge"], out=tmp_path)
+def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(mine, tmp_path, monkeypatch):
+    known, label, first = find("ridge"), "fig:recursive-ridge-params-and-rmse", mine
     (first.folder / f"{label.removeprefix('fig:')}.svg").unlink()
     draw = lambda result: known.figures[label](Result(result.numbers, {"new": result.arrays["new"], **result.arrays}))
     run = lambda *given: (made := known.run(*given), Result(made.numbers, {**made.arrays, "new": made.arrays["rmse"]}))[
@@ -93,9 +100,8 @@ def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(tmp_
     assert len(gather(tmp_path)) == 1
 
 
-def test_a_changed_rule_is_decided_anew_without_a_run(tmp_path, monkeypatch):
-    known = find("ridge")
-    (first,) = reproduce(["ridge"], out=tmp_path)
+def test_a_changed_rule_is_decided_anew_without_a_run(mine, tmp_path, monkeypatch):
+    known, first = find("ridge"), mine
     strict = dataclasses.replace(known.claims[0], decide=lambda result: holds_if(result.numbers["rmse"] == 0, "not 0"))
     changed = dataclasses.replace(known, claims=(strict,), run=lambda *_: pytest.fail("ran again"))
     for module in (runner, findings):

@@ -1,7 +1,9 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 
-from filtax.experiments import Result, find, reproduce
+from filtax.experiments import Result, find, reproduce, rvga_logistic
 from filtax.experiments.rvga_logistic import Setting
 
 pytestmark = pytest.mark.x64
@@ -12,7 +14,8 @@ contains, near = (claim.decide for claim in experiment.claims)
 @pytest.fixture(scope="module")
 def small():
     setting = Setting(streams=2, steps=60, samples=20, sampled_steps=4, linear_steps=10)
-    return experiment.run(setting, 0, lambda share: None)
+    with mock.patch.object(rvga_logistic, "ROUNDS", (1, 4)):  # few compilations
+        return experiment.run(setting, 0, lambda share: None)
 
 
 def test_the_first_label_against_a_fixed_point_by_quadrature(small):

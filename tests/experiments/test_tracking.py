@@ -19,7 +19,16 @@ SMALL = Setting(trials=2, steps=25, iterations=1, batch=2, rounds=1, particles=2
 
 @pytest.fixture(scope="module")
 def small():
-    return TRACKING.run(SMALL, 5, lambda share: None)
+    """One filter for every row but that of the particles: few compilations."""
+    plain = {kind: {**dict.fromkeys(parts, "LG"), RBPF: parts[RBPF]} for kind, parts in tracking.PARTS.items()}
+    with mock.patch.object(tracking, "PARTS", plain):
+        return TRACKING.run(SMALL, 5, lambda share: None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_names_a_filter_of_its_own(kind):
+    names = [tracking._built(SMALL, kind, name)[0].name for name in tracking.ROWS]
+    assert len(set(names)) == len(tracking.ROWS)
 
 
 def kalman(y):

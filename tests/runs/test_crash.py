@@ -11,7 +11,8 @@ import pytest
 pytestmark = pytest.mark.x64  # the worker computes in 64 bits, whatever this process does
 WORKER = Path(__file__).parent / "crash_worker.py"
 SOURCE = Path(__file__).parents[2] / "src"
-FEW = {"ahead": 10, "labels": 10}  # a series that is cut has its day in test_segmenting.py
+FEW = {"ahead": 3, "labels": 3}  # a series that is cut has its day in test_segmenting.py
+SEED = 22  # so that the few die while they start, and after none, one and two checkpoints
 MANY = {"plain": 250, "ahead": 250, "labels": 225, "keys": 225, "segment": 50}
 
 
@@ -52,7 +53,7 @@ NIGHTS = [pytest.param({kind: kills}, 400, id=kind, marks=pytest.mark.nightly) f
 def test_a_killed_run_goes_on_bit_for_bit(wanted, rows, tmp_path):
     for kind, kills in wanted.items():
         write(tmp_path / f"{kind}.csv", kind, 170 if kind == "segment" else rows * kills)
-    died = work(tmp_path, 1, wanted)
+    died = work(tmp_path, SEED, wanted)
     assert {kind: len(at) for kind, at in died.items()} == wanted  # the files are long enough for all of them
     for kind in wanted:
         for name in ("predictions.parquet", "events.jsonl", "config.toml"):

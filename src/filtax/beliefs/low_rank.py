@@ -188,7 +188,7 @@ class LowRank(Module):
         return live(self.core, self.used)
 
     def _grown(self, rows: Array, B: Array, half: Array, c: Array, L: Array, taken: Array, tight: Array) -> "LowRank":
-        """Take O more columns of R and rows of L, with the rows of U that are there; cut where room is, or gets, short."""
+        """Take O more columns of R and rows of L, beside the rows of U; cut where room is, or gets, short."""
         K, O, lazy, core, root = len(self.core), len(B), self._lazy(len(B)), self.core, self.root
         if not lazy:
             core, root = _extended(core, O), _extended(root, O)

@@ -248,8 +248,8 @@ def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, p
 def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:
     """Root of the noise and the spread together, by reduction: their sum cannot hold precise outputs that agree.
 
-    None for a single output, which has nothing to lose, and for a belief without a root. A function of x may give no noise
-    in some direction.
+    None for a single output, which has nothing to lose, and for a belief without a root. A function of x may give
+    no noise in some direction.
     """
     if at.eta.size == 1 or not hasattr(belief, "reach") or not hasattr(model.likelihood, "covariance"):
         return None
