@@ -115,6 +115,27 @@ def test_the_first_weekend_is_no_level_and_a_level_that_moves_with_it_is(told, f
     assert row == 168 + 24
 
 
+@pytest.mark.parametrize(("gap", "size"), [(40, 10.0), (72, -10.0), (120, 10.0)])
+def test_a_second_level_within_the_week_is_told_of_too(told, gap, size):
+    """Further on, or back: the odds looked at a step that was told of already, and none of these was told."""
+    t = np.arange(1000)
+    for seed in range(2):
+        y = cycle(seed, "h", 1000) + 10.0 * (t >= 700) + size * (t >= 700 + gap)
+        assert [abs(began - at) <= 4 for (_, began), at in zip(told(y, "h"), (700, 700 + gap), strict=True)] == [
+            True
+        ] * 2
+
+
+def test_rows_of_minutes_need_not_wait_for_a_day(told):
+    """Thirty noises at row 500 of 1440: nothing was told of before the next day, however far a level moved."""
+    t = np.arange(700)
+    for seed in range(2):
+        y = 50.0 + 20.0 * np.sin(2 * np.pi * t / 1440) + np.random.default_rng(seed).normal(size=700)
+        assert told(y, "m") == []
+        [(_, began)] = told(y + (30.0 if seed else -30.0) * (t >= 500), "m")
+        assert abs(began - 500) <= 4
+
+
 @pytest.mark.parametrize("first", ["2024-01-04", "2024-01-06"])
 def test_a_weekend_among_the_very_first_rows_is_no_level(told, first):
     """A Thursday and a Saturday: in 6 of 10 series the weekend, or its end, was told of."""

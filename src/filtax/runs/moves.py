@@ -50,8 +50,8 @@ class Moves:
         self.week = cycles[-1] if len(cycles) > 1 else 0
         # Step by step: readings, and whether they were odd.
         self.past = np.full((1, 2, max(cycles, default=0) + BACK + 2 * AFTER), np.nan)
-        # Steps: the last, the first, the suspected one; by how much that was off, and rows since.
-        self.held = np.full((1, 5), np.nan)
+        # Steps: the last, the first, that of the last change, the suspected one; how far that was off, and rows since.
+        self.held = np.full((1, 6), np.nan)
         self.since = np.zeros(0)
 
     @property
@@ -118,30 +118,32 @@ class Moves:
         off, odd, self.since = y - forecast, tail < self.rate, np.full(len(y), np.nan)
         for series in np.unique(slot).tolist():
             rows = np.flatnonzero(slot == series)
-            last, first, *held = self.held[series].tolist()
+            last, first, changed, *held = self.held[series].tolist()
             first = float(cell[rows[0]]) if first != first else first
             place, track = self._placed(series, cell[rows], y[rows], tail[rows])
             for i, row in enumerate(rows.tolist()):
                 held[2] += 1.0
                 self.since[row] = held[2]
                 if row in told:
-                    if self.began(row, told[row]) != told[row]:
-                        found.append((row, "change", self.began(row, told[row])))
-                    held = NONE.copy()
+                    since = self.began(row, told[row])
+                    if since != told[row]:
+                        found.append((row, "change", since))
+                    held, changed = NONE.copy(), float(cell[row] - since)
                     continue
                 given = (track[0, : place[i] + 1], held[0], held[1], float(cell[row]), first)
                 if row in others and not (held[2] == others[row] and self._weekly(*given) is not False):
                     moved = True
                     held[2] = others[row]
                 else:
-                    moved = self._moved(*given) if held[0] == held[0] else None
+                    moved = self._moved(*given, changed) if held[0] == held[0] else None
                 if moved:
                     found.append((row, "change", int(held[2])))
+                    changed = float(cell[row] - held[2])
                 held = held if moved is None else NONE.copy()
                 if odd[row] and not moved and held[0] != held[0]:
                     held = [float(cell[row]), float(off[row]), 0.0]
             self.past[series] = track[:, -self.past.shape[2] :]
-            self.held[series] = np.fmax(last, float(cell[rows[-1]])), first, *held
+            self.held[series] = np.fmax(last, float(cell[rows[-1]])), first, changed, *held
         return found
 
     def began(self, row: int, since: int) -> int:
@@ -180,7 +182,7 @@ class Moves:
         track[:, place[new]] = np.where(np.isfinite(y), y, np.nan)[new], (tail < self.rate)[new]
         return place, track
 
-    def _moved(self, y: np.ndarray, start: float, size: float, now: float, first: float) -> bool | None:
+    def _moved(self, y: np.ndarray, start: float, size: float, now: float, first: float, changed: float) -> bool | None:
         """Whether a level moved; None as long as that is not to be said.
 
         Args:
@@ -189,12 +191,16 @@ class Moves:
             size: By how much it was off.
             now: The last step.
             first: That with which the series began.
+            changed: That of the last change, whose level is not to be explained again; NaN where there was none.
         """
         at = len(y) - 1 - int(now - start)
         if at <= 0:
             return False
         behind = _behind(y, at)
-        back = _back(y, at, behind, self.cycles[0] if self.cycles else 0, size)
+        day = self.cycles[0] if self.cycles else 0
+        if day > BACK and start - first < day + BEFORE:  # too many rows to wait for the first of them to be over
+            day = 0
+        back = _back(y, at, behind, day, size)
         if back is None or back.sum() > max(SPARED, len(behind) // 10):
             return False
         if len(behind) < AFTER:
@@ -202,9 +208,10 @@ class Moves:
         weekly = self._weekly(y, start, size, now, first)
         if weekly is not False:
             return None if weekly is None else False
-        if np.isfinite(y[max(0, at - BACK) : at]).sum() < LEAST:
+        begin = max(0, at - BACK, 0 if changed != changed else at - int(start - changed))
+        if np.isfinite(y[begin:at]).sum() < LEAST:
             return False
-        return _log_odds(y, max(0, at - BACK), at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
+        return _log_odds(y, begin, at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
 
     def _weekly(self, y: np.ndarray, start: float, size: float, now: float, first: float) -> bool | None:
         """Whether the week explains a level that moved; None as long as that may be. Arguments as those of `_moved`."""
