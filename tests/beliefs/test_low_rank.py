@@ -247,6 +247,14 @@ def test_rows_that_are_not_used_are_not_read(spherical):
         np.testing.assert_array_equal(far.rows[: int(b.used)], b.rows[: int(b.used)])
 
 
+def test_a_mean_that_would_leave_the_numbers_stays():
+    start = LowRank.start(jnp.full(D, 1.7e308), jnp.ones(D), 2, 2)
+    after = condition(start, jnp.ones((1, D)), jnp.eye(1), jnp.asarray([1e308]))
+    assert not bool(after.ok)
+    np.testing.assert_array_equal(after.belief.mean, start.mean)
+    assert int(after.belief.used) == 0
+
+
 def test_more_outputs_than_there_is_room_for_are_refused_and_room_is_made():
     """Eight single outputs leave one column of nine; three need a cut, and the next three are taken."""
     b, *_ = belief(rank=6, spare=3, data=8)
