@@ -63,7 +63,6 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     taken = lambda U, P, mean: kernels.taken_up(U, P, mean, c[:, 0], jnp.asarray(K - O, jnp.int32), jnp.asarray(True))
     plain = lambda U, P, mean: (U.at[K - O :].set(P), mean + c[:, 0].astype(P.dtype) @ P)
     yield "taken up", taken, plain, (U, J, V), 2 * O + 2 + 2 * K  # with a copy of U, which a belief gives up
-    yield "mixed", lambda J: kernels.mixed(c[:, :1].T, J), lambda J: c[:, :1].T.astype(J.dtype) @ J, (J,), O + 1
     if kernels.fits(K):
         yield "gram", kernels.gram, lambda U, V: (U * V) @ U.T, (U, V), K
         yield "of the first", lambda U: kernels.gram(U, None, rank), lambda U: U[:rank] @ U[:rank].T, (U,), rank

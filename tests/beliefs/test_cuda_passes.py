@@ -85,11 +85,6 @@ def test_taken_up(taken):
     close(moved, mean.astype(float) + move.astype(float) @ P)
 
 
-def test_mixed():
-    _, J, c, _ = numbers(3, 4)
-    close(call(kernels.mixed, c.T, J), c.T.astype(float) @ J.astype(float))
-
-
 @pytest.mark.parametrize(("K", "first"), [(11, None), pytest.param(70, 41, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_gram(K, first, weighted):

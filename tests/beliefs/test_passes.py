@@ -55,7 +55,9 @@ def all_of(U, J, c, V, used):
     turn = jnp.eye(6, dtype=U.dtype) + 0.1
     free, rows, inner = truncation._at_once(V, U, turn, 3)
     squared = passes.gram(U).sum() + spread.sum() + inner.sum() + jnp.sin(free).sum() + jnp.sin(rows).sum()
-    return half.sum() + jnp.sin(long).sum() + jnp.sin(passes.mixed(J[:, :4], J)).sum() + squared + jnp.sin(left).sum()
+    grown, moved = passes.taken_up(U, J, V, c[:, 0], jnp.asarray(2, jnp.int32), jnp.asarray(True))
+    taken = jnp.sin(grown).sum() + jnp.sin(moved).sum()
+    return half.sum() + jnp.sin(long).sum() + taken + squared + jnp.sin(left).sum()
 
 
 def launched(traced):
@@ -63,7 +65,7 @@ def launched(traced):
     return sorted(re.findall(r'kernel_type = "ptx", name = "(\w+)"', text))
 
 
-NAMES = ["cut", "gram", "gram", "mixed", "shown", "swept", "swept"]
+NAMES = ["cut", "gram", "gram", "shown", "swept", "swept", "taken_up"]
 
 
 def test_a_gpu_is_given_kernels_and_all_else_products(on_a_gpu):
@@ -128,7 +130,7 @@ def test_sources_compile(on_a_gpu, monkeypatch):
     for call in (
         lambda: kernels.shown(U, J, count(6), V),
         lambda: kernels.left_over(U, J, V, c, count(6)),
-        lambda: kernels.mixed(c[:, :10], J),
+        lambda: kernels.taken_up(U, J, V, c[:, 0], count(6), jnp.asarray(True)),
         lambda: kernels.gram(U, V),
         lambda: kernels.cut(V, U, U[:, :30], 10),
     ):

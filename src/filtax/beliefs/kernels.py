@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from filtax.beliefs import cuda
 
-__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "mixed", "shown", "swept", "taken_up"]
+__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "shown", "swept", "taken_up"]
 
 MOST_OUTPUTS = 32  # more do not fit the registers
 MOST_ROWS = 160  # of U, likewise
@@ -85,13 +85,6 @@ def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: A
     shapes, grid = (_floats(K, D), _floats(D)), (-(-D // 256),)
     call = cuda.kernel(cuda.source("taken_up"), "taken_up", shapes, grid, (256,), 0, {0: 0}, K=K, O=O, D=D)
     return tuple(call(U, P, mean, move, used, taken))
-
-
-def mixed(c: Array, J: Array) -> Array:
-    """A few rows, combined: c J (N, D)."""
-    (N, O), D = c.shape, J.shape[1]
-    kernel = cuda.kernel(cuda.source("mixed"), "mixed", _floats(N, D), (-(-D // 256),), (256,), N=N, O=O, D=D)
-    return kernel(c, J)
 
 
 def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Array:

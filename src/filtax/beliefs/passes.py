@@ -24,7 +24,6 @@ __all__ = [
     "cut_by_kernel",
     "gram",
     "left_over",
-    "mixed",
     "one_gpu",
     "shown",
     "small_by_kernel",
@@ -100,16 +99,6 @@ def taken_up(
     """
     some = _kernels(U) and 0 < len(P) <= min(_of().MOST_OUTPUTS, len(U))
     return (_taken_up if some else products.taken_up)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
-
-
-def mixed(c: Float[Array, "N O"], J: Float[Array, "O D"]) -> Float[Array, "N D"]:
-    """A few long rows, combined: c J.
-
-    >>> mixed(jnp.array([[1.0, 2.0]]), jnp.eye(2)).tolist()
-    [[1.0, 2.0]]
-    """
-    some = _kernels(J) and c.size > 0 and len(J) <= _of().MOST_OUTPUTS
-    return _mixed(c, J) if some else product(c, J)
 
 
 def gram(
@@ -236,17 +225,6 @@ def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
 def _swept_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (U, J, V, c, used), (dU, dJ, dV, dc, _) = primals, tangents
     return _swept(*primals), products.swept(U, dJ, V, dc, used) + products.swept(dU, J, dV, c, used)
-
-
-@jax.custom_jvp
-def _mixed(c: Array, J: Array) -> Array:
-    return jax.lax.platform_dependent(c, J, cuda=_of().mixed, default=product)
-
-
-@_mixed.defjvp
-def _mixed_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (c, J), (dc, dJ) = primals, tangents
-    return _mixed(c, J), product(dc, J) + product(c, dJ)
 
 
 @jax.custom_jvp
