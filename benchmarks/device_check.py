@@ -82,7 +82,11 @@ def placed(rng, K: int, O: int, used: int, taken: bool):
     core, root, B, half, c, L = (
         jnp.asarray(a, jnp.float32) for a in (core, root, rng.normal(size=(O, O)), half, c, lower(rng, O))
     )
-    given = core, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L
+    other = np.random.default_rng(1)
+    W, cross = other.normal(size=(K, K)), other.normal(size=(K, O))
+    W[:, used:], cross[used:] = 0.0, 0.0
+    more = [jnp.asarray(a, jnp.float32) for a in (cross, lower(other, O), W.T @ W)]
+    given = core, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L, *more
     return small.placed, given, algebra.placed(*given)
 
 

@@ -56,6 +56,14 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
         (held, J, V),
         used + O,
     )
+    if kernels.FEW >= O:
+        yield (
+            "compared",
+            lambda U, J, V: kernels.compared(U, J, V, n, jnp.asarray(True)),
+            lambda U, J, V: (live(U) @ J.T, (live(U) * inverse(V)) @ J.T, (J * (V > 0)) @ J.T),
+            (held, J, V),
+            used + O,
+        )
     yield "swept", lambda *a: kernels.swept(*a, n), swept, (held, J, V, c), used + 2 * O
     if kernels.FEW >= O:
         yield "left over", lambda *a: kernels.left_over(*a, n), both, (held, J, V, c), used + 2 * O
@@ -68,8 +76,10 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
         yield "of the first", lambda U: kernels.gram(U, None, rank), lambda U: U[:rank] @ U[:rank].T, (U,), rank
     for name, free, turn in (("cut", V, Q), ("with one V", jnp.ones(()), Q[:, :rank])):
         if kernels.fits_cut(*turn.shape, rank):
-            way = lambda V, U, T: kernels.cut(V, U, T, rank)
-            yield name, way, lambda V, U, T: truncation._turned_plainly(V, U, T, rank), (free, U, turn), 2 * K
+            kept = lambda found: (found[0], found[1][:rank])  # rows beyond are not written
+            way = lambda V, U, T, kept=kept: kept(kernels.cut(V, U, T, rank))
+            plain = lambda V, U, T, kept=kept: kept(truncation._turned_plainly(V, U, T, rank))
+            yield name, way, plain, (free, U, turn), 2 * K
 
 
 def off(found, true) -> float:

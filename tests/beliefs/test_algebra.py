@@ -86,6 +86,26 @@ def test_a_datum_is_placed(parts, taken):
     np.testing.assert_allclose(found[1], grown, atol=1e-13)
 
 
+def test_what_the_columns_have_in_common_grows_with_a_datum(parts):
+    """Of W = V⁻¹UᵀR with columns JᵀBᵀ more, formed whole."""
+    s, R, L, B, *_ = parts
+    local = np.random.default_rng(3)
+    U, V, J = (
+        local.normal(size=(K, 30)) * (np.arange(K) < USED)[:, None],
+        local.uniform(0.5, 2.0, 30),
+        local.normal(size=(O, 30)),
+    )
+    W = (U / V).T @ R
+    N, X, Y = W.T @ W, (U / V) @ J.T, J @ J.T
+    given = *map(jnp.asarray, (R, L, USED)), jnp.asarray(True), *map(jnp.asarray, (B, s, s.T, lower(local, O)))
+    W[:, USED : USED + O] = J.T @ B.T
+    np.testing.assert_allclose(algebra.placed(*given, *map(jnp.asarray, (X, Y, N)))[2], W.T @ W, atol=1e-12)
+    unknown = jnp.full((K, K), -1.0)
+    np.testing.assert_array_equal(algebra.placed(*given, *map(jnp.asarray, (X, Y)), unknown)[2], unknown)
+    huge = algebra.placed(*given, jnp.asarray(X), jnp.full((O, O), jnp.inf), jnp.asarray(N))[2]
+    assert np.all(np.isfinite(huge))
+
+
 def test_after_a_cut(parts):
     inner = parts[-1]
     core, root = algebra.settled(jnp.ones((K, K)), jnp.ones((K, K)), jnp.asarray(inner), jnp.asarray(0.5))

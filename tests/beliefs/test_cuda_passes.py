@@ -58,6 +58,24 @@ def test_shown(K, O, used, weighted):
     assert not np.any(found[used:])
 
 
+@pytest.mark.parametrize(
+    ("K", "O", "used"),
+    [
+        (19, 9, 17),
+        *(pytest.param(*sizes, marks=pytest.mark.nightly) for sizes in ((70, 10, 41), (33, 12, 0), (16, 1, 16))),
+    ],
+)
+@pytest.mark.parametrize("wanted", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_compared(K, O, used, wanted):
+    U, J, _, V = numbers(K, O)
+    held, (u, j, v) = split(K, used, U, J, V)
+    shown, cross, own = call(kernels.compared, held, J, V, jnp.asarray(used, jnp.int32), jnp.asarray(wanted))
+    close(shown, u @ j.T)
+    close(cross, wanted * (u * inverse(v)) @ j.T)
+    close(own, wanted * (j * (v > 0.0)) @ j.T)
+    assert not np.any(cross[used:])
+
+
 @pytest.mark.parametrize(("K", "O", "used"), [(19, 3, 17), pytest.param(70, 12, 0, marks=pytest.mark.nightly)])
 def test_left_over(K, O, used):
     U, J, c, V = numbers(K, O)
@@ -91,6 +109,9 @@ def test_gram(K, first, weighted):
     U, _, _, V = numbers(K, 1)
     u, v = U[:first].astype(float), V.astype(float) if weighted else 1.0
     close(call(kernels.gram, U, V if weighted else None, first), (u * v) @ u.T)
+    if weighted:
+        close(call(kernels.gram, U, V, first, jnp.asarray(True)), (u * v) @ u.T)
+        assert not np.any(call(kernels.gram, U, V, first, jnp.asarray(False)))
 
 
 @pytest.mark.parametrize(("K", "rank"), [(11, 5), pytest.param(40, 17, marks=pytest.mark.nightly)])

@@ -97,6 +97,31 @@ def test_placed(rng):
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("known", [True, False])
+def test_placed_with_what_columns_have_in_common(rng, known):
+    there = np.arange(9)[:, None] < 4
+    B, X, Y, R, N = (
+        rng.normal(size=(5, 5)),
+        rng.normal(size=(9, 5)),
+        rng.normal(size=(5, 5)),
+        np.eye(9),
+        np.zeros((9, 9)),
+    )
+    X, Y, R[:4, :4], N[:4, :4] = X * there, Y @ Y.T, rng.normal(size=(4, 4)), lower(rng, 4)
+    N = N @ N.T if known else np.full((9, 9), -1.0)
+    R, B, X, Y, N, zero, eye = floats(R, B, X, Y, N, np.zeros((9, 5)), np.eye(5))
+    at = jnp.asarray(4, jnp.int32), jnp.asarray(True)
+    new = each(small.placed, R, jnp.eye(9, dtype="float32"), *at, B, zero, zero.T, eye, X, Y, N)[2]
+    want = np.asarray(N, float)
+    if known:
+        want[4:, :4] = (B @ X.T @ R)[:, :4]
+        want[:4, 4:], want[4:, 4:] = want[4:, :4].T, B @ Y @ B.T
+    close(new, want)
+    if known:
+        assert np.all(np.isfinite(each(small.placed, R, R, *at, B, zero, zero.T, eye, X, jnp.inf * Y, N)[2]))
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("K", [5, 40])
 def test_roots(rng, K):
     lost, C, Y = floats(np.cov(rng.normal(size=(K, 2 * K))), lower(rng, K), rng.normal(size=(K, 11)))

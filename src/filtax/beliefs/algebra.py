@@ -15,10 +15,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from filtax.beliefs.passes import MANY, one_gpu
-from filtax.beliefs.products import product
+from filtax.beliefs.products import live, product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
 
-__all__ = ["by_kernel", "explained", "judged", "lowered", "placed", "semiroot", "settled", "stable_root"]
+__all__ = [
+    "bounded",
+    "by_kernel",
+    "explained",
+    "judged",
+    "known",
+    "lowered",
+    "placed",
+    "semiroot",
+    "settled",
+    "stable_root",
+]
 
 WARP = 32  # threads, and so outputs that one of them can have a row each of
 
@@ -92,27 +103,55 @@ def placed(
     half: Float[Array, "K O"],
     c: Float[Array, "O K"],
     L: Float[Array, "O O"],
+    *of_overlap: Float[Array, "..."],
     kernel: bool = False,
-) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
+) -> tuple[Float[Array, "K K"], ...]:
     r"""R and L with a datum from `used` on, if it is taken: columns $[cB^\top; B^\top]$ and rows $[Bh^\top, L_S]$.
 
-    From there on h and c are zero.
+    With X (K, O), Y (O, O) and N (K, K) as `of_overlap`, where $X = UV^{-1}J^\top$, $Y = JJ^\top$ and $N = W^\top W$, N
+    too: rows $[BX^\top R, BYB^\top]$ and their mirror images, if it is `known`. From `used` on h, c, X and N are zero.
 
     >>> one, none, c = jnp.ones((1, 1)), jnp.zeros((2, 1)), jnp.array([[5.0, 0.0]])
-    >>> core, root = placed(jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, c, 2 * one)
-    >>> core.tolist(), root.tolist()
-    ([[1.0, 15.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]])
+    >>> given = jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, c, 2 * one
+    >>> core, root, N = placed(*given, jnp.array([[7.0], [0.0]]), 5 * one, jnp.diag(jnp.array([4.0, 0.0])))
+    >>> core.tolist(), root.tolist(), N.tolist()
+    ([[1.0, 15.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]], [[4.0, 21.0], [21.0, 45.0]])
     """
-    return _either("placed", _placed, kernel)(core, root, used, taken, B, half, c, L)
+    return _either("placed", _placed, kernel)(core, root, used, taken, B, half, c, L, *of_overlap)
 
 
 def _placed(
-    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array
-) -> tuple[Array, Array]:
+    core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array, *of_overlap: Array
+) -> tuple[Array, ...]:
     place, start = jax.lax.dynamic_update_slice, jnp.zeros_like(used)
     new = place(place(core, product(c.T, B.T), (start, used)), B.T, (used, used))
     grown = place(place(root, product(B, half.T), (used, start)), L, (used, used))
-    return jnp.where(taken, new, core), jnp.where(taken, grown, root)
+    both = jnp.where(taken, new, core), jnp.where(taken, grown, root)
+    if not of_overlap:
+        return both
+    X, Y, N = of_overlap
+    rows = product(product(B, X.T), live(core, used))
+    more = place(place(N, rows, (used, start)), rows.T, (start, used))
+    more = place(more, product(product(B, Y), B.T), (used, used))
+    return *both, jnp.where(taken & known(N), bounded(more), N)
+
+
+def known(overlap: Float[Array, "K K"]) -> Bool[Array, ""]:
+    """Whether this is WᵀW; negative numbers stand for one that is not known.
+
+    >>> bool(known(jnp.zeros((1, 1)))), bool(known(-jnp.ones((1, 1))))
+    (True, False)
+    """
+    return overlap[0, 0] >= 0.0 if overlap.size else jnp.ones((), bool)
+
+
+def bounded(A: Float[Array, "K K"]) -> Float[Array, "K K"]:
+    """A with the largest number where squares overflowed: a belief holds finite numbers.
+
+    >>> bool(jnp.isfinite(bounded(jnp.full((1, 1), jnp.inf))).all())
+    True
+    """
+    return jnp.where(jnp.isfinite(A), A, jnp.finfo(A.dtype).max)
 
 
 def stable_root(lost: Float[Array, "K K"], kernel: bool = False) -> Float[Array, "K K"]:

@@ -16,12 +16,24 @@ from jaxtyping import Array
 
 from filtax.beliefs import cuda
 
-__all__ = ["FEW", "MOST_OUTPUTS", "cut", "fits", "fits_cut", "gram", "left_over", "shown", "swept", "taken_up"]
+__all__ = [
+    "FEW",
+    "MOST_OUTPUTS",
+    "compared",
+    "cut",
+    "fits",
+    "fits_cut",
+    "gram",
+    "left_over",
+    "shown",
+    "swept",
+    "taken_up",
+]
 
 MOST_OUTPUTS = 32  # more do not fit the registers
 MOST_ROWS = 160  # of U, likewise
 SQUARE = 128  # rows, all of whose products the warps of a block hold
-FEW = 12  # outputs, all of whose products a thread sums up
+FEW = 12  # outputs, all of whose products a thread sums up, or which are a block of rows
 WARP, MOVERS, PARTS = 32, 4, 4
 
 
@@ -33,7 +45,8 @@ def fits(K: int, O: int | None = None) -> bool:
     """
     if O is None:
         return 0 < K <= SQUARE and _tiles(K + 1, 4) is not None
-    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
+    least = 2 * (K + O) * O
+    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=least) is not None
 
 
 def fits_cut(K: int, M: int, rank: int) -> bool:
@@ -47,12 +60,25 @@ def fits_cut(K: int, M: int, rank: int) -> bool:
 
 def shown(U: Array, J: Array, used: Array, weight: Array | None = None) -> Array:
     r"""$U\,\mathrm{diag}(w)\,J^\top$ (K, O); rows of U from `used` on are not read."""
-    (K, D), O = U.shape, J.shape[0]
-    wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=K * O))
+    return _shown(U, J, used, *(() if weight is None else (weight,)))
+
+
+def compared(U: Array, J: Array, V: Array, used: Array, wanted: Array) -> tuple[Array, Array, Array]:
+    r"""$UJ^\top$ and, where wanted, $U\,\mathrm{diag}(1/V)\,J^\top$ and $JJ^\top$ over the parameters with V > 0."""
+    K, O = len(U), len(J)
+    both = _shown(U, J, used, V, wanted)
+    return both[:K, :O], both[:K, O:], both[K:, :O]
+
+
+def _shown(U: Array, J: Array, used: Array, *more: Array) -> Array:
+    (K, D), O, compared = U.shape, J.shape[0], len(more) > 1
+    high, broad = (K + O, 2 * O) if compared else (K, O)
+    wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=high * broad))
     blocks = _blocks(-(-D // wide), shared, 2)
-    sizes = dict(K=K, O=O, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
-    call = _launch("shown", _floats(blocks, K, O), blocks, MOVERS + 2 * PARTS, shared, sizes)
-    return call(U, J, used, *(() if weight is None else (weight,))).sum(0)
+    sizes = dict(K=K, O=O, D=D, WEIGHTED=int(len(more) > 0), COMPARED=int(compared))
+    sizes |= dict(WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
+    call = _launch("shown", _floats(blocks, high, broad), blocks, MOVERS + 2 * PARTS, shared, sizes)
+    return call(U, J, used, *more).sum(0)
 
 
 def swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
@@ -87,17 +113,19 @@ def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: A
     return tuple(call(U, P, mean, move, used, taken))
 
 
-def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Array:
-    r"""$U\,\mathrm{diag}(w)\,U^\top$ of the first rows of U; of two equal entries one is made."""
+def gram(U: Array, weight: Array | None = None, first: int | None = None, wanted: Array | None = None) -> Array:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$ of the first rows of U, or zero; of two equal entries one is made."""
     K, D = len(U) if first is None else first, U.shape[1]
     tall, kinds = -(-K // 16), (-(-K // 16) + 1) // 2
     wide, stages, shared = _needed(_tiles(K + 1, 4))
     shares, movers, blocks = 8 // kinds, 2, _blocks(-(-D // wide), shared, 1)  # more would wait where others work
-    sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=movers)
+    given = [a for a in (weight, wanted) if a is not None]
+    sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), MAYBE=int(wanted is not None))
+    sizes |= dict(WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=movers)
     shape = _floats(blocks * shares, 16 * tall, 16 * tall)
-    call = _launch("gram", shape, blocks, movers + kinds * shares, shared, sizes)
-    lower = call(U, *(() if weight is None else (weight,))).sum(0)[:K, :K]
-    return jnp.where(np.tri(K, dtype=bool), lower, lower.T)
+    lower = _launch("gram", shape, blocks, movers + kinds * shares, shared, sizes)(U, *given).sum(0)[:K, :K]
+    whole = jnp.where(np.tri(K, dtype=bool), lower, lower.T)
+    return whole if wanted is None else jnp.where(wanted, whole, 0.0)
 
 
 def cut(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:

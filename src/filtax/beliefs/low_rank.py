@@ -11,6 +11,10 @@ change V, R and L only; U is touched by data, cuts, and dynamics with a factor f
 datum by the factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held
 exactly.
 
+Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else N is held as
+well, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, found while U is read for J. Drift changes
+it in a way that only U tells: from then on it is not held any more (it is negative), and formed at each cut.
+
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
 made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
 
@@ -28,9 +32,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
-from filtax.beliefs.algebra import by_kernel, explained, judged, lowered, placed, settled, stable_root
+from filtax.beliefs.algebra import by_kernel, explained, judged, known, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import gram, left_over, shown, swept, taken_up
+from filtax.beliefs.passes import compared, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
@@ -43,7 +47,7 @@ class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, `core` R and `root` L; `used` counts the rows that hold something.
+    is U, `core` R, `root` L and `overlap` N, of size 0 where all share a V; `used` counts the rows that hold something.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -54,6 +58,7 @@ class LowRank(Module):
     rows: Float[Array, "K D"]
     core: Float[Array, "K K"]
     root: Float[Array, "K K"]
+    overlap: Float[Array, "N N"]
     used: Int[Array, ""]
     rank: int = eqx.field(static=True)
 
@@ -69,7 +74,8 @@ class LowRank(Module):
         eye = jnp.eye(rank + (roomy(rank) if spare is None else spare), dtype=mean.dtype)
         free = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
         rows = jnp.zeros((len(eye), mean.size), mean.dtype)
-        return cls(mean, free, rows, eye, eye, jnp.zeros((), jnp.int32), rank)
+        overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
+        return cls(mean, free, rows, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
@@ -96,7 +102,7 @@ class LowRank(Module):
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        return self._seen(J)[-1]
+        return self._seen(J)[3]
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
@@ -105,14 +111,14 @@ class LowRank(Module):
         also what L grows by. B = 0 and r = 0 leave the belief as it is. A datum of more outputs than those before may
         find less room than it needs: then it is refused, and W is cut for the next one.
         """
-        half, c, PJ, spread = self._seen(J)
+        half, c, PJ, spread, *of_overlap = self._seen(J)
         L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
         some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
         rows, moved = taken_up(rows, PJ, self.mean, move, self.used, sound & some & fits)
         sound = sound & jnp.all(jnp.isfinite(moved)) & (fits | ~some)
         taken = sound & some
-        new = self._grown(rows, B, half, c, L, taken, some & ~fits)
+        new = self._grown(rows, (B, half, c, L, *of_overlap), taken, some & ~fits)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
@@ -156,21 +162,24 @@ class LowRank(Module):
             first = swept(self.rows, first, jnp.ones((), first.dtype), -gap.T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
-    def _seen(self, J: Array) -> tuple[Array, Array, Array, Array]:
-        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D) and JΣJᵀ.
+    def _seen(self, J: Array) -> tuple[Array, ...]:
+        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ for N.
 
-        The last is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
+        The fourth is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
         if not self.root.size:
             PJ, none = J * _row(self.free), jnp.zeros((0, len(J)), J.dtype)
-            return none, none.T, PJ, shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
-        one = jnp.ones((), J.dtype)
-        seen = shown(self.rows, J, self.used, one)
+            spread = shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
+            return none, none.T, PJ, spread
+        if self.free.ndim:
+            seen, *of_overlap = compared(self.rows, J, self.free, self.used, known(self.overlap))
+        else:
+            seen, of_overlap = shown(self.rows, J, self.used, jnp.ones((), J.dtype)), []
         half, c, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
         PJ, rest = left_over(self.rows, J, self.free, c, self.used)
         spread = rest + square
-        return half, c, PJ, 0.5 * (spread + spread.T)
+        return half, c, PJ, 0.5 * (spread + spread.T), *of_overlap
 
     def _kernels(self, outputs: int) -> bool:
         return by_kernel(self.rows, outputs)
@@ -187,25 +196,26 @@ class LowRank(Module):
         """R without the rows for what is not used."""
         return live(self.core, self.used)
 
-    def _grown(self, rows: Array, B: Array, half: Array, c: Array, L: Array, taken: Array, tight: Array) -> "LowRank":
-        """Take O more columns of R and rows of L, beside the rows of U; cut where room is, or gets, short."""
-        K, O, lazy, core, root = len(self.core), len(B), self._lazy(len(B)), self.core, self.root
+    def _grown(self, rows: Array, datum: tuple[Array, ...], taken: Array, tight: Array) -> "LowRank":
+        """Take O more columns of R, rows of L, and both of N, beside the rows of U; cut where room is or gets short."""
+        K, O, lazy = len(self.core), len(datum[0]), self._lazy(len(datum[0]))
+        held = (self.core, self.root, *((self.overlap,) if self.overlap.size else ()))
         if not lazy:
-            core, root = _extended(core, O), _extended(root, O)
-            half, c = jnp.pad(half, ((0, O), (0, 0))), jnp.pad(c, ((0, 0), (0, O)))
+            held, datum = _widened(held, datum, O)
         kernel = by_kernel(rows, O)
-        core, root = placed(core, root, self.used, taken, B, half, c, L, kernel)
+        core, root, *overlap = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
 
         def shorten() -> tuple:
-            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0))
-            small = settled(core, root, new.inner, new.scale, kernel)
+            before = overlap[0] if overlap else None
+            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0), before)
+            small = [*settled(core, root, new.inner, new.scale, kernel), *([new.overlap] if overlap else [])]
             return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
         full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
-        leave = lambda: (self.free, rows[:K], core[:K, :K], root[:K, :K])  # noqa: E731
-        free, rows, core, root = jax.lax.cond(full, shorten, leave)
+        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, *overlap)))  # noqa: E731
+        free, rows, core, root, *found = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
-        return LowRank(self.mean, free, rows, core, root, used, self.rank)
+        return LowRank(self.mean, free, rows, core, root, found[0] if found else self.overlap, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -239,6 +249,7 @@ class LowRank(Module):
             pick(rows, self.rows),
             pick(core, self.core),
             pick(root, self.root),
+            self.overlap if keep is None and q is None else jnp.full_like(self.overlap, -1.0),
             self.used,
             self.rank,
         )
@@ -269,6 +280,15 @@ def roomy(rank: int) -> int:
 def _row(value: Array) -> Array:
     """Numbers of the parameters, to multiply (O, D)."""
     return value.reshape(1, -1)
+
+
+def _widened(held: tuple[Array, ...], datum: tuple[Array, ...], more: int) -> tuple[tuple, tuple]:
+    """R, L, N and what a datum brings, with rows and columns for that datum beyond the end."""
+    (core, root, *overlap), (B, half, c, L, *of_overlap) = held, datum
+    below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
+    held = _extended(core, more), _extended(root, more), *(jnp.pad(N, (0, more)) for N in overlap)
+    of_overlap = [jnp.pad(of_overlap[0], below), of_overlap[1]] if of_overlap else []
+    return held, (B, jnp.pad(half, below), jnp.pad(c, beside), L, *of_overlap)
 
 
 def _extended(A: Array, more: int) -> Array:

@@ -21,6 +21,7 @@ from filtax.beliefs import products
 from filtax.beliefs.products import live, product
 
 __all__ = [
+    "compared",
     "cut_by_kernel",
     "gram",
     "left_over",
@@ -47,6 +48,19 @@ def shown(
     if not weight.ndim:
         return weight * (_shown(U, J, used, None) if _by_kernel(U, J) else products.shown(U, J, used, None))
     return _shown(U, J, used, weight) if _by_kernel(U, J) else products.shown(U, J, used, weight)
+
+
+def compared(
+    U: Float[Array, "K D"], J: Float[Array, "O D"], V: Float[Array, " D"], used: Int[Array, ""], wanted: Bool[Array, ""]
+) -> tuple[Float[Array, "K O"], Float[Array, "K O"], Float[Array, "O O"]]:
+    r"""$UJ^\top$ and, where wanted (else 0), $U\,\mathrm{diag}(1/V)\,J^\top$ and $JJ^\top$ over parameters with V > 0.
+
+    >>> yes, two = jnp.asarray(True), jnp.asarray(2)
+    >>> [a.tolist() for a in compared(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.array([2.0, 0.0]), two, yes)]
+    [[[3.0], [4.0]], [[1.5], [0.0]], [[9.0]]]
+    """
+    some = _by_kernel(U, J) and _few(J)
+    return (_compared if some else products.compared)(U, J, V, used, wanted)
 
 
 def swept(
@@ -106,8 +120,9 @@ def gram(
     weight: Float[Array, " D"] | None = None,
     first: int | None = None,
     used: Int[Array, ""] | None = None,
+    wanted: Bool[Array, ""] | None = None,
 ) -> Float[Array, "M M"]:
-    r"""$U\,\mathrm{diag}(w)\,U^\top$, of all rows or of the first so many.
+    r"""$U\,\mathrm{diag}(w)\,U^\top$, of all rows or of the first so many; zero where it is not wanted.
 
     On a CPU a few parameters at a time, which stay close by while they are read.
 
@@ -115,9 +130,12 @@ def gram(
     [[3.0]]
     """
     if used is not None:
-        return live(live(gram(U, weight, first), used).T, used)
+        return live(live(gram(U, weight, first, None, wanted), used).T, used)
     if squared_by_kernel(U, first):
-        return _gram(U, weight, first)
+        return _gram(U, weight, wanted, first)
+    if wanted is not None:
+        size = len(U[:first])
+        return jax.lax.cond(wanted, lambda: gram(U, weight, first), lambda: jnp.zeros((size, size), U.dtype))
     if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
         return _gram_at_once(U, weight, first)
     ways = {"cpu": partial(_gram_in_chunks, first=first), "default": partial(_gram_at_once, first=first)}
@@ -217,6 +235,17 @@ def _shown_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 @jax.custom_jvp
+def _compared(U: Array, J: Array, V: Array, used: Array, wanted: Array) -> tuple[Array, Array, Array]:
+    return jax.lax.platform_dependent(U, J, V, used, wanted, cuda=_of().compared, default=products.compared)
+
+
+@_compared.defjvp
+def _compared_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    plain = lambda U, J, V: products.compared(U, J, V, *primals[3:])  # noqa: E731
+    return _compared(*primals), jax.jvp(plain, primals[:3], tangents[:3])[1]
+
+
+@jax.custom_jvp
 def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
     return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().swept, default=products.swept)
 
@@ -250,15 +279,20 @@ def _taken_up_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
     return _taken_up(*primals), jax.jvp(plain, primals[:4], tangents[:4])[1]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _gram(U: Array, weight: Array | None, first: int | None) -> Array:
-    ways = {"cuda": partial(_of().gram, first=first), "default": partial(_gram_at_once, first=first)}
-    return jax.lax.platform_dependent(U, weight, **ways)
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _gram(U: Array, weight: Array | None, wanted: Array | None, first: int | None) -> Array:
+    def plain(U: Array, weight: Array | None, wanted: Array | None) -> Array:
+        found = _gram_at_once(U, weight, first)
+        return found if wanted is None else jnp.where(wanted, found, 0.0)
+
+    ways = {"cuda": lambda U, weight, wanted: _of().gram(U, weight, first, wanted), "default": plain}
+    return jax.lax.platform_dependent(U, weight, wanted, **ways)
 
 
 @_gram.defjvp
 def _gram_jvp(first: int | None, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (U, weight), (dU, dweight) = primals, tangents
+    (U, weight, wanted), (dU, dweight, _) = primals, tangents
     half = product(dU[:first] if weight is None else dU[:first] * weight[None, :], U[:first].T)
     slope = half + half.T
-    return _gram(U, weight, first), slope if weight is None else slope + _gram_at_once(U, dweight, first)
+    slope = slope if weight is None else slope + _gram_at_once(U, dweight, first)
+    return _gram(*primals, first), slope if wanted is None else jnp.where(wanted, slope, 0.0)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["inverse", "left_over", "live", "product", "shown", "squares", "swept", "taken_up"]
+__all__ = ["compared", "inverse", "left_over", "live", "product", "shown", "squares", "swept", "taken_up"]
 
 
 def shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
@@ -21,6 +21,26 @@ def shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
     [[3.0], [0.0]]
     """
     return live(product(U, (J if weight is None else J * weight[None, :]).T), used)
+
+
+def compared(U: Array, J: Array, V: Array, used: Array, wanted: Array) -> tuple[Array, Array, Array]:
+    """U Jᵀ (K, O) and, where wanted (else 0), U diag(1 / V) Jᵀ (K, O) and J Jᵀ (O, O) over parameters with V > 0.
+
+    >>> yes, two = jnp.asarray(True), jnp.asarray(2)
+    >>> [a.tolist() for a in compared(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.array([2.0, 0.0]), two, yes)]
+    [[[3.0], [4.0]], [[1.5], [0.0]], [[9.0]]]
+    """
+    O = len(J)
+
+    def both() -> tuple[Array, Array, Array]:
+        found = shown(U, jnp.concatenate([J, J * inverse(V)[None, :]]), used, None)
+        return found[:, :O], found[:, O:], product(jnp.where(V > 0.0, J, 0.0), J.T)
+
+    def one() -> tuple[Array, Array, Array]:
+        found = shown(U, J, used, None)
+        return found, jnp.zeros_like(found), jnp.zeros((O, O), J.dtype)
+
+    return jax.lax.cond(wanted, both, one)
 
 
 def swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:

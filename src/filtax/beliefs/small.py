@@ -79,13 +79,23 @@ def judged(cases: Cases, spread: Array, B: Array, r: Array) -> tuple[Array, Arra
 
 @_many(2, 2, 0, 0, 2, 2, 2, 2)
 def placed(
-    cases: Cases, core: Array, root: Array, used: Array, taken: Array, B: Array, half: Array, c: Array, L: Array
-) -> tuple[Array, Array]:
-    """R and L with a new datum, written over the old ones."""
+    cases: Cases,
+    core: Array,
+    root: Array,
+    used: Array,
+    taken: Array,
+    B: Array,
+    half: Array,
+    c: Array,
+    L: Array,
+    *of_overlap: Array,
+) -> tuple[Array, ...]:
+    """R and L with a new datum, written over the old ones; and WᵀW, if it is given."""
     K, O = half.shape[-2:]
-    shapes = _floats(*cases, K, K), _floats(*cases, K, K)
-    call = _launch("placed", cases, shapes, 512, dict(K=K, O=O), aliases={0: 0, 1: 1})
-    return tuple(call(core, root, used, taken, B, half, c, L))
+    shapes, some = _floats(*cases, K, K), len(of_overlap) > 0
+    aliases = {0: 0, 1: 1, 10: 2} if some else {0: 0, 1: 1}
+    call = _launch("placed", cases, (shapes,) * len(aliases), 512, dict(K=K, O=O, OVERLAP=int(some)), aliases=aliases)
+    return tuple(call(core, root, used, taken, B, half, c, L, *of_overlap))
 
 
 @_many(2)

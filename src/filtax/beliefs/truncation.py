@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from filtax.beliefs.algebra import bounded, known
 from filtax.beliefs.passes import CHUNK, cut_by_kernel, small_by_kernel, squared_by_kernel
 from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
@@ -108,15 +109,16 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
 
 
 class Shortened(NamedTuple):
-    r"""A factor that was cut: V, U, $W^\top VW$ (rank, rank) of what is left of it, and R, which is a scale.
+    r"""A factor that was cut: V, U, of what is left $W^\top VW$ (rank, rank), R, which is a scale, and $W^\top W$.
 
-    Of the rows of U `rank` count.
+    Of the rows of U `rank` count. The last is None where it was not given.
     """
 
     free: Float[Array, "*D"]
     rows: Float[Array, "K D"]
     inner: Float[Array, "rank rank"]
     scale: Float[Array, ""]
+    overlap: Float[Array, "K K"] | None
 
 
 def cut(
@@ -126,13 +128,14 @@ def cut(
     root: Float[Array, "K K"],
     rank: int,
     used: Int[Array, ""] | None = None,
+    overlap: Float[Array, "K K"] | None = None,
 ) -> Shortened:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
     Rows from `used` on count as zero; the new U holds `rank`, and beyond them something finite. With a V for each
     parameter the dropped directions are formed and squared, as a difference of sums would be lost in rounding. One V
     for all takes the mean of those squares, which is known without forming them; the scale that U then has to be given
-    stays in R.
+    stays in R. Where $W^\top W$ is given as `overlap`, and `known`, U is not read for it.
 
     >>> new = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
     >>> new.free.tolist(), jnp.abs(new.rows[:1]).tolist(), new.inner.tolist()
@@ -140,7 +143,7 @@ def cut(
     """
     D = rows.shape[1]
     used = jnp.asarray(len(core), jnp.int32) if used is None else used
-    turn, lost = _rotation(free, rows, live(core, used), root, rank, used)
+    turn, gram = _rotation(free, rows, live(core, used), root, rank, used, overlap)
     turn = turn if free.ndim else turn[:, :rank]
     ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
     if D < 2 * CHUNK or jax.device_count() > 1:
@@ -148,9 +151,13 @@ def cut(
     else:
         free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
     if free.ndim:
-        return Shortened(free, rows, inner, jnp.ones((), core.dtype))
+        if overlap is not None:
+            kept = jnp.pad(bounded(gram[:rank, :rank]), (0, len(gram) - rank))
+            overlap = jnp.where(known(overlap), kept, -1.0)
+        return Shortened(free, rows, inner, jnp.ones((), core.dtype), overlap)
+    lost = jnp.sum(jnp.maximum(jnp.diagonal(gram)[rank:], 0.0))
     scale = 1.0 / (1.0 + free * lost / D)
-    return Shortened(free * scale, rows, scale * inverse(free) * inner, scale)
+    return Shortened(free * scale, rows, scale * inverse(free) * inner, scale, overlap)
 
 
 def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
@@ -201,16 +208,26 @@ def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array,
     return jax.lax.scan(lambda held, at: (settle(held, at * CHUNK, CHUNK), None), held, jnp.arange(whole))[0]
 
 
-def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int, used: Array) -> tuple[Array, Array]:
-    """R Q (K, K), which puts the rows of U into their order of size, and the squares of W that come after `rank`."""
+def _formed(free: Array, rows: Array, core: Array, used: Array, overlap: Array | None) -> Array:
+    """WᵀW (K, K) as it is known, or from U."""
+    inv = inverse(free)
+    wanted = None if overlap is None else ~known(overlap)
+    found = product(product(core.T, gram_of(rows, inv * inv, used=used, wanted=wanted)), core)
+    return found if overlap is None else jnp.where(known(overlap), overlap, found)
+
+
+def _rotation(
+    free: Array, rows: Array, core: Array, root: Array, rank: int, used: Array, overlap: Array | None
+) -> tuple[Array, Array]:
+    """R Q (K, K), which puts the rows of U into their order of size, and (WQ)ᵀWQ."""
     inv = inverse(free)
     if free.ndim:
-        gram = product(product(core.T, gram_of(rows, inv * inv, used=used)), core) if rank else jnp.zeros_like(core)
+        gram = _formed(free, rows, core, used, overlap) if rank else jnp.zeros_like(core)
     else:  # I + WᵀVW is at hand
         gram = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)
     if rank == 0:
-        return core, jnp.trace(gram)
+        return core, gram
     Q = leading(gram, rank)
     turned = product(core, Q)
 
@@ -224,13 +241,7 @@ def _rotation(free: Array, rows: Array, core: Array, root: Array, rank: int, use
         parts = [part(at, min(at + step, D)) for at in range(0, D, step)]
         finer = jnp.sum(jnp.stack(parts), axis=0)
         better = again(finer, rank)
-        return product(turned, better), _rest(finer, better, rank)
+        return product(turned, better), product(product(better.T, finer), better)
 
     # the choice is between small matrices: one between long ones would keep both in memory
-    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: (turned, _rest(gram, Q, rank)))
-
-
-def _rest(gram: Array, Q: Array, rank: int) -> Array:
-    """Sum of the eigenvalues beyond `rank`; a sum of squares is never negative."""
-    Q = Q[:, rank:]
-    return jnp.maximum(jnp.sum(Q * product(gram, Q)), 0.0)
+    return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: (turned, product(product(Q.T, gram), Q)))

@@ -1,6 +1,6 @@
 // U diag(w) U^T of the first K rows of U: parts (gridDim.x SHARES, 16 MT, 16 MT), to be added up; of each only what is on
-// or below the diagonal (in blocks of 16 x 8) is written.
-// Given: K, D, WEIGHTED, WIDE, STAGES (tiles held), SHARES (warps of a kind), MOVERS.
+// or below the diagonal (in blocks of 16 x 8) is written, and nothing where it is not wanted.
+// Given: K, D, WEIGHTED, MAYBE (there is a `wanted`), WIDE, STAGES (tiles held), SHARES (warps of a kind), MOVERS.
 #define MT ((K + 15) / 16)
 #define KINDS ((MT + 1) / 2) // of warps, each with as many products
 #define WARPS (MOVERS + KINDS * SHARES)
@@ -80,7 +80,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
 #if WEIGHTED
          const float *__restrict__ w,
 #endif
+#if MAYBE
+         const unsigned char *__restrict__ wanted,
+#endif
          float *__restrict__ parts) {
+#if MAYBE
+    if (!*wanted) return;
+#endif
     extern __shared__ __align__(16) float memory[]; // STAGES tiles of w and U
     const int kind = (threadIdx.x / 32 - MOVERS) % KINDS;
     for (int i = threadIdx.x; i < STAGES * ROWS * S; i += 32 * WARPS) memory[i] = 0.0f;

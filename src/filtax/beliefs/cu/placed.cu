@@ -1,7 +1,13 @@
-// A datum's columns of R and rows of L, in place.
+// A datum's columns of R, rows of L and, where OVERLAP, rows and columns of N = W'W, in place; N stays if it is not known,
+// which a negative number at its beginning says. Given: K, O, OVERLAP.
 extern "C" __global__ void placed(
     const float* core, const float* root, const int* used, const unsigned char* taken, const float* B,
-    const float* half, const float* c, const float* L, float* core_, float* root_
+    const float* half, const float* c, const float* L,
+#if OVERLAP
+    const float* cross, const float* own, const float* overlap, float* core_, float* root_, float* overlap_
+#else
+    float* core_, float* root_
+#endif
 ) {
     size_t at = blockIdx.y;  // of several cases
     B += at * O * O; half += at * K * O; c += at * K * O; L += at * O * O; core_ += at * K * K; root_ += at * K * K;
@@ -22,4 +28,31 @@ extern "C" __global__ void placed(
         root_[(n + i) * K + k] = sum;
         core_[k * K + n + i] = more;
     }
+#if OVERLAP
+    cross += at * K * O; own += at * O * O; overlap_ += at * K * K;
+    if (overlap_[0] < 0.f) return;
+    __shared__ float seen[K * O], mine[O * O];  // R' cross, own B'
+    for (int t = threadIdx.x; t < O * n; t += blockDim.x) {
+        int j = t / n, k = t % n;
+        float sum = 0.f;
+        #pragma unroll 8
+        for (int m = 0; m < n; ++m) sum += core_[m * K + k] * cross[m * O + j];
+        seen[k * O + j] = sum;
+    }
+    for (int t = threadIdx.x; t < O * O; t += blockDim.x) {
+        int i = t / O, j = t % O;
+        float sum = 0.f;
+        for (int m = 0; m < O; ++m) sum += own[i * O + m] * B[j * O + m];
+        mine[t] = sum;
+    }
+    __syncthreads();
+    for (int t = threadIdx.x; t < O * (n + O); t += blockDim.x) {
+        int i = t / (n + O), k = t % (n + O);
+        float sum = 0.f;
+        for (int j = 0; j < O; ++j) sum += B[i * O + j] * (k < n ? seen[k * O + j] : mine[j * O + k - n]);
+        if (!isfinite(sum)) sum = 3.4028234e38f;  // a belief holds finite numbers
+        overlap_[(n + i) * K + k] = sum;
+        if (k < n) overlap_[k * K + n + i] = sum;
+    }
+#endif
 }
