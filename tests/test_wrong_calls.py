@@ -181,12 +181,27 @@ WRONG = [
     (lambda: moved(b=np.ones(3)), r"LSSM\(b=...\) has shape \(3,\) but the belief has D = 2 parameters"),
     (lambda: moved(F=lambda dt: np.eye(3)), r"linear_dynamics\(F=...\) returned shape \(3, 3\) but there are D = 2"),
     (lambda: moved(Q=lambda dt: -np.eye(2)), "linear_dynamics: what Q returned must be positive semidefinite"),
+    (
+        lambda: moved(F=lambda theta: jnp.stack([theta[0] + theta[1], theta[1]])),
+        r"linear_dynamics\(F=...\) is a function that failed .*; give .* one of theta as nonlinear_dynamics\(f, Q\)",
+    ),
+    (lambda: moved(Q=lambda theta: theta[0]), r"linear_dynamics\(Q=...\) is a function that failed"),
     (lambda: priors.by_expert(3), "by_expert: the drifts must be a list of those of filtax.priors"),
     (lambda: priors.by_expert([3]), "by_expert: the drifts must be a list of those of filtax.priors"),
+    # True and False are no numbers; they passed for 1 and 0
+    (lambda: models.linear(noise=True), "noise=... must be a number .* got True; write 1.0 where True means one"),
+    (lambda: models.gaussian(jnp.eye(2, dtype=bool)), r"noise=... must be a number .* got bool of shape \(2, 2\)"),
+    (lambda: KF.init(mean=np.array([True, False])), r"init\(mean=...\) must be a number .* got bool of shape \(2,\)"),
+    (lambda: KF.init(mean=[True, False]), r"init\(mean=...\) must be a number"),
+    (lambda: KF.init(mean=np.zeros(2), cov=True), r"init\(cov=...\) must be a number"),
+    (lambda: KF.init(mean=np.zeros(2), cov=np.eye(2) > 0), r"init\(cov=...\) must be a number"),
+    (named("LG+C-ACI(q=True)"), r"additive_inflation\(q=...\) must be a number .* got True"),
+    (lambda: dynamics(F=True), r"linear_dynamics\(F=...\) must be a number .* got True"),
     # names: a part that is given does not excuse a name that says nothing
     (named("LG+C-Statik", prior=priors.static()), "method: no prior 'Statik'. Did you mean \"Static\""),
     (named("LH+C-Static", posterior=KF.posterior), "method: no posterior 'LH'"),
     (named("LG+D-Static", auxiliary=KF.auxiliary), "method: no auxiliary 'D'"),
+    (lambda: fx.method("LG+C-Static"), r"method: there is no model; give model=filtax.models.linear\(noise=0.1\)"),
 ]
 
 

@@ -120,6 +120,7 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     if params is not None:
         mean, layout = flatten(params)
     mean = checks.placed(arrays(mean=mean)[0])
+    checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
     floating = jnp.issubdtype(mean.dtype, jnp.floating)
     mean = jax.lax.convert_element_type(mean, mean.dtype if floating else jnp.result_type(float))
     mean = mean[None] if mean.ndim == 0 else mean
@@ -127,7 +128,6 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
         raise ValueError(
             f"init(mean=...) must be a vector (D,), got shape {mean.shape}; give a matrix or a pytree as params=."
         )
-    checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
     if isinstance(cov, tuple) and hasattr(method.posterior, "gather"):
         cov = method.posterior.gather(cov, mean.size)
     if cov is None:

@@ -59,11 +59,20 @@ def concrete(value: Any) -> np.ndarray | None:
     return numbers.astype("float64")
 
 
-def _numbers(call: str, value: Any) -> np.ndarray | None:
+def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
     try:
-        return concrete(value)
+        numbers = concrete(value)
     except (TypeError, ValueError):
         raise ValueError(f"{call} must be a number or an array of numbers, got {_brief(value)}.") from None
+    if not flags and _dtype(value) == np.bool_:
+        raise ValueError(
+            f"{call} must be a number or an array of numbers, got {_brief(value)}; write 1.0 where True means one."
+        )
+    return numbers
+
+
+def _dtype(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype if is_concrete(value) else None
 
 
 def numeric(name: str, value: Any) -> Any:
@@ -163,12 +172,12 @@ def floats(value: Any) -> jax.Array:
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(jnp.result_type(float))
 
 
-def finite(call: str, value: Any) -> None:
-    """Refuse a NaN or an infinity.
+def finite(call: str, value: Any, *, flags: bool = False) -> None:
+    """Refuse a NaN or an infinity, and True and False unless `flags` are allowed, as among features.
 
     >>> finite("f(mean=...)", [1.0, 2.0])
     """
-    numbers = _numbers(call, value)
+    numbers = _numbers(call, value, flags)
     if numbers is not None and not np.all(np.isfinite(numbers)):
         raise ValueError(f"{call} must be finite, got {_show(numbers)}; replace NaN and infinity first.")
 
@@ -186,12 +195,12 @@ def positive(call: str, value: Any, *, zero: bool = False, hint: str = "") -> No
         raise ValueError(f"{call} must be finite and {wanted}, got {_show(numbers)}.{_tail(hint)}")
 
 
-def share(call: str, value: Any, *, hint: str = "") -> None:
-    """Refuse numbers outside [0, 1].
+def share(call: str, value: Any, *, flags: bool = False, hint: str = "") -> None:
+    """Refuse numbers outside [0, 1], and True and False unless `flags` are allowed, as among probabilities.
 
     >>> share("f(hazard=...)", 0.01)
     """
-    numbers = _numbers(call, value)
+    numbers = _numbers(call, value, flags)
     if numbers is not None and not (np.all(numbers >= 0.0) and np.all(numbers <= 1.0)):
         raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
 

@@ -90,7 +90,7 @@ class Compiled:
         self._state = state
         x, y = (None if part is None else np.asarray(part) for part in (x, y))
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
-        self._whole = x.dtype if x is not None and _needs_whole(method, state, x, y) else None
+        self._whole = _whole_dtype(method, state, x, y)
         self._row, self._given = _shared(self._x_size + y.size, state.initial.mean.dtype)
         self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
         self._y_part = self._row[self._x_size :].reshape(y.shape)
@@ -171,15 +171,15 @@ class Compiled:
         return {**shapes, "runlength": (_digits(info.runlength.dtype, self._row.dtype),), "ok": (1,)}
 
 
-def _needs_whole(method: Bone, state: State, x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether x is whole numbers, and the model takes no others: an example of features may be whole by chance."""
-    if x.dtype.kind not in "iu":
-        return False
+def _whole_dtype(method: Bone, state: State, x: np.ndarray | None, y: np.ndarray) -> Any:
+    """Dtype of x, if it is whole numbers and the model takes no others: an example of features may be whole by chance."""
+    if x is None or x.dtype.kind not in "iu":
+        return None
     try:
         jax.eval_shape(method.step, state, x.astype(state.initial.mean.dtype), y)
     except Exception:  # whatever a model of the user's own says to it
-        return True
-    return False
+        return jax.dtypes.canonicalize_dtype(x.dtype)
+    return None
 
 
 def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
@@ -254,7 +254,14 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
             f"compile({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
             "number K of hypotheses to keep."
         )
-    if x is None and not isinstance(method.model.predictor, Direct):
-        x = np.zeros(state.initial.mean.size)
-    x, y = boundary.arrays(x=x, y=y)
-    return Compiled(method, furnished(method, state, x, y), x, y)
+    left_out = x is None and not isinstance(method.model.predictor, Direct)
+    x, y = boundary.arrays(x=np.zeros(state.initial.mean.size) if left_out else x, y=y)
+    try:
+        return Compiled(method, furnished(method, state, x, y), x, y)
+    except Exception as error:  # whatever a model of the user's own says to features it was not made for
+        if not left_out:
+            raise
+        raise ValueError(
+            f"compile: x was left out, and the model does not take features ({x.size},) ({error!s:.60}); give an "
+            "example of x, such as compile(method, state, x=X[0])."
+        ) from error

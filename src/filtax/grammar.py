@@ -130,7 +130,7 @@ _NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIA
 def method(
     name: str,
     *,
-    model: Any,
+    model: Any = None,
     auxiliary: Any = None,
     prior: Any = None,
     posterior: Any = None,
@@ -257,6 +257,8 @@ def _conjugate(model: Any) -> Any:
 
 
 def _likelihood(model: Any) -> Any:
+    if model is None:
+        raise ValueError("method: there is no model; give model=filtax.models.linear(noise=0.1), or another of these.")
     if not hasattr(model, "whiten"):
         raise ValueError(
             f"method(model=...) must come from filtax.models, such as linear(noise=0.1); got {type(model).__name__}."

@@ -193,7 +193,7 @@ def _checked(model: Model, theta: Array, layout: Layout, X: Any, Y: Any) -> tupl
             f"warmup: X has {rows[0]} rows and Y has {rows[1]}; give the same number of each, at least one."
         )
     checks.finite("warmup(params=...)", theta)
-    checks.finite("warmup(X=...)", X)
+    checks.finite("warmup(X=...)", X, flags=True)
     X = jnp.asarray(X.astype(theta.dtype) if X.dtype.kind == "f" else X)
     Y = jnp.asarray(Y.reshape(len(Y), -1), theta.dtype)
     outputs = Model(model.predictor.bind(layout), None).outputs(theta, X[0])

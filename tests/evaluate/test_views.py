@@ -152,7 +152,9 @@ def test_times_with_a_zone_count_by_its_clock():
     berlin = datetime.timezone(datetime.timedelta(hours=2))
     aware = [datetime.datetime(2024, 7, 1, hour, tzinfo=berlin) for hour in (0, 8, 16)]
     index = pandas.date_range("2024-07-01", periods=3, freq="8h", tz="Europe/Berlin")
-    for time in (aware, np.array(aware, object), index, pandas.Series(index), index.tz_localize(None), list(index)):
+    plain = (aware, np.array(aware, object), index, index.tz_localize(None), list(index))
+    series = (pandas.Series(index), pandas.Series(aware, dtype=object), pandas.Index(aware, dtype=object))
+    for time in (*plain, *series, series[0].astype(object)[::-1][::-1]):
         assert by_calendar([1.0, 2.0, 3.0], time, "hour") == {0: 1.0, 8: 2.0, 16: 3.0}
     with pytest.raises(ValueError, match=r"by_calendar: time must be numpy.datetime64 or dates that convert"):
         by_calendar([1.0], ["2024-07-01T00:00+02:00"], "hour")

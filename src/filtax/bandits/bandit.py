@@ -264,7 +264,7 @@ class Bandit:
         (x,) = boundary.arrays(context=context)
         x = None if x is None else jnp.asarray(x)
         if x is not None:
-            checks.finite("pull(context=...)", x)
+            checks.finite("pull(context=...)", x, flags=True)
             if isinstance(self.method.model.predictor, Direct):
                 raise ValueError(
                     f"pull(context=...): {self.method.name} looks at no context; leave it out, or give a method with "

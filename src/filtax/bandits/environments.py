@@ -160,7 +160,7 @@ def table(
         raise ValueError(f"table: means have shape {np.shape(means)} but rewards have {rewards.shape}; give the same.")
     for name, values in (("contexts", contexts), ("rewards", rewards), ("means", means)):
         if values is not None:
-            checks.finite(f"table({name}=...)", values)
+            checks.finite(f"table({name}=...)", values, flags=True)
     passes = -(-length // rows)
     keys = jax.random.split(key, (simulations, passes))
     orders = jax.vmap(jax.vmap(lambda key: jax.random.permutation(key, rows)))(keys)

@@ -73,7 +73,7 @@ def _by_the_clock(time: Any) -> Any:
         return np.asarray(own.tz_localize(None))
     if isinstance(time, np.ndarray) and time.dtype.kind != "O":
         return time
-    if isinstance(time, list | tuple | np.ndarray):
+    if isinstance(time, list | tuple | np.ndarray) or getattr(time, "dtype", None) == np.object_:
         return [each.replace(tzinfo=None) if getattr(each, "tzinfo", None) is not None else each for each in time]
     return time
 

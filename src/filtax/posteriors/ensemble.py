@@ -154,7 +154,8 @@ def ensemble_kalman(
     if callable(localisation):
         return EnsembleKalman(size, inflation, deterministic, None, localisation)
     if localisation is not None:
-        checks.share("ensemble_kalman(localisation=...)", localisation, hint="0 is unrelated, 1 is untouched.")
+        hint = "0 is unrelated, 1 is untouched."
+        checks.share("ensemble_kalman(localisation=...)", localisation, flags=True, hint=hint)
         localisation = checks.floats(localisation)
     return EnsembleKalman(size, inflation, deterministic, localisation)
 

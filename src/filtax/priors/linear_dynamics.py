@@ -44,10 +44,11 @@ class LinearDynamics(Module):
             )
         gap = 1.0 if dt is None else dt
         dtype = belief.mean.dtype
-        F = self.F if self.F_of is None else checks.returned("linear_dynamics: F", self.F_of(gap)).astype(dtype)
+        F = self.F if self.F_of is None else _at("F", self.F_of, gap)
+        F = F if self.F_of is None else checks.returned("linear_dynamics: F", F).astype(dtype)
         root = self.root
         if self.Q_of is not None:
-            Q = self.Q_of(gap)
+            Q = _at("Q", self.Q_of, gap)
             numbers = checks.returned("linear_dynamics: Q", Q)
             checks.covariance_like("linear_dynamics: what Q returned", Q, singular=True)
             root = noise_root(numbers.astype(dtype))
@@ -99,6 +100,17 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
     _check_together(F=F, b=b, Q=Q)
     root = None if Q is None or Q_of is not None else noise_root(Q)
     return LinearDynamics(None if F_of else F, b, root, F_of, Q_of)
+
+
+def _at(name: str, function: Callable, gap: Any) -> Any:
+    """What a function of the user's says for a time step; where it fails, it was most likely written for theta."""
+    try:
+        return function(gap)
+    except Exception as error:  # whatever the user's own code raises
+        raise ValueError(
+            f"linear_dynamics({name}=...) is a function that failed for a step dt ({error!s:.60}); give a function "
+            "of the number dt, and one of theta as nonlinear_dynamics(f, Q)."
+        ) from error
 
 
 def _check_together(**parts: Any) -> None:
