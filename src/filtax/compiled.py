@@ -172,7 +172,7 @@ class Compiled:
 
 
 def _whole_dtype(method: Bone, state: State, x: np.ndarray | None, y: np.ndarray) -> Any:
-    """Dtype of x, if it is whole numbers and the model takes no others: an example of features may be whole by chance."""
+    """Dtype of x if it is whole numbers and the model takes no others: features may be whole by chance."""
     if x is None or x.dtype.kind not in "iu":
         return None
     try:
