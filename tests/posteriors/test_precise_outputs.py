@@ -73,3 +73,31 @@ def test_a_noise_that_is_none_in_a_direction_has_a_forecast():
     want = -0.5 * (y - [2.0, 1.0]) @ np.linalg.solve(S, y - [2.0, 1.0]) - 0.5 * np.log(np.linalg.det(2 * np.pi * S))
     np.testing.assert_allclose(forecast.log_prob(jnp.asarray(y)), want, rtol=1e-6)
     assert np.all(np.isfinite(forecast.sample(jax.random.key(0))))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "noise", "bar"),
+    [
+        ("LG+C-ACI(q=0.0001)", 1e-2, 0.005),
+        ("LG+C-ACI(q=0.0001)", 1e-3, 0.1),
+        ("LG(form=root)+C-ACI(q=0.0001)", 1e-3, 1e-3),
+    ],
+)
+def test_what_a_covariance_holds_of_nearly_equal_outputs(name, noise, bar):
+    """The numbers of docs/conventions.md: 70 drifting parameters, which are held as a covariance unless told."""
+    rng = np.random.default_rng(1)
+    method = fx.method(name, model=fx.models.linear(noise=noise))
+    state, theta = method.init(mean=jnp.zeros(70, "float32"), cov=1.0), rng.normal(size=70)
+    off = []
+    for _ in range(150):
+        H = (rng.normal(size=70) + 1e-3 * rng.normal(size=(3, 70))).astype("float32")
+        y = (H @ theta + np.sqrt(noise) * rng.normal(size=3)).astype("float32")
+        mean, cov = (np.asarray(part, "float64") for part in (method.belief(state).mean, method.belief(state).cov))
+        gap, S = y - H @ mean, H.astype("float64") @ (cov + 1e-4 * np.eye(70)) @ H.T + noise * np.eye(3)
+        exact = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2.0 * np.pi * S)[1])
+        density = method.predict(state, H).log_prob(y)
+        state, info = method.step(state, H, y)
+        density, evidence = float(density), float(info.log_evidence)
+        off.append([density - exact, evidence - exact, density - evidence])
+    assert np.abs(off).max() < bar
