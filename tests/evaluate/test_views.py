@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pytest
 
-from filtax.evaluate import Metric, by_calendar, ewma, expanding, metric, rolling
+from filtax.evaluate import Forecast, Metric, by_calendar, ewma, expanding, metric, rolling
 
 METRICS = ["rmse", "mae", "rmedse", "coverage", "pit"]
 
@@ -158,3 +158,26 @@ def test_times_with_a_zone_count_by_its_clock():
         assert by_calendar([1.0, 2.0, 3.0], time, "hour") == {0: 1.0, 8: 2.0, 16: 3.0}
     with pytest.raises(ValueError, match=r"by_calendar: time must be numpy.datetime64 or dates that convert"):
         by_calendar([1.0], ["2024-07-01T00:00+02:00"], "hour")
+
+
+@pytest.mark.parametrize("name", ["mae", "rmedse", "pit"])
+def test_ewma_keeps_its_value_over_a_gap_of_any_length(name):
+    """The weights of all that was seen fade alike; they sank below what a float holds, and 1 or NaN was left."""
+    losses = np.r_[0.1, 0.9, 0.4, np.full(1000, np.nan), 0.3]
+    want = summary(name, losses[:3], (1 / 3) ** np.arange(2.0, -1.0, -1))
+    got = ewma(losses, 2, name)
+    np.testing.assert_allclose(got[2:-1], want, rtol=1e-12)
+    np.testing.assert_allclose(got[-1], summary(name, losses[-1:], np.ones(1)), rtol=1e-12)
+
+
+def test_a_span_of_one_is_the_newest_step():
+    np.testing.assert_array_equal(ewma([np.inf, 1.0, np.nan, 2.0], 1), [np.inf, 1.0, np.nan, 2.0])
+
+
+def test_no_steps_have_empty_views_and_no_score():
+    assert rolling([], 3).size == expanding([], "rmedse").size == ewma([], 3).size == 0
+    assert by_calendar([], np.array([], "datetime64[s]"), "hour") == {}
+    for name in METRICS:
+        assert metric(name).losses(Forecast(np.zeros(0), var=np.ones(0)), []).shape == (0,)
+        assert np.isnan(metric(name)(Forecast(np.zeros(0), var=np.ones(0)), []))
+    assert np.isnan(metric("brier")(np.zeros((0, 3)), []))

@@ -17,6 +17,7 @@ __all__ = [
     "QUIET",
     "Numbers",
     "Values",
+    "by_row",
     "central_t",
     "log_gamma_step",
     "log_t",
@@ -45,6 +46,15 @@ def namespaced(first: Numbers, *others: Numbers) -> tuple[Any, ...]:
         dtype = first.dtype if jnp.issubdtype(first.dtype, jnp.floating) else jnp.result_type(float)
         return jnp, *(jnp.asarray(value).astype(dtype) for value in (first, *others))
     return np, *(np.asarray(value, np.float64) for value in (first, *others))
+
+
+def by_row(xp: Any, values: Values) -> Values:
+    """Rows of one axis each, (T, N); with no rows there is nothing from which the other axis could be told.
+
+    >>> by_row(np, np.zeros((0, 2, 3))).shape
+    (0, 6)
+    """
+    return xp.reshape(values, (len(values), math.prod(values.shape[1:])))
 
 
 def residuals(xp: Any, mean: Values, y: Values) -> tuple[Values, Values]:

@@ -37,6 +37,8 @@ def by_calendar(
     time = times("by_calendar", time)
     if time.shape != losses.shape:
         raise ValueError(f"by_calendar: {losses.size} losses but {time.size} times; row t must pair with row t.")
+    if not losses.size:
+        return {}
     keys, places, counts = np.unique(_buckets(time, bucket), return_inverse=True, return_counts=True)
     parts = np.split(losses[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
     return {key: float(metric.aggregate(part)) for key, part in zip(keys.tolist(), parts, strict=True)}

@@ -5,7 +5,7 @@ import math
 from jaxtyping import Bool, Real
 
 from filtax.checks import numeric
-from filtax.evaluate.arrays import Numbers, Values, namespaced, settle
+from filtax.evaluate.arrays import Numbers, Values, by_row, namespaced, settle
 from filtax.evaluate.calibration import (
     crps_gaussian,
     crps_points,
@@ -107,14 +107,14 @@ class Forecast(Module):
         xp, mean, y = namespaced(self.mean, y)
         if self.log_prob is not None:
             xp, score, y = namespaced(self.log_prob, y)
-            score = settle(xp, score, xp.any(xp.isfinite(xp.reshape(y, (len(y), -1))), axis=1), worst=-math.inf)
+            score = settle(xp, score, xp.any(xp.isfinite(by_row(xp, y)), axis=1), worst=-math.inf)
         elif self.df is not None:
             score = log_density_student_t(mean, self._given("scale"), self.df, y)
         elif self.var is not None and mean.ndim == y.ndim:
             score = log_density_gaussian(mean, self.var, y)
         else:
             score = log_probability(mean, y)
-        score = xp.reshape(score, (len(y), -1))
+        score = by_row(xp, score)
         return self._spread_only(xp.sum(xp.where(xp.isnan(score), 0.0, score), axis=1))
 
     def _spread_only(self, score: Values) -> Values:

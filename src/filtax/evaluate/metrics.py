@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from filtax.checks import nearest, numeric
-from filtax.evaluate.arrays import Numbers, Values, namespaced, settle
+from filtax.evaluate.arrays import Numbers, Values, by_row, namespaced, settle
 from filtax.evaluate.forecast import Forecast
 from filtax.evaluate.scores import absolute_error, brier_score, correct, squared_error
 from filtax.evaluate.statistics import mean, median, unevenness
@@ -80,10 +80,10 @@ class Metric:
                 f"{self.name}: {len(forecast.mean)} forecasts but {len(y)} values; row t must pair with row t."
             )
         xp, loss, y = namespaced(self.per_step(forecast, y), y)
-        scored = xp.any(xp.isfinite(xp.reshape(y, (len(y), -1))), axis=1)
+        scored = xp.any(xp.isfinite(by_row(xp, y)), axis=1)
         if forecast.made is not None:
             scored = scored & forecast.made
-        return xp.where(scored, mean(xp.reshape(loss, (len(y), -1)).T), math.nan)
+        return xp.where(scored, mean(by_row(xp, loss).T), math.nan)
 
     def _rows(self, name: str, values: Numbers) -> Values:
         values = namespaced(numeric(f"{self.name}: {name}", values))[1]

@@ -92,12 +92,15 @@ def ewma(losses: Numbers, span: float | int, metric: str | Metric = PLAIN) -> Fl
     if not (isinstance(span, int | float | np.number) and span >= 1.0):
         raise ValueError(f"ewma(span={span!r}) must be 1 or more steps; a span of 1 keeps only the newest.")
     keep = 1.0 - 2.0 / (span + 1.0)
+    if keep == 0.0:
+        return _each(metric, ((losses[t : t + 1], None) for t in range(losses.size)))
     if metric.statistic is mean:
-        return _over(_fading_sum(losses, keep), _fading_sum(np.where(np.isnan(losses), math.nan, 1.0), keep), metric)
-    depth = 1 if keep == 0.0 else math.ceil(math.log(_FAINT) / math.log(keep)) + 1
+        return np.asarray(metric.finish(_fading_mean(losses, keep)))
+    depth = math.ceil(math.log(_FAINT) / math.log(keep)) + 1
     weights = keep ** np.arange(min(depth, losses.size))[::-1]
-    parts = ((losses[max(0, t + 1 - depth) : t + 1], weights[-min(t + 1, depth) :]) for t in range(losses.size))
-    return _each(metric, parts)
+    # up to the last step that was scored: what all weights have lost since then changes nothing
+    ends = np.maximum.accumulate(np.where(np.isnan(losses), 0, np.arange(1, losses.size + 1)))
+    return _each(metric, ((losses[max(0, end - depth) : end], weights[-min(end, depth) :][:end]) for end in ends))
 
 
 def one_per_step(losses: Numbers) -> Float[np.ndarray, " T"]:
@@ -131,13 +134,19 @@ def _window_sum(values: np.ndarray, window: int) -> np.ndarray:
     return np.where(start % window == 0, 0.0, onward[start]) + upto[start + window - 1]
 
 
-def _fading_sum(values: np.ndarray, keep: float) -> np.ndarray:
-    """Sum in which every value loses 1 - keep at each later step; NaN adds nothing."""
-    total, sums = 0.0, []
+def _fading_mean(values: np.ndarray, keep: float) -> np.ndarray:
+    """Mean in which every value loses 1 - keep of its weight at each later step; NaN adds nothing.
+
+    Kept as a mean, not as two sums: in a long gap those would sink below what a float holds.
+    """
+    held, weight, means = math.nan, 0.0, []
     for value in values.tolist():
-        total = keep * total + (0.0 if value != value else value)
-        sums.append(total)
-    return np.array(sums)
+        weight *= keep
+        if value == value:
+            held = (weight * held + value) / (weight + 1.0) if weight else value
+            weight += 1.0
+        means.append(held)
+    return np.array(means)
 
 
 def _running_median(values: np.ndarray) -> np.ndarray:
