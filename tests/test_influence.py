@@ -112,9 +112,6 @@ def test_refusals():
         fx.posterior_influence(kf, state, np.ones(2), np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match=r"posterior_influence: the state is a tuple; unpack it"):
         fx.posterior_influence(kf, kf.step(state, np.ones(2), 1.0), np.ones(2), 1.0, 2.0)
-    nig = fx.method("NIG+C-Static", model=linear(noise=1.0))
-    with pytest.raises(ValueError, match=r"no closed form here"):
-        fx.posterior_influence(nig, nig.init(mean=jnp.zeros(2), cov=1.0), np.ones(2), 1.0, 2.0)
     ogd = fx.method("OGD(rate=0.1)+C-Static", model=linear(noise=1.0))
     with pytest.raises(ValueError, match=r"kl of a Point: it has no spread"):
         fx.posterior_influence(ogd, ogd.init(mean=jnp.zeros(2)), np.ones(2), 1.0, 2.0)

@@ -45,6 +45,24 @@ def test_conjugate_beliefs_of_one_family():
     np.testing.assert_allclose(kl(rate, Gamma(jnp.array([1.0]), jnp.array([1.0]))), want, rtol=1e-5)
 
 
+def test_unknown_noise_is_part_of_the_belief():
+    """On a grid of the parameter and the logarithm of the noise variance."""
+    noise, theta = np.exp(np.linspace(-4, 6, 801)), np.linspace(-30, 30, 1601)[:, None]
+
+    def density(mean, cov, shape, rate):
+        given = scipy.stats.norm(mean, np.sqrt(noise * cov)).logpdf(theta)
+        return given + scipy.stats.invgamma(shape, scale=rate).logpdf(noise) + np.log(noise)
+
+    parts = (0.3, 0.5, 5.0, 4.0), (-0.4, 2.0, 3.0, 2.5)
+    p, q = (density(*part) for part in parts)
+    mine, other = (
+        NormalInverseGamma(SquareRoot.start(jnp.full(1, m), jnp.full(1, v)), jnp.asarray(a), jnp.asarray(b))
+        for m, v, a, b in parts
+    )
+    np.testing.assert_allclose(kl(mine, other), np.sum(np.exp(p) * (p - q)) / np.sum(np.exp(p)), rtol=1e-6)
+    np.testing.assert_allclose(kl(mine, mine), 0.0, atol=1e-12)
+
+
 def test_a_certain_belief_has_no_finite_divergence():
     certain, wide = SquareRoot.start(jnp.zeros(1), jnp.zeros(1)), SquareRoot.start(jnp.zeros(1), jnp.ones(1))
     assert float(kl(certain, wide)) == np.inf
@@ -57,6 +75,6 @@ def test_refusals():
     noisy = NormalInverseGamma(one, jnp.asarray(2.0), jnp.asarray(1.0))
     with pytest.raises(ValueError, match="over 1 and 2 parameters; both must be about the same"):
         kl(one, two)
-    for p, q, names in ((coin, rate, "Beta, Gamma"), (one, coin, "SquareRoot, Beta"), (noisy, noisy, "NormalInverse")):
+    for p, q, names in ((coin, rate, "Beta, Gamma"), (one, coin, "SquareRoot, Beta"), (noisy, one, "NormalInverse")):
         with pytest.raises(ValueError, match=rf"kl\({names}.* has no closed form"):
             kl(p, q)
