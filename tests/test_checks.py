@@ -61,6 +61,18 @@ def test_accepts(check, value):
     assert check("f(a=...)", value) is None
 
 
+def test_flags_are_numbers_only_when_allowed():
+    """Features may be yes and no, a setting may not; neither while it is traced."""
+    for check in (checks.finite, checks.share):
+        check("f(a=...)", np.array([True, False]), flags=True)
+        for value in (True, [True, False], np.array([True]), jnp.array(True)):
+            with pytest.raises(ValueError) as error:  # noqa: PT011
+                check("f(a=...)", value)
+            says(error, "a number or an array of numbers, got", "write 1.0 where True means one")
+    with pytest.raises(ValueError, match=r"write 1\.0 where True means one"):
+        jax.jit(lambda a: checks.positive("f(a=...)", a))(True)
+
+
 def test_zero_is_positive_only_when_allowed():
     checks.positive("f(a=...)", [0.0, 1.0], zero=True)
     with pytest.raises(ValueError, match=r"at least 0, got -1\.0\. Hint"):
