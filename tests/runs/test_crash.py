@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.x64  # the worker computes in 64 bits, whatever this process does
 WORKER = Path(__file__).parent / "crash_worker.py"
 SOURCE = Path(__file__).parents[2] / "src"
-FEW = {"ahead": 3, "labels": 3}  # a series that is cut has its day in test_segmenting.py
+FEW = {"plain": 14, "ahead": 3, "labels": 3}  # a series that is cut has its day in test_segmenting.py
 SEED = 22  # so that the few die while they start, and after none, one and two checkpoints
 MANY = {"plain": 250, "ahead": 250, "labels": 225, "keys": 225, "segment": 50}
 
