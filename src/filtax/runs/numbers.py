@@ -71,7 +71,8 @@ class NumberStream:
         self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
         self.inputs = Inputs(plan.numbers, plan.texts, met)
         spared = SPARED if plan.patient else 1
-        self.maker = TimedFeatures(plan.season, config.late + 1, spared=spared) if plan.season else None
+        more = {"spared": spared, "recurring": plan.recurring}
+        self.maker = TimedFeatures(plan.season, config.late + 1, **more) if plan.season else None
         cycles = plan.season.cycles if plan.season else ()
         self.made = max(width, len(self.maker.names) if self.maker else 1)  # columns up to the width are zero
         extra = len(self.inputs.names)
@@ -126,7 +127,7 @@ class NumberStream:
         given, block = block, block._replace(numbers=held(block.numbers, self.plan.powers))
         y = np.asarray(block.numbers[self.plan.config.target], np.float64)
         slot = self.slots_of(block)
-        X, base, scale, u, absurd = self.features(block, slot, y)
+        X, base, scale, u, absurd, usual = self.features(block, slot, y)
         rows = np.concatenate([X, self.inputs.read(block)], axis=1)
         come, v = np.cumsum(self.late.come(slot)), y if self.maker is None else u
         said, stretch = {name: np.full(len(y), np.nan) for name in SAID}, np.zeros(len(y))
@@ -147,7 +148,8 @@ class NumberStream:
             start = stop
         rivals = self.rivals.forecast(slot, y)
         cell = cells(self.plan.season, self.grids, block.time, slot)
-        found = verdicts(self, slot, y, said, stretch, alarms, (scale != 1.0) & (absurd != 0.0), again, cell)
+        alone = (scale != 1.0) & (absurd != 0.0)
+        found = verdicts(self, slot, y, said, stretch, alarms, alone, again, usual > 0.0, cell)
         found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
@@ -201,18 +203,18 @@ class NumberStream:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]
 
     def features(self, block: Block, slot: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Rows of what is made of y; base, scale, what is to be learned, if y is absurd; NaN where nothing is made."""
-        X, (base, scale, u, absurd) = np.eye(1, self.made).repeat(len(y), 0), np.full((4, len(y)), np.nan)
+        """Rows of what is made of y; base, scale, what to learn, if y is absurd, usual; NaN where none is made."""
+        X, (base, scale, u, absurd, usual) = np.eye(1, self.made).repeat(len(y), 0), np.full((5, len(y)), np.nan)
         if self.maker is None or block.time is None:
-            return X, base, scale, u, absurd
+            return X, base, scale, u, absurd, usual
         for series in np.unique(slot[slot >= 0]):
             rows = np.flatnonzero(slot == series)
             self.grids[series], made = self.maker.make(self.grids[series], block.time[rows], y[rows])
             X[rows, : made.X.shape[1]], base[rows] = made.X, made.base
-            scale[rows], u[rows], absurd[rows] = made.scale, made.target, made.absurd
+            scale[rows], u[rows], absurd[rows], usual[rows] = made.scale, made.target, made.absurd, made.usual
         if self.plan.patient:  # too far off to learn from
             u = np.where((absurd > 0.0) & np.isfinite(u), np.inf, u)
-        return X, base, scale, u, absurd
+        return X, base, scale, u, absurd, usual
 
     def _stretch(self, come: np.ndarray, start: int) -> int:
         """The row of a block before which units are renewed: they change with the number of labels that have come."""

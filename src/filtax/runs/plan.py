@@ -31,6 +31,7 @@ SINCE = (
     "patient",
     "early",
     "moves",
+    "recurring",
 )  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
@@ -67,6 +68,7 @@ class Plan:
         patient: Whether a few absurd readings in a row may be errors; in runs of before only one.
         early: Whether levels that move among the first rows are looked for; not where other columns explain them.
         moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
+        recurring: Whether of a target with few values one that keeps coming back is trusted; not in runs of before.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -88,6 +90,7 @@ class Plan:
     patient: bool = False
     early: bool = False
     moves: bool = False
+    recurring: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -212,6 +215,7 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "patient": timed,
         "early": not heads and not weights,
         "moves": timed and not weights,
+        "recurring": timed,
     }
 
 

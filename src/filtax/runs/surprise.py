@@ -49,6 +49,7 @@ class Surprise:
         alarms: np.ndarray | None = None,
         early: np.ndarray | None = None,
         again: np.ndarray | None = None,
+        usual: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         """What rows showed: (row, "distrusted", probability) and (row, "change", rows since its estimated start).
 
@@ -60,9 +61,12 @@ class Surprise:
             early: Probability of rows that are not trusted even before their series can give an alarm, (B,); NaN of all
                 others.
             again: Rows that say nothing new of a change, as the row before was as absurd, (B,).
+            usual: Rows that are trusted, however little their forecast gave them, (B,).
         """
         tail = 2.0 * np.minimum(pit, 1.0 - pit)
-        return self._look(slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms, early, again)
+        return self._look(
+            slot, tail, tail < SURPRISE, np.full(len(tail), SURPRISE), changes, alarms, early, again, usual
+        )
 
     def labels(
         self, chance: np.ndarray, most: np.ndarray, changes: bool = True, alarms: np.ndarray | None = None
@@ -84,6 +88,7 @@ class Surprise:
         alarms: np.ndarray | None,
         early: np.ndarray | None = None,
         again: np.ndarray | None = None,
+        usual: np.ndarray | None = None,
     ) -> list[tuple[int, str, Any]]:
         chance = np.clip(chance, 1e-12, 1.0 - 1e-12)
         after = np.minimum(MOST * chance, 0.5 * (1.0 + chance))
@@ -94,6 +99,7 @@ class Surprise:
         known = {} if alarms is None else {int(row): int(alarms[row]) for row in np.flatnonzero(alarms)}
         first = np.full(len(tail), np.nan) if early is None else early
         odd = {int(row): float(first[row]) for row in np.flatnonzero(~np.isnan(first))}
+        trusted = set() if usual is None else set(np.flatnonzero(usual).tolist())
         for row, (series, value, more) in enumerate(zip(slot.tolist(), tail.tolist(), gain.tolist(), strict=True)):
             score, spell, count = scores[series]
             if row in odd and count < WARM:
@@ -101,7 +107,7 @@ class Surprise:
             if value != value:
                 continue
             if count >= WARM:
-                if value < self.rate:
+                if value < self.rate and row not in trusted:
                     found.append((row, "distrusted", value))
                 score = max(0.0, score + more)
                 if row in known:

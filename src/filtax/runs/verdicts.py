@@ -20,6 +20,7 @@ def verdicts(
     alarms: np.ndarray,
     alone: np.ndarray,
     again: np.ndarray,
+    usual: np.ndarray,
     cell: np.ndarray,
 ) -> list[tuple[int, str, Any]]:
     """Rows that were not trusted, and changes: of regime, of what keeps surprising, of levels, of their course.
@@ -33,19 +34,20 @@ def verdicts(
         alarms: Rows since a change of regime, 0 where none was, (B,).
         alone: Where there is a scale, and nothing else vouches for y, (B,).
         again: Where the row before was absurd too, (B,).
+        usual: Where y is one of few values that keep coming back, (B,): no error, and no level that is new.
         cell: Step of the grid that each row belongs to, (B,).
     """
     early = gross(said, y, stream.bands.level, stream.surprise.rate, alone)
     far = beyond(said, y, stream.bands.level) + 0.0 * said["pit"]
     if stream.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held
         said["pit"] = eased(said["pit"], stretch)
-        return stream.surprise.numbers(slot, 0.5 * far, False, alarms, early)
-    found = stream.surprise.numbers(slot, said["pit"], True, alarms, early, again)
+        return stream.surprise.numbers(slot, 0.5 * far, False, alarms, early, None, usual)
+    found = stream.surprise.numbers(slot, said["pit"], True, alarms, early, again, usual)
     echo = np.zeros(len(y), bool)
     if stream.maker is not None:
         tail = np.fmin(tails(said["pit"], stretch), far)
         echo = stream.moves.echoes(slot, cell, y, tail) if stream.plan.moves else echo
-        found = _levels(stream, slot, y, said["forecast"], np.where(echo, 1.0, tail), cell, found)
+        found = _levels(stream, slot, y, said["forecast"], np.where(echo | usual, 1.0, tail), cell, found)
     if stream.plan.early:
         doubt = lambda row, since, *of: stream.moves.weekend(float(cell[row] - since), *of)  # noqa: E731
         found = [*found, *stream.early.look(slot, y, doubt if stream.plan.moves else None)]

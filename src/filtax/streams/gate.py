@@ -52,15 +52,18 @@ def is_absurd(values: Sequence[float], to: int, reading: float, near: Sequence[f
     return known and _is_far(values, to, reading, far, seasons)
 
 
-def follow(off: float, scale: float, count: float) -> list[float]:
+def follow(off: float, scale: float, count: float, usual: bool = False) -> list[float]:
     """Mean size of the errors, of all at first and then of the latest; one counts for a few scales at most.
+
+    That of a reading which is as usual as others counts in full: where most errors are nothing, a scale that is cut at
+    a few of itself would shrink to nothing.
 
     >>> follow(4.0, 2.0, 1.0)
     [3.0, 2.0]
     """
     count += 1.0
     rate = max(1.0 - FORGET, 1.0 / count)
-    capped = min(off, CAP * scale) if count > ENOUGH and scale > 0.0 else off
+    capped = min(off, CAP * scale) if count > ENOUGH and scale > 0.0 and not usual else off
     return [scale + rate * (capped - scale), count]
 
 

@@ -62,9 +62,9 @@ class Grid:
         return {"track": track, "near": np.zeros(2), "cell": np.array(-(2**62)), "doubt": np.array(False), **more}
 
     def extend(
-        self, state: Mapping[str, np.ndarray], numbers: np.ndarray, y: np.ndarray
+        self, state: Mapping[str, np.ndarray], numbers: np.ndarray, y: np.ndarray, usual: np.ndarray | None = None
     ) -> tuple[dict[str, np.ndarray], Cells]:
-        """Put readings on the grid, in order; steps in between are filled.
+        """Put readings on the grid, in order; steps in between are filled; `usual` ones (B,) are never absurd.
 
         Returns:
             The state, and the rows that were put there: all, or those up to the first that had the past rewritten. What
@@ -76,14 +76,15 @@ class Grid:
         near, doubt, seasons = state["near"].tolist(), bool(state["doubt"]), self._seasons(1)
         episode = Episode(state, self.spared) if self.spared > 1 else None
         left, taken, then = np.zeros(len(y)), len(y), None
-        for row, (to, reading) in enumerate(zip(place.tolist(), y.tolist(), strict=True)):
+        trusted = [False] * len(y) if usual is None else usual.tolist()
+        for row, (to, reading, trust) in enumerate(zip(place.tolist(), y.tolist(), trusted, strict=True)):
             for at in range(len(values), to + 1):
                 values.append(simplest(values, at, 1, seasons))
                 scales.append(scales[-1])
                 counts.append(counts[-1])
                 if episode:
                     episode.pass_by(at, seasons)
-            absurd = is_absurd(values, to, reading, near, seasons)
+            absurd = not trust and is_absurd(values, to, reading, near, seasons)
             if episode and absurd and episode.is_back(to, reading):
                 then, absurd, left[row] = np.array(track), False, BACK
                 near = episode.end(track, near)
@@ -97,31 +98,30 @@ class Grid:
                 then = np.array(track)
                 near = self._replay(track, near, episode, to)
             doubt = False
-            near = self._learn(track, near, to, reading)
+            near = self._learn(track, near, to, reading, trust)
             if then is not None:
                 taken = row + 1
                 break
         numbers, new = numbers[:taken], np.array(track)
         last = np.maximum(numbers[-1], state["cell"]) if len(numbers) else state["cell"]
-        kept = {
-            "track": new[:, -self.memory :].copy(),
-            "near": np.array(near),
-            **(episode.arrays(self.memory) if episode else {}),
-        }
+        more = episode.arrays(self.memory) if episode else {}
+        kept = {"track": new[:, -self.memory :].copy(), "near": np.array(near), **more}
         told = Cells(new if then is None else then, place[:taken], left[:taken])
         return {**kept, "cell": np.array(last), "doubt": np.array(doubt)}, told
 
-    def _learn(self, track: list[list[float]], near: list[float], to: int, reading: float) -> list[float]:
+    def _learn(
+        self, track: list[list[float]], near: list[float], to: int, reading: float, usual: bool = False
+    ) -> list[float]:
         """Believe a reading; the size of the errors of a step ahead."""
         values, scales, counts = track
         near_by, seasons = self._seasons(1), self._seasons(self.horizon)
         off, ahead = abs(reading - values[to]), abs(reading - simplest(values, to, self.horizon, seasons))
         values[to] = reading
         if off == off:
-            near = follow(off, *near)
+            near = follow(off, near[0], near[1], usual)
             near[0] = sober(values, to, 1, near_by, *near)
         if ahead == ahead:
-            scales[to], counts[to] = follow(ahead, scales[to], counts[to])
+            scales[to], counts[to] = follow(ahead, scales[to], counts[to], usual)
             scales[to] = sober(values, to, self.horizon, seasons, scales[to], counts[to])
         return near
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from filtax.streams.features import harmonics
 from filtax.streams.grid import Cells, Grid
+from filtax.streams.recurring import Recurring
 from filtax.streams.season import DAY, Season
 
 __all__ = ["SPARED", "Made", "TimedFeatures"]
@@ -35,7 +36,8 @@ FARTHEST = 100.0  # scales: a feature is not larger
 class Made(NamedTuple):
     """Rows for a model: learn u from X and `target`, forecast `base + scale * u`.
 
-    `absurd` says which readings were too far off to learn from: the how manyth of them in a row, 0 for all others.
+    `absurd` says which readings were too far off to learn from: the how manyth of them in a row, 0 for all others;
+    `usual` which have one of few values that keep coming back.
 
     >>> Made(np.ones((1, 2)), np.array([5.0]), np.array([2.0]), np.array([0.5])).restore(0.5).item()
     6.0
@@ -46,6 +48,7 @@ class Made(NamedTuple):
     scale: np.ndarray
     target: np.ndarray
     absurd: np.ndarray = np.zeros(0)
+    usual: np.ndarray = np.zeros(0, bool)
 
     def restore(self, u: np.ndarray | float) -> np.ndarray:
         """Turn what a model says into the unit of the target; NaN while that is not known."""
@@ -62,6 +65,7 @@ class TimedFeatures:
         daily: Harmonics of the day, where the step is shorter.
         weekly: Harmonics of the week, where the step is shorter.
         spared: Absurd readings in a row that may be errors, one step ahead; further ahead it is one.
+        recurring: Whether of a target that takes few values one that keeps coming back is never absurd.
 
     Example:
         >>> import numpy as np
@@ -79,6 +83,7 @@ class TimedFeatures:
     daily: int = 1
     weekly: int = 1
     spared: int = SPARED
+    recurring: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
@@ -105,7 +110,7 @@ class TimedFeatures:
 
     def init(self) -> dict[str, np.ndarray]:
         """Return the state before the first row: plain arrays."""
-        return {**self._grid.init(), "phase": np.array(np.nan)}
+        return {**self._grid.init(), "phase": np.array(np.nan), **(Recurring.none() if self.recurring else {})}
 
     def make(
         self, state: Mapping[str, np.ndarray], time: np.ndarray, y: np.ndarray
@@ -130,12 +135,15 @@ class TimedFeatures:
         if len(time) and np.isnan(phase):
             phase = np.array(self.season.phase(time[:1])[0])
         numbers, rows, after = self.season.cells(time, float(phase)), [], dict(state)
+        known = Recurring(state) if self.recurring else None
+        usual = np.array([known is not None and known.look(reading) for reading in y.tolist()], bool)
+        kept = known.arrays() if known else {}
         while not rows or len(y):  # in pieces, as the past may be rewritten
-            after, cells = grid.extend(after, numbers, y)
+            after, cells = grid.extend(after, numbers, y, usual)
             done = len(cells.place)
-            rows.append(self._rows(cells, time[:done], y[:done]))
-            numbers, time, y = numbers[done:], time[done:], y[done:]
-        return {**after, "phase": phase}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
+            rows.append(self._rows(cells, time[:done], y[:done])._replace(usual=usual[:done]))
+            numbers, time, y, usual = numbers[done:], time[done:], y[done:], usual[done:]
+        return {**after, "phase": phase, **kept}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
 
     def _rows(self, cells: Cells, time: np.ndarray, y: np.ndarray) -> Made:
         base, scale, count = self._grid.outlook(cells)
