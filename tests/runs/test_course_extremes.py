@@ -70,8 +70,8 @@ def test_from_next_to_nothing_to_the_largest_numbers_all_stays_finite(before, af
     with np.errstate(over="ignore"):
         watch.look(np.zeros(400, int), T[:400], y[:400], [])
     assert not any(np.isinf(array).any() for array in watch.arrays)
-    assert np.isfinite(watch.unit).all() or before == after == 1e308  # held in a smaller unit by a run
-    assert all(np.isfinite(array).all() for array in (watch.mean, watch.precision, watch.noise))
+    assert np.isfinite(watch.plain.unit).all() or before == after == 1e308  # held in a smaller unit by a run
+    assert all(np.isfinite(array).all() for array in watch.plain.arrays[3:])
 
 
 @pytest.mark.parametrize("gap", [1000, 10**6, 10**15])
@@ -99,7 +99,7 @@ def test_lags_that_feed_themselves_stay_within_what_came():
     watch = Course(0.001, (24, 168))
     for day in np.split(T, N // 24):
         watch.look(np.zeros(24, int), day, y[day], [])
-        learned_of = watch.blocks[0, 3, np.isfinite(watch.blocks[0, 3])]
+        learned_of = watch.plain.blocks[0, 3, np.isfinite(watch.plain.blocks[0, 3])]
         assert np.all(np.abs(learned_of - 20.0) < 3.0 * 1e4 / 24)
 
 

@@ -90,7 +90,7 @@ class NumberStream:
         season = cycles[0] if cycles else 0
         self.jumps, self.early = Jumps(config.false_alarms, season), Early(config.false_alarms, season)
         self.moves = Moves(config.false_alarms, cycles)
-        self.course, self.beginning = Course(config.false_alarms, cycles), Beginning(config.late)
+        self.course, self.beginning = Course(config.false_alarms, cycles, plan.growth), Beginning(config.late)
         self._make_room()
 
     @property

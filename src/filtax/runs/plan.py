@@ -32,6 +32,7 @@ SINCE = (
     "early",
     "moves",
     "recurring",
+    "growth",
 )  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
@@ -69,6 +70,7 @@ class Plan:
         early: Whether levels that move among the first rows are looked for; not where other columns explain them.
         moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
         recurring: Whether of a target with few values one that keeps coming back is trusted; not in runs of before.
+        growth: Whether a change of course must show in logarithms too; not in runs of before.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -91,6 +93,7 @@ class Plan:
     early: bool = False
     moves: bool = False
     recurring: bool = False
+    growth: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -216,6 +219,7 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "early": not heads and not weights,
         "moves": timed and not weights,
         "recurring": timed,
+        "growth": timed,
     }
 
 
