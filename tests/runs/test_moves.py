@@ -136,6 +136,17 @@ def test_rows_of_minutes_need_not_wait_for_a_day(told):
         assert abs(began - 500) <= 4
 
 
+@pytest.mark.parametrize(("at", "size"), [(450, 10.0), (504, -10.0)])
+def test_a_level_that_moves_against_a_weekend_is_told_of_once(told, at, size):
+    """Up on a Friday evening, down with a Monday: compared with the day before they went back; the second came late."""
+    t = np.arange(700)
+    for seed in range(2):
+        weekly = 50.0 + 5.0 * np.sin(2 * np.pi * t / 24) - 6.0 * ((t // 24) % 7 >= 5)
+        [(row, began)] = told(weekly + np.random.default_rng(seed).normal(size=700) + size * (t >= at), "h")
+        assert row <= at + 24
+        assert abs(began - at) <= 4
+
+
 @pytest.mark.parametrize("first", ["2024-01-04", "2024-01-06"])
 def test_a_weekend_among_the_very_first_rows_is_no_level(told, first):
     """A Thursday and a Saturday: in 6 of 10 series the weekend, or its end, was told of."""

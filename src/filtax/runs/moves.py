@@ -5,7 +5,7 @@ a row is suspected if its probability is below $\alpha$; and with `AFTER` readin
 them and the `BACK` readings before, as among the first rows (`filtax.runs.early`): one with a step and one without, on
 a line, the reading before, those of a cycle before and two harmonics. A level has moved if the odds exceed
 $\alpha^{-2}$, and if nine of ten readings behind lie nearer to the new level than to the old one, compared with the
-last cycle before it: with the day, and with the week once that is known.
+last cycle before it: with the day, or the week once that is known, and with the week at last.
 
 As long as it is not, a weekend looks like a level that moved. So what begins on a Saturday or a Monday of the first
 week is looked at when that week is over, and compared with it.
@@ -130,12 +130,12 @@ class Moves:
                         found.append((row, "change", since))
                     held, changed = NONE.copy(), float(cell[row] - since)
                     continue
-                given = (track[0, : place[i] + 1], held[0], held[1], float(cell[row]), first)
+                given = (track[0, : place[i] + 1], held[0], held[1], float(cell[row]), first, changed)
                 if row in others and not (held[2] == others[row] and self._weekly(*given) is not False):
                     moved = True
                     held[2] = others[row]
                 else:
-                    moved = self._moved(*given, changed) if held[0] == held[0] else None
+                    moved = self._moved(*given) if held[0] == held[0] else None
                 if moved:
                     found.append((row, "change", int(held[2])))
                     changed = float(cell[row] - held[2])
@@ -200,12 +200,16 @@ class Moves:
         day = self.cycles[0] if self.cycles else 0
         if day > BACK and start - first < day + BEFORE:  # too many rows to wait for the first of them to be over
             day = 0
-        back = _back(y, at, behind, day, size)
+        told = len(y) - 1 - now + changed
+        back = _back(y, at, behind, day, size, told)
+        if back is not None and self.week and start - first >= self.week + BEFORE:  # what a weekend explains stays
+            ago = _back(y, at, behind, self.week, size, told)
+            back = back if ago is None else back & ago
         if back is None or back.sum() > max(SPARED, len(behind) // 10):
             return False
         if len(behind) < AFTER:
             return None
-        weekly = self._weekly(y, start, size, now, first)
+        weekly = self._weekly(y, start, size, now, first, changed)
         if weekly is not False:
             return None if weekly is None else False
         begin = max(0, at - BACK, 0 if changed != changed else at - int(start - changed))
@@ -213,7 +217,9 @@ class Moves:
             return False
         return _log_odds(y, begin, at, self.cycles) > 2.0 * math.log(1.0 / self.rate)
 
-    def _weekly(self, y: np.ndarray, start: float, size: float, now: float, first: float) -> bool | None:
+    def _weekly(
+        self, y: np.ndarray, start: float, size: float, now: float, first: float, changed: float
+    ) -> bool | None:
         """Whether the week explains a level that moved; None as long as that may be. Arguments as those of `_moved`."""
         if not self.week:
             return False
@@ -223,7 +229,8 @@ class Moves:
                 return False
             if now - first < self.week + AFTER:
                 return None
-        back = _back(y, at, _behind(y, at)[-AFTER:], self.week, size, 0.0) if at > 0 else None
+        told = len(y) - 1 - now + changed
+        back = _back(y, at, _behind(y, at)[-AFTER:], self.week, size, told, 0.0) if at > 0 else None
         return back is None or int(back.sum()) > SPARED
 
 
@@ -243,9 +250,11 @@ def _behind(y: np.ndarray, at: int) -> np.ndarray:
 
 
 def _back(
-    y: np.ndarray, at: int, rows: np.ndarray, cycle: int, size: float, usual: float | None = None
+    y: np.ndarray, at: int, rows: np.ndarray, cycle: int, size: float, told: float, usual: float | None = None
 ) -> np.ndarray | None:
     """Which readings lie nearer to the level before a row, by what they gained on the last cycle before it.
+
+    What was gained by a change that was told of, readings that are compared with those behind it do not gain again.
 
     Args:
         y: Readings step by step, (N,).
@@ -253,16 +262,19 @@ def _back(
         rows: Places of the readings, (B,).
         cycle: Steps of it; 0 where there is none.
         size: By how much the level may have moved.
+        told: Place of the last change; NaN where there was none.
         usual: What readings before the row gained where that is not known; without it nothing is said.
     """
     near = np.arange(max(cycle, at - BEFORE), at)
     with np.errstate(over="ignore", invalid="ignore"):
         gained = y[near] - y[near - cycle] if cycle else y[near]
-        gained = gained[np.isfinite(gained)]
+        later, gained = (near - cycle >= told)[np.isfinite(gained)], gained[np.isfinite(gained)]
         if not len(gained) and usual is None:
             return None
-        level = np.median(gained) if len(gained) else usual
+        level = float(np.median(gained)) if len(gained) else usual or 0.0
         ago = rows - cycle * -(-(rows - at + 1) // cycle) if cycle else rows
+        if cycle:
+            level = np.where(ago >= told, np.median(gained[later]) if later.any() else 0.0, level)
         now = y[rows] - np.where(ago >= 0, y[np.maximum(ago, 0)], np.nan) if cycle else y[rows]
         return math.copysign(1.0, size) * (now - level - 0.5 * size) <= 0.0
 
