@@ -23,6 +23,7 @@ from filtax.runs.course import Course, cells
 from filtax.runs.early import Early
 from filtax.runs.engine import Learner
 from filtax.runs.hindsight import Beginning, in_hindsight
+from filtax.runs.hourly import Hours
 from filtax.runs.inputs import Inputs, Pool, next_stop
 from filtax.runs.jumps import Jumps
 from filtax.runs.large import FAR, held, released
@@ -42,6 +43,7 @@ SAID = ("forecast", "lower", "upper", "pit", "log_score", "trust", "change_proba
 KEPT = ("late", "bands", "jumps", "trace")
 # What runs of before do not have, and what of their plan says so.
 LATER = {"once": "races", "course": "bends", "beginning": "hindsight", "early": "early", "moves": "moves"}
+LATER["hours"] = "hourly"
 
 
 class NumberStream:
@@ -89,7 +91,7 @@ class NumberStream:
         self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
         season = cycles[0] if cycles else 0
         self.jumps, self.early = Jumps(config.false_alarms, season), Early(config.false_alarms, season)
-        self.moves = Moves(config.false_alarms, cycles)
+        self.moves, self.hours = Moves(config.false_alarms, cycles), Hours(config.level, cycles)
         self.course, self.beginning = Course(config.false_alarms, cycles, plan.growth), Beginning(config.late)
         self._make_room()
 
@@ -197,7 +199,7 @@ class NumberStream:
             more = self.learner.fresh(slots - self.slots)
             self.carry = jax.tree.map(lambda old, new: placed(np.concatenate([old, new])), self.carry, more)
             self.slots = slots
-        for name in ("late", "bands", "jumps", "rivals", "surprise", "once", "course", "beginning", "early", "moves"):
+        for name in (*KEPT[:-1], "rivals", "surprise", *LATER):
             getattr(self, name).make_room(slots)
         if self.maker:
             self.grids += [self.maker.init() for _ in range(slots - len(self.grids))]

@@ -33,6 +33,7 @@ SINCE = (
     "moves",
     "recurring",
     "growth",
+    "hourly",
 )  # what runs of before do not have
 STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
@@ -71,6 +72,7 @@ class Plan:
         moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
         recurring: Whether of a target with few values one that keeps coming back is trusted; not in runs of before.
         growth: Whether a change of course must show in logarithms too; not in runs of before.
+        hourly: Whether rows are judged by what forecasts of their hour were off by; not in runs of before.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -94,6 +96,7 @@ class Plan:
     moves: bool = False
     recurring: bool = False
     growth: bool = False
+    hourly: bool = False
 
     @property
     def limit(self) -> float | None:
@@ -220,6 +223,7 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "moves": timed and not weights,
         "recurring": timed,
         "growth": timed,
+        "hourly": timed,
     }
 
 

@@ -42,10 +42,13 @@ def verdicts(
     if stream.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held
         said["pit"] = eased(said["pit"], stretch)
         return stream.surprise.numbers(slot, 0.5 * far, False, alarms, early, None, usual)
-    found = stream.surprise.numbers(slot, said["pit"], True, alarms, early, again, usual)
+    pit = said["pit"]
+    if stream.plan.hourly:
+        pit, far, alarms = _by_the_hour(stream, slot, cell, y, said, alarms)
+    found = stream.surprise.numbers(slot, pit, True, alarms, early, again, usual)
     echo = np.zeros(len(y), bool)
     if stream.maker is not None:
-        tail = np.fmin(tails(said["pit"], stretch), far)
+        tail = np.fmin(tails(pit, stretch), far)
         echo = stream.moves.echoes(slot, cell, y, tail) if stream.plan.moves else echo
         found = _levels(stream, slot, y, said["forecast"], np.where(echo | usual, 1.0, tail), cell, found)
     if stream.plan.early:
@@ -56,6 +59,21 @@ def verdicts(
         began = stream.moves.began if stream.plan.moves else lambda _, since: since
         found = [*found, *((row, kind, began(row, since)) for row, kind, since in bent)]
     return found
+
+
+def _by_the_hour(
+    stream: Any, slot: np.ndarray, cell: np.ndarray, y: np.ndarray, said: dict[str, np.ndarray], alarms: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where y fell, its probability by its interval, and alarms of the race: by what the hour was off by of late."""
+    middle, ends = said["forecast"], {name: said[name] - said["forecast"] for name in ("lower", "upper")}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        off = (y - middle) / np.where(y > middle, ends["upper"], -ends["lower"])
+    factor = stream.hours.look(slot, cell, off + 0.0 * said["pit"])
+    wider = {"forecast": middle, **{name: middle + factor * end for name, end in ends.items()}}
+    pit, far = eased(said["pit"], np.log(factor)), beyond(wider, y, stream.bands.level) + 0.0 * said["pit"]
+    pit = np.where(factor == 1.0, said["pit"], pit)
+    odd = np.fmin(2.0 * np.minimum(pit, 1.0 - pit), far) < stream.surprise.rate**2
+    return pit, far, stream.hours.kept(slot, cell, odd, alarms)
 
 
 def _levels(
