@@ -26,6 +26,7 @@ RUNS = {
     "heads": Config("heads.csv", "kind", method="LG(form=covariance)+RL[1]-OUPR(hazard=0.001)", block=32, every=32),
     "course": Config("course.csv", "load", time="when", method=METHOD, block=32, every=32),
     "patient": Config("patient.csv", "load", time="when", method=METHOD, block=32, every=32),
+    "recurring": Config("recurring.csv", "load", time="when", method=METHOD, block=32, every=32),
 }
 
 
@@ -70,6 +71,9 @@ def test_a_golden_run_is_read_reported_compared_and_finished(home):
     if name == "patient":  # a level moved at line 52; two of four errors in a row had come
         assert [(event["line"], event["began"]) for event in events if event["event"] == "change"] == [(62, 50)]
         assert [event["line"] for event in events if event["event"] == "distrusted"] == [65, 66, 67, 68]
+
+    if name == "recurring":  # what keeps coming back is trusted, and a value that is none of the two is not
+        assert [event["line"] for event in events if event["event"] == "distrusted" and event["line"] > 60] == [82]
 
     compared = filtax("compare", name, name, home=folder)
     assert compared.returncode == 0, compared.stderr
@@ -124,11 +128,16 @@ def sources():
         for t in range(96)
     ]
     hours[40] = "2024-03-02T16:00,lots\n"
+    switch = [
+        f"2024-03-{1 + t // 24:02d}T{t % 24:02d}:00,{7 if t == 80 else int(rng.random() < 0.2)}\n" for t in range(96)
+    ]
+    switch[40] = hours[40]
     lines[40], things[40] = "2024-03-01T20:00,a,lots\n", "1.5e,wet,oak\n"
     kinds = "size,soil,kind\n" + "".join(things)
     three = kinds.replace("wet,oak", "wet,ash")
     of_labels = {"labels": kinds, "elder": kinds, "heads": three}
-    of_loads = {"course": "when,load\n" + "".join(days), "patient": "when,load\n" + "".join(hours)}
+    of_loads = {"course": days, "patient": hours, "recurring": switch}
+    of_loads = {name: "when,load\n" + "".join(rows) for name, rows in of_loads.items()}
     return {"timed": "when,site,load\n" + "".join(lines), **of_loads, **of_labels}
 
 
