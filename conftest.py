@@ -53,7 +53,8 @@ settings.load_profile("everyday")
 # Tracing makes much garbage that no cycle holds, and each collection asks XLA too: a tenth of the time went there.
 gc.set_threshold(50_000, 20, 20)
 
-MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process some 65,000 memory maps
+# Linux allows a process some 65,000 memory maps. To forget programs takes half a minute: rather late than often.
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 45_000, 5
 
 
 def _memory_maps():

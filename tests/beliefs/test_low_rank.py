@@ -283,7 +283,7 @@ def test_what_the_columns_have_in_common_is_held_until_drift():
     forgetful = eqx.tree_at(lambda b: b.overlap, belief, -jnp.ones((6, 6)))
     for t in range(9):
         J, B, r = local.normal(size=(2, D)), local.normal(size=(2, 2)), np.full(2, np.nan if t == 4 else 0.3)
-        belief, forgetful = (b.condition(*map(jnp.asarray, (J, B, r))).belief for b in (belief, forgetful))
+        belief, forgetful = (condition(b, *map(jnp.asarray, (J, B, r))).belief for b in (belief, forgetful))
         W = np.asarray(belief.factor)
         np.testing.assert_allclose(belief.overlap, W.T @ W, atol=1e-12 * np.abs(W.T @ W).max())
         assert np.all(np.asarray(forgetful.overlap) == -1.0)
