@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax.beliefs import Diagonal, LowRank
+from filtax.beliefs import Diagonal, LowRank, low_rank
 from filtax.beliefs.truncation import again, leading
 
 pytestmark = pytest.mark.x64
@@ -276,9 +276,10 @@ def test_more_outputs_than_there_is_room_for_are_refused_and_room_is_made():
     np.testing.assert_allclose(second.belief.mean, first.belief.mean + gain @ np.ones(3), **exact)
 
 
-def test_what_the_columns_have_in_common_is_held_until_drift():
+def test_what_the_columns_have_in_common_is_held_until_drift(monkeypatch):
     """N = WᵀW after each of nine data of two outputs, with cuts, a refused one and a certain parameter; then drift."""
-    local = np.random.default_rng(8)
+    monkeypatch.setattr(low_rank, "compares", lambda U, J: True)  # as on a CUDA device
+    local, condition = np.random.default_rng(8), jax.jit(lambda b, J, B, r: b.condition(J, B, r))
     belief = LowRank.start(jnp.asarray(M), jnp.asarray(np.arange(D) % 3 + 0.0), rank=2, spare=4)
     forgetful = eqx.tree_at(lambda b: b.overlap, belief, -jnp.ones((6, 6)))
     for t in range(9):
@@ -291,3 +292,6 @@ def test_what_the_columns_have_in_common_is_held_until_drift():
         np.testing.assert_allclose(belief.cov, forgetful.cov, rtol=1e-10, atol=1e-12)
     assert np.all(np.asarray(belief.add(jnp.asarray(0.1)).overlap) < 0.0)
     assert np.all(np.asarray(belief.inflate(jnp.asarray(1.1)).overlap) < 0.0)
+    monkeypatch.undo()
+    J, B, r = jnp.ones((2, D)), jnp.eye(2), jnp.zeros(2)
+    assert np.all(np.asarray(belief.condition(J, B, r).belief.overlap) == -1.0)  # elsewhere nobody adds to it

@@ -11,9 +11,9 @@ change V, R and L only; U is touched by data, cuts, and dynamics with a factor f
 datum by the factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held
 exactly.
 
-Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else N is held as
-well, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, found while U is read for J. Drift changes
-it in a way that only U tells: from then on it is not held any more (it is negative), and formed at each cut.
+Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else it is formed
+at the cut. On a CUDA device N is held instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$,
+found while U is read for J. Drift changes it in a way that only U tells: it is not held any more then (it is negative).
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
 made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
@@ -34,7 +34,7 @@ from jaxtyping import Array, Float, Int, Key
 from filtax import checks
 from filtax.beliefs.algebra import by_kernel, explained, judged, known, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.passes import compared, gram, left_over, shown, swept, taken_up
+from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
@@ -163,16 +163,15 @@ class LowRank(Module):
         return (self.mean[None, :] + first).reshape(*shape, D)
 
     def _seen(self, J: Array) -> tuple[Array, ...]:
-        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ for N.
+        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ where N is held.
 
         The fourth is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
         """
         if not self.root.size:
             PJ, none = J * _row(self.free), jnp.zeros((0, len(J)), J.dtype)
-            spread = shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
-            return none, none.T, PJ, spread
-        if self.free.ndim:
+            return none, none.T, PJ, shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
+        if self.free.ndim and compares(self.rows, J):
             seen, *of_overlap = compared(self.rows, J, self.free, self.used, known(self.overlap))
         else:
             seen, of_overlap = shown(self.rows, J, self.used, jnp.ones((), J.dtype)), []
@@ -196,10 +195,13 @@ class LowRank(Module):
         """R without the rows for what is not used."""
         return live(self.core, self.used)
 
+    def _unknown(self) -> Array:
+        return jnp.full_like(self.overlap, -1.0)
+
     def _grown(self, rows: Array, datum: tuple[Array, ...], taken: Array, tight: Array) -> "LowRank":
         """Take O more columns of R, rows of L, and both of N, beside the rows of U; cut where room is or gets short."""
         K, O, lazy = len(self.core), len(datum[0]), self._lazy(len(datum[0]))
-        held = (self.core, self.root, *((self.overlap,) if self.overlap.size else ()))
+        held = (self.core, self.root, *((self.overlap,) if len(datum) > 4 else ()))
         if not lazy:
             held, datum = _widened(held, datum, O)
         kernel = by_kernel(rows, O)
@@ -215,7 +217,7 @@ class LowRank(Module):
         leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, *overlap)))  # noqa: E731
         free, rows, core, root, *found = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
-        return LowRank(self.mean, free, rows, core, root, found[0] if found else self.overlap, used, self.rank)
+        return LowRank(self.mean, free, rows, core, root, found[0] if found else self._unknown(), used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -249,7 +251,7 @@ class LowRank(Module):
             pick(rows, self.rows),
             pick(core, self.core),
             pick(root, self.root),
-            self.overlap if keep is None and q is None else jnp.full_like(self.overlap, -1.0),
+            self.overlap if keep is None and q is None else self._unknown(),
             self.used,
             self.rank,
         )

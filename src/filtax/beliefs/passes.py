@@ -22,6 +22,7 @@ from filtax.beliefs.products import live, product
 
 __all__ = [
     "compared",
+    "compares",
     "cut_by_kernel",
     "gram",
     "left_over",
@@ -59,8 +60,16 @@ def compared(
     >>> [a.tolist() for a in compared(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.array([2.0, 0.0]), two, yes)]
     [[[3.0], [4.0]], [[1.5], [0.0]], [[9.0]]]
     """
-    some = _by_kernel(U, J) and _few(J)
-    return (_compared if some else products.compared)(U, J, V, used, wanted)
+    return (_compared if compares(U, J) else products.compared)(U, J, V, used, wanted)
+
+
+def compares(U: Float[Array, "K D"], J: Float[Array, "O D"]) -> bool:
+    """Whether a kernel does so while it reads U. Products would hold J twice, and take longer than a Gram matrix.
+
+    >>> compares(jnp.ones((2, 3)), jnp.ones((1, 3)))
+    False
+    """
+    return _by_kernel(U, J) and _few(J)
 
 
 def swept(
@@ -91,7 +100,7 @@ def left_over(
     >>> P.tolist(), spread.tolist()
     ([[1.0, 1.0]], [[2.0]])
     """
-    if _by_kernel(U, J) and _few(J):
+    if compares(U, J):
         return _left_over(U, J, V, c, used)
     P = swept(U, J, V, c, used)
     return P, shown(P, P, jnp.asarray(len(P), jnp.int32), products.inverse(V))
@@ -137,8 +146,9 @@ def gram(
         size = len(U[:first])
         return jax.lax.cond(wanted, lambda: gram(U, weight, first), lambda: jnp.zeros((size, size), U.dtype))
     if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
-        return _gram_at_once(U, weight, first)
-    ways = {"cpu": partial(_gram_in_chunks, first=first), "default": partial(_gram_at_once, first=first)}
+        return products.gram(U, weight, first)
+    chunks = partial(products.gram_in_chunks, first=first, size=CHUNK)
+    ways = {"cpu": chunks, "default": partial(products.gram, first=first)}
     return jax.lax.platform_dependent(U, weight, **ways)
 
 
@@ -206,22 +216,6 @@ def small_by_kernel(A: Float[Array, "K K"]) -> bool:
     return 0 < len(A) <= small.MOST and cuda.usable()
 
 
-def _gram_at_once(U: Array, weight: Array | None, first: int | None) -> Array:
-    U = U[:first]
-    return product(U if weight is None else U * weight[None, :], U.T)
-
-
-def _gram_in_chunks(U: Array, weight: Array | None, first: int | None) -> Array:
-    whole = U.shape[1] // CHUNK
-
-    def add(total: Array, at: Array) -> tuple[Array, None]:
-        part = lambda A: jax.lax.dynamic_slice_in_dim(A, at * CHUNK, CHUNK, axis=A.ndim - 1)  # noqa: E731
-        return total + _gram_at_once(*jax.tree.map(part, (U, weight)), first=first), None
-
-    rest = jax.tree.map(lambda A: A[..., whole * CHUNK :], (U, weight))
-    return jax.lax.scan(add, _gram_at_once(*rest, first=first), jnp.arange(whole))[0]
-
-
 @jax.custom_jvp
 def _shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
     return jax.lax.platform_dependent(U, J, used, weight, cuda=_of().shown, default=products.shown)
@@ -282,7 +276,7 @@ def _taken_up_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
 @partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _gram(U: Array, weight: Array | None, wanted: Array | None, first: int | None) -> Array:
     def plain(U: Array, weight: Array | None, wanted: Array | None) -> Array:
-        found = _gram_at_once(U, weight, first)
+        found = products.gram(U, weight, first)
         return found if wanted is None else jnp.where(wanted, found, 0.0)
 
     ways = {"cuda": lambda U, weight, wanted: _of().gram(U, weight, first, wanted), "default": plain}
@@ -294,5 +288,5 @@ def _gram_jvp(first: int | None, primals: tuple, tangents: tuple) -> tuple[Array
     (U, weight, wanted), (dU, dweight, _) = primals, tangents
     half = product(dU[:first] if weight is None else dU[:first] * weight[None, :], U[:first].T)
     slope = half + half.T
-    slope = slope if weight is None else slope + _gram_at_once(U, dweight, first)
+    slope = slope if weight is None else slope + products.gram(U, dweight, first)
     return _gram(*primals, first), slope if wanted is None else jnp.where(wanted, slope, 0.0)

@@ -11,7 +11,19 @@ from jaxtyping import Array, Float, Int
 
 from filtax.linalg import matmul
 
-__all__ = ["compared", "inverse", "left_over", "live", "product", "shown", "squares", "swept", "taken_up"]
+__all__ = [
+    "compared",
+    "gram",
+    "gram_in_chunks",
+    "inverse",
+    "left_over",
+    "live",
+    "product",
+    "shown",
+    "squares",
+    "swept",
+    "taken_up",
+]
 
 
 def shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
@@ -72,6 +84,32 @@ def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: A
     place = used, jnp.zeros_like(used)
     rows = jnp.where(taken, P, jax.lax.dynamic_slice(U, place, P.shape))
     return jax.lax.dynamic_update_slice(U, rows, place), mean + product(move[None, :], P)[0]
+
+
+def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Array:
+    """U diag(w) Uᵀ of the first rows.
+
+    >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
+    [[3.0]]
+    """
+    U = U[:first]
+    return product(U if weight is None else U * weight[None, :], U.T)
+
+
+def gram_in_chunks(U: Array, weight: Array | None, first: int | None, size: int) -> Array:
+    """The same, so many parameters at a time, which stay close by while they are read.
+
+    >>> gram_in_chunks(jnp.ones((1, 3)), None, None, 2).tolist()
+    [[3.0]]
+    """
+    whole = U.shape[1] // size
+
+    def add(total: Array, at: Array) -> tuple[Array, None]:
+        part = lambda A: jax.lax.dynamic_slice_in_dim(A, at * size, size, axis=A.ndim - 1)  # noqa: E731
+        return total + gram(*jax.tree.map(part, (U, weight)), first=first), None
+
+    rest = jax.tree.map(lambda A: A[..., whole * size :], (U, weight))
+    return jax.lax.scan(add, gram(*rest, first=first), jnp.arange(whole))[0]
 
 
 def live(A: Float[Array, "K M"], used: Int[Array, ""]) -> Float[Array, "K M"]:
