@@ -103,6 +103,10 @@ def named(name, **parts):
 
 WRONG = [
     (
+        lambda: fx.method("LG+C-Static", model=models.linear(likelihood=models.categorical())).step(STATE, X[0], 0.0),
+        "needs an output for each class, but the model has 1",
+    ),
+    (
         lambda: KF.init(mean=np.zeros(2), cov=None),
         r"init: cov is None; give a variance, \(D,\) variances or a \(D, D\)",
     ),

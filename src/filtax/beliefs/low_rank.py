@@ -47,7 +47,7 @@ class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, `core` R, `root` L and `overlap` N, of size 0 where all share a V; `used` counts the rows that hold something.
+    is U, `core` R, `root` L and `overlap` N, of size 0 where all share a V; `used` counts the rows in use.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -195,8 +195,8 @@ class LowRank(Module):
         """R without the rows for what is not used."""
         return live(self.core, self.used)
 
-    def _unknown(self) -> Array:
-        return jnp.full_like(self.overlap, -1.0)
+    def _unknown(self, now: Array | bool = True) -> Array:
+        return jnp.where(now, -1.0, self.overlap)
 
     def _grown(self, rows: Array, datum: tuple[Array, ...], taken: Array, tight: Array) -> "LowRank":
         """Take O more columns of R, rows of L, and both of N, beside the rows of U; cut where room is or gets short."""
@@ -217,7 +217,8 @@ class LowRank(Module):
         leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, *overlap)))  # noqa: E731
         free, rows, core, root, *found = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
-        return LowRank(self.mean, free, rows, core, root, found[0] if found else self._unknown(), used, self.rank)
+        N = found[0] if found else self._unknown(taken)
+        return LowRank(self.mean, free, rows, core, root, N, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -295,6 +296,4 @@ def _widened(held: tuple[Array, ...], datum: tuple[Array, ...], more: int) -> tu
 
 def _extended(A: Array, more: int) -> Array:
     """A in the corner of a larger identity."""
-    if not more:
-        return A
     return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))

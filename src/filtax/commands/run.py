@@ -232,11 +232,13 @@ class _Show:
     def __init__(self, each: bool) -> None:
         self.each, self.live = each, sys.stderr.isatty()
         self.said, self.began, self.first, self.named = 0.0, monotonic(), True, False
+        self.rejected: Any = None  # the first
 
     def __call__(self, progress: Any, block: Any, told: dict[str, Any], stream: Any) -> None:
         if not self.named:
             self.named = True
             _name_features(stream)
+        self.rejected = self.rejected or next(iter(block.rejected), None)
         if self.each and block.rows:
             self._print(block, told, stream)
         if self.live and monotonic() - self.said > 0.2:
@@ -257,6 +259,9 @@ class _Show:
             f"{progress.distrusted} not trusted, "
             f"{counted(progress.changes, 'change')}{missing}."
         )
+        if self.rejected is not None:
+            most = "More rows were left out than learned. " if progress.rejected > learned else ""
+            talk(f"{most}The first that was left out: {self.rejected}")
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
         columns = {"line": block.line}

@@ -81,7 +81,12 @@ class CategoricalLikelihood(Module):
     """
 
     def width(self, outputs: int) -> int:
-        """One label."""
+        """One label; of one output there is nothing to tell apart."""
+        if outputs < 2:
+            raise ValueError(
+                f"categorical() needs an output for each class, but the model has {outputs}; give one for each of two "
+                "or more classes, or use bernoulli() for yes and no."
+            )
         return 1
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:

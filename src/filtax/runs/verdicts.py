@@ -70,8 +70,9 @@ def _by_the_hour(
         off = (y - middle) / np.where(y > middle, ends["upper"], -ends["lower"])
     factor = stream.hours.look(slot, cell, off + 0.0 * said["pit"])
     wider = {"forecast": middle, **{name: middle + factor * end for name, end in ends.items()}}
-    pit, far = eased(said["pit"], np.log(factor)), beyond(wider, y, stream.bands.level) + 0.0 * said["pit"]
-    pit = np.where(factor == 1.0, said["pit"], pit)
+    far = beyond(wider, y, stream.bands.level) + 0.0 * said["pit"]
+    # the tails of a forecast that learns its noise are heavy: of a gross error they say less than its distance does
+    pit = np.where(factor == 1.0, said["pit"], np.where(said["pit"] < 0.5, 0.5 * far, 1.0 - 0.5 * far))
     odd = np.fmin(2.0 * np.minimum(pit, 1.0 - pit), far) < stream.surprise.rate**2
     return pit, far, stream.hours.kept(slot, cell, odd, alarms)
 
