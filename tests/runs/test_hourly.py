@@ -1,13 +1,17 @@
 """Hours that are zero by night and differ from day to day: mornings are no changes, and a level that moves is one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from filtax.runs.blocks import Block
 from filtax.runs.config import Config
 from filtax.runs.hourly import LEAST, Hours
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import decide
+from filtax.runs.verdicts import _by_the_hour
 
 CYCLES = (24, 168)
 
@@ -125,3 +129,16 @@ def test_in_pieces_and_side_by_side_it_is_the_same():
     np.testing.assert_array_equal(cut.since, whole.since.repeat(2))
     assert not np.any(keeps[-1])
     assert set(kept.tolist()) <= {0.0, 20.0}
+
+
+def test_a_row_is_judged_by_an_interval_that_is_wider_by_what_its_hour_was_off_by():
+    """Errors of 3 with intervals of 1, one at an hour with errors twice as large: as one of 3 with an interval of 2."""
+    hours = SimpleNamespace(look=lambda *_: np.array([1.0, 2.0, 2.0]), kept=lambda slot, cell, odd, alarms: odd)
+    stream = SimpleNamespace(hours=hours, bands=SimpleNamespace(level=0.9), surprise=SimpleNamespace(rate=0.001))
+    y, one = np.array([3.0, 3.0, -3.0]), np.ones(3)
+    said = {"forecast": 0.0 * one, "lower": -one, "upper": one, "pit": np.array([0.99, 0.99, 0.01])}
+    pit, far, _ = _by_the_hour(stream, np.zeros(3, int), np.zeros(3), y, said, np.zeros(3))
+    unit = stats.t(10).ppf(0.95)
+    want = 2.0 * stats.t(10).sf(unit * np.array([3.0, 1.5, 1.5]))
+    np.testing.assert_allclose(far, want, rtol=1e-9)
+    np.testing.assert_allclose(pit, [0.99, 1.0 - 0.5 * want[1], 0.5 * want[2]], rtol=1e-9)
