@@ -58,6 +58,13 @@ def test_shown(K, O, used, weighted):
     assert not np.any(found[used:])
 
 
+def test_nothing_is_shown_of_no_rows():
+    """Nor read: a step asks so where it does not need to know."""
+    U, J, _, _ = numbers(3, 3)
+    unread = np.full_like(J, np.nan)
+    assert not np.any(call(kernels.shown, U, unread, jnp.asarray(0, jnp.int32)))
+
+
 @pytest.mark.parametrize(
     ("K", "O", "used"),
     [
@@ -91,6 +98,16 @@ def test_swept_with_one_variance():
     U, J, c, _ = numbers(19, 20)
     held, (u, j, f) = split(19, 19, U, J, c)
     close(call(kernels.swept, held, J, np.float32(2.0), c, jnp.asarray(19, jnp.int32)), 2.0 * j - f @ u)
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_eased(wanted, one):
+    _, J, _, V = numbers(1, 3)
+    P, A = numbers(3, 3)[0], numbers(3, 3)[0][:, :3]
+    V = V[1] if one else V
+    found = call(kernels.eased, P.copy(), J, V, A, jnp.asarray(wanted))
+    close(found, P - wanted * A.astype(float) @ (J * V))
 
 
 @pytest.mark.parametrize("taken", [True, False])

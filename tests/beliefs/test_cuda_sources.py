@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuda_here import Machine
-from filtax.beliefs import cuda, small
+from filtax.beliefs import algebra, cuda, small
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
 
@@ -80,6 +80,20 @@ def test_judged(rng):
     close(z, np.linalg.solve(np.linalg.cholesky(S), r), 1e-5)
     close(move, np.linalg.solve(S, r) @ B, 1e-5)
     assert sound
+
+
+def test_along(rng):
+    half, A = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))
+    half *= 10.0 ** np.arange(5)  # outputs of very different scale
+    off, spread, half = floats(rng.normal(size=(5, 5)), 1e-6 * A @ A.T, half)
+    found = np.asarray(each(small.along, off, spread, half, jnp.asarray(True)), float)
+    off, spread, half = wide(off, spread, half)
+    whole = spread + half.T @ half
+    close(found * np.sqrt(np.diag(whole)), np.linalg.solve(whole, off.T).T * np.sqrt(np.diag(whole)), 2e-4)
+    assert not np.any(each(small.along, *floats(off, spread, half), jnp.asarray(False)))
+    twins = np.ones((1, 2))  # where the ridge decides
+    given = *floats(np.eye(2), np.zeros((2, 2)), twins), jnp.asarray(True)
+    close(each(small.along, *given), np.asarray(algebra.along(*given), float), 2e-2)
 
 
 @pytest.mark.nightly

@@ -7,18 +7,19 @@ Axes: K rows of U, O outputs. Cost: O(K² O), and O(K³) for a root or the eigen
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from filtax.beliefs import cuda
 from filtax.beliefs.passes import MANY, one_gpu
 from filtax.beliefs.products import live, product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
 
 __all__ = [
+    "along",
     "bounded",
     "by_kernel",
     "explained",
@@ -31,6 +32,7 @@ __all__ = [
     "stable_root",
 ]
 
+RIDGE = 1e2  # roundings by which outputs differ at least: of equal ones the smallest A is taken
 WARP = 32  # threads, and so outputs that one of them can have a row each of
 
 
@@ -42,7 +44,7 @@ def by_kernel(U: Float[Array, "K D"], outputs: int) -> bool:
     """
     if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
         return False
-    from filtax.beliefs import cuda, small
+    from filtax.beliefs import small
 
     return small.fits(len(U), outputs) and cuda.usable()
 
@@ -92,6 +94,29 @@ def _judged(spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Arr
     L = cholesky(0.5 * (S + S.T))
     z = solve_lower(L, r)
     return L, z, product(solve_upper(L, z)[None, :], B)[0], finite & jnp.all(jnp.isfinite(L))
+
+
+def along(
+    off: Float[Array, "O O"],
+    spread: Float[Array, "O O"],
+    half: Float[Array, "K O"],
+    wanted: Bool[Array, ""],
+    kernel: bool = False,
+) -> Float[Array, "O O"]:
+    r"""A with $A(\mathrm{spread} + h^\top h) = \mathrm{off}$, of outputs of any scale; zero where it is not wanted.
+
+    >>> along(jnp.full((1, 1), 6.0), jnp.ones((1, 1)), jnp.ones((2, 1)), jnp.asarray(True)).round(5).tolist()
+    [[2.0]]
+    """
+    return _either("along", _along, kernel)(off, spread, half, wanted)
+
+
+def _along(off: Array, spread: Array, half: Array, wanted: Array) -> Array:
+    whole = spread + product(half.T, half)
+    size = jnp.sqrt(jnp.where(jnp.diagonal(whole) > 0.0, jnp.diagonal(whole), 1.0))[:, None]
+    L = cholesky(whole / size / size.T + RIDGE * jnp.finfo(off.dtype).eps * jnp.eye(len(off), dtype=off.dtype))
+    A = solve_upper(L, solve_lower(L, off.T / size)).T / size.T
+    return jnp.where(wanted & jnp.isfinite(A), A, 0.0)
 
 
 def placed(
@@ -214,8 +239,6 @@ def semiroot(A: Float[Array, "O O"]) -> Float[Array, "O O"]:
 def _few_by_kernel(A: Array) -> bool:
     if not SMALL < len(A) <= WARP or A.dtype != jnp.float32 or not one_gpu():
         return False
-    from filtax.beliefs import cuda
-
     return cuda.usable()
 
 
@@ -225,6 +248,4 @@ def _either(name: str, plain: Callable[..., Any], kernel: bool) -> Callable[...,
         return plain
     from filtax.beliefs import small
 
-    call = jax.custom_jvp(lambda *given: jax.lax.platform_dependent(*given, cuda=getattr(small, name), default=plain))
-    call.defjvp(partial(jax.jvp, plain))
-    return call
+    return cuda.instead(plain, getattr(small, name))

@@ -21,6 +21,7 @@ __all__ = [
     "MOST_OUTPUTS",
     "compared",
     "cut",
+    "eased",
     "fits",
     "fits_cut",
     "gram",
@@ -103,6 +104,14 @@ def _swept(U: Array, J: Array, V: Array, c: Array, used: Array, spread: bool) ->
     sizes = dict(K=K, O=O, D=D, SPREAD=int(spread), ONE=int(V.size == 1), MANY=many, AHEAD=ahead, BLOCKS=per)
     kernel = cuda.kernel(cuda.source("swept"), "swept", shapes, (blocks,), (4 * WARP,), 0, None, **sizes)
     return kernel(U, J, jnp.reshape(V, (-1,)), c, used)
+
+
+def eased(P: Array, J: Array, V: Array, A: Array, wanted: Array) -> Array:
+    """P - A J diag(V) (O, D), written over P; nothing is read where that is not wanted."""
+    O, D = P.shape
+    sizes, blocks = dict(O=O, D=D, ONE=int(V.size == 1)), min(8 * _processors(), -(-D // 256))
+    call = cuda.kernel(cuda.source("eased"), "eased", _floats(O, D), (blocks,), (256,), 0, {0: 0}, **sizes)
+    return call(P, J, jnp.reshape(V, (-1,)), A, wanted)
 
 
 def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:

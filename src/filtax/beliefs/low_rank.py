@@ -16,7 +16,7 @@ at the cut. On a CUDA device N is held instead, and a datum adds columns $[R^\to
 found while U is read for J. Drift changes it in a way that only U tells: it is not held any more then (it is negative).
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
-made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
+made with, the new columns of R are $[cB^\top; B^\top]$. J is read again only where P is not `resolved`.
 
 U is held by its rows, one for each column of W, so that a new one is written in one piece; `passes` are the ways in
 which it is read. From `used` on they hold what was there before, and nothing reads them.
@@ -36,6 +36,7 @@ from filtax.beliefs.algebra import by_kernel, explained, judged, known, lowered,
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
+from filtax.beliefs.resolved import resolved
 from filtax.beliefs.truncation import cut
 from filtax.linalg import log_det, solve_lower, solve_upper
 from filtax.module import Module
@@ -112,6 +113,7 @@ class LowRank(Module):
         find less room than it needs: then it is refused, and W is cut for the next one.
         """
         half, c, PJ, spread, *of_overlap = self._seen(J)
+        PJ = resolved(PJ, J, self.free, spread, half)
         L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
         some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
@@ -240,22 +242,15 @@ class LowRank(Module):
                 both = lowered(C, jnp.concatenate([core.T, root], axis=1), self._kernels(1))
                 core, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
-            held = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
-            core = core if keep.ndim else jnp.where(held[None, :], keep * core, core)
+            inside = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
+            core = core if keep.ndim else jnp.where(inside[None, :], keep * core, core)
             rows = _row(keep) * rows if keep.ndim else rows
         sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
         pick = lambda new, old: new if new is old else jnp.where(sound, new, old)  # noqa: E731
         mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
-        return LowRank(
-            mean,
-            pick(free, self.free),
-            pick(rows, self.rows),
-            pick(core, self.core),
-            pick(root, self.root),
-            self.overlap if keep is None and q is None else self._unknown(),
-            self.used,
-            self.rank,
-        )
+        held = pick(free, self.free), pick(rows, self.rows), pick(core, self.core), pick(root, self.root)
+        N = self.overlap if keep is None and q is None else self._unknown()
+        return LowRank(mean, *held, N, self.used, self.rank)
 
     def _lost(self, q: Array, free: Array) -> Array:
         """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); of a spherical belief it is known from L."""

@@ -10,6 +10,7 @@ they are `kernels` of our own, which do not read the rows that hold nothing; the
 Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,13 +18,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs import products
-from filtax.beliefs.products import live, product
+from filtax.beliefs import cuda, products
+from filtax.beliefs.products import live
 
 __all__ = [
     "compared",
     "compares",
     "cut_by_kernel",
+    "eased",
     "gram",
     "left_over",
     "one_gpu",
@@ -46,9 +48,8 @@ def shown(
     >>> shown(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.asarray(2), jnp.ones(())).tolist()
     [[3.0], [4.0]]
     """
-    if not weight.ndim:
-        return weight * (_shown(U, J, used, None) if _by_kernel(U, J) else products.shown(U, J, used, None))
-    return _shown(U, J, used, weight) if _by_kernel(U, J) else products.shown(U, J, used, weight)
+    way = _kernel("shown") if _by_kernel(U, J) else products.shown
+    return way(U, J, used, weight) if weight.ndim else weight * way(U, J, used, None)
 
 
 def compared(
@@ -60,7 +61,7 @@ def compared(
     >>> [a.tolist() for a in compared(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.array([2.0, 0.0]), two, yes)]
     [[[3.0], [4.0]], [[1.5], [0.0]], [[9.0]]]
     """
-    return (_compared if compares(U, J) else products.compared)(U, J, V, used, wanted)
+    return (_kernel("compared") if compares(U, J) else products.compared)(U, J, V, used, wanted)
 
 
 def compares(U: Float[Array, "K D"], J: Float[Array, "O D"]) -> bool:
@@ -84,7 +85,7 @@ def swept(
     >>> swept(jnp.eye(2), jnp.ones((1, 2)), jnp.asarray(2.0), jnp.ones((1, 2)), jnp.asarray(2)).tolist()
     [[1.0, 1.0]]
     """
-    return _swept(U, J, V, c, used) if _by_kernel(U, J) else products.swept(U, J, V, c, used)
+    return (_kernel("swept") if _by_kernel(U, J) else products.swept)(U, J, V, c, used)
 
 
 def left_over(
@@ -101,9 +102,24 @@ def left_over(
     ([[1.0, 1.0]], [[2.0]])
     """
     if compares(U, J):
-        return _left_over(U, J, V, c, used)
+        return _kernel("left_over")(U, J, V, c, used)
     P = swept(U, J, V, c, used)
     return P, shown(P, P, jnp.asarray(len(P), jnp.int32), products.inverse(V))
+
+
+def eased(
+    P: Float[Array, "O D"],
+    J: Float[Array, "O D"],
+    V: Float[Array, "*D"],
+    A: Float[Array, "O O"],
+    wanted: Bool[Array, ""],
+) -> Float[Array, "O D"]:
+    r"""$P - AJ\,\mathrm{diag}(V)$ where that is wanted.
+
+    >>> eased(jnp.ones((1, 2)), jnp.ones((1, 2)), jnp.ones(2), jnp.ones((1, 1)), jnp.asarray(True)).tolist()
+    [[0.0, 0.0]]
+    """
+    return (_kernel("eased") if _by_kernel(P, J) else products.eased)(P, J, V, A, wanted)
 
 
 def taken_up(
@@ -121,7 +137,7 @@ def taken_up(
     ([[0.0], [1.0]], [2.0])
     """
     some = _kernels(U) and 0 < len(P) <= min(_of().MOST_OUTPUTS, len(U))
-    return (_taken_up if some else products.taken_up)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
+    return (_kernel("taken_up") if some else products.taken_up)(U, P, mean, move, jnp.asarray(used, jnp.int32), taken)
 
 
 def gram(
@@ -141,7 +157,8 @@ def gram(
     if used is not None:
         return live(live(gram(U, weight, first, None, wanted), used).T, used)
     if squared_by_kernel(U, first):
-        return _gram(U, weight, wanted, first)
+        kernel = lambda U, weight, wanted: _of().gram(U, weight, first, wanted)  # noqa: E731
+        return cuda.instead(partial(products.gram_if, first=first), kernel)(U, weight, wanted)
     if wanted is not None:
         size = len(U[:first])
         return jax.lax.cond(wanted, lambda: gram(U, weight, first), lambda: jnp.zeros((size, size), U.dtype))
@@ -165,8 +182,6 @@ def _kernels(U: Array) -> bool:
     """Whether kernels are worth it for so many parameters, and run here."""
     if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
         return False
-    from filtax.beliefs import cuda
-
     return cuda.usable()
 
 
@@ -211,82 +226,10 @@ def small_by_kernel(A: Float[Array, "K K"]) -> bool:
     """
     if not one_gpu() or A.dtype != jnp.float32:
         return False
-    from filtax.beliefs import cuda, small
+    from filtax.beliefs import small
 
     return 0 < len(A) <= small.MOST and cuda.usable()
 
 
-@jax.custom_jvp
-def _shown(U: Array, J: Array, used: Array, weight: Array | None) -> Array:
-    return jax.lax.platform_dependent(U, J, used, weight, cuda=_of().shown, default=products.shown)
-
-
-@_shown.defjvp
-def _shown_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (U, J, used, weight), (dU, dJ, _, dweight) = primals, tangents
-    slope = products.shown(dU, J, used, weight) + products.shown(U, dJ, used, weight)
-    return _shown(*primals), slope if weight is None else slope + products.shown(U, J, used, dweight)
-
-
-@jax.custom_jvp
-def _compared(U: Array, J: Array, V: Array, used: Array, wanted: Array) -> tuple[Array, Array, Array]:
-    return jax.lax.platform_dependent(U, J, V, used, wanted, cuda=_of().compared, default=products.compared)
-
-
-@_compared.defjvp
-def _compared_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    plain = lambda U, J, V: products.compared(U, J, V, *primals[3:])  # noqa: E731
-    return _compared(*primals), jax.jvp(plain, primals[:3], tangents[:3])[1]
-
-
-@jax.custom_jvp
-def _swept(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
-    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().swept, default=products.swept)
-
-
-@_swept.defjvp
-def _swept_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (U, J, V, c, used), (dU, dJ, dV, dc, _) = primals, tangents
-    return _swept(*primals), products.swept(U, dJ, V, dc, used) + products.swept(dU, J, dV, c, used)
-
-
-@jax.custom_jvp
-def _left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
-    return jax.lax.platform_dependent(U, J, V, c, used, cuda=_of().left_over, default=products.left_over)
-
-
-@_left_over.defjvp
-def _left_over_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    plain = lambda U, J, V, c: products.left_over(U, J, V, c, primals[-1])  # noqa: E731
-    return _left_over(*primals), jax.jvp(plain, primals[:-1], tangents[:-1])[1]
-
-
-@jax.custom_jvp
-def _taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
-    given = U, P, mean, move, used, taken
-    return jax.lax.platform_dependent(*given, cuda=_of().taken_up, default=products.taken_up)
-
-
-@_taken_up.defjvp
-def _taken_up_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    plain = lambda *moving: products.taken_up(*moving, *primals[4:])  # noqa: E731
-    return _taken_up(*primals), jax.jvp(plain, primals[:4], tangents[:4])[1]
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _gram(U: Array, weight: Array | None, wanted: Array | None, first: int | None) -> Array:
-    def plain(U: Array, weight: Array | None, wanted: Array | None) -> Array:
-        found = products.gram(U, weight, first)
-        return found if wanted is None else jnp.where(wanted, found, 0.0)
-
-    ways = {"cuda": lambda U, weight, wanted: _of().gram(U, weight, first, wanted), "default": plain}
-    return jax.lax.platform_dependent(U, weight, wanted, **ways)
-
-
-@_gram.defjvp
-def _gram_jvp(first: int | None, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    (U, weight, wanted), (dU, dweight, _) = primals, tangents
-    half = product(dU[:first] if weight is None else dU[:first] * weight[None, :], U[:first].T)
-    slope = half + half.T
-    slope = slope if weight is None else slope + products.gram(U, dweight, first)
-    return _gram(*primals, first), slope if wanted is None else jnp.where(wanted, slope, 0.0)
+def _kernel(name: str) -> Callable[..., Any]:
+    return cuda.instead(getattr(products, name), lambda *given: getattr(_of(), name)(*given))

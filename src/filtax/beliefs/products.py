@@ -13,7 +13,9 @@ from filtax.linalg import matmul
 
 __all__ = [
     "compared",
+    "eased",
     "gram",
+    "gram_if",
     "gram_in_chunks",
     "inverse",
     "left_over",
@@ -74,6 +76,16 @@ def left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Arra
     return P, product(P * inverse(V).reshape(1, -1), P.T)
 
 
+def eased(P: Array, J: Array, V: Array, A: Array, wanted: Array) -> Array:
+    """P - A J diag(V) (O, D) where that is wanted.
+
+    >>> two = jnp.full((1, 1), 2.0)
+    >>> [eased(two, two, jnp.asarray(3.0), two, jnp.asarray(yes)).item() for yes in (True, False)]
+    [-10.0, 2.0]
+    """
+    return jax.lax.cond(wanted, lambda: P - product(A, J * V.reshape(1, -1)), lambda: P)
+
+
 def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
     """U with P from `used` on, if taken, and mean + move P.
 
@@ -94,6 +106,16 @@ def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Arr
     """
     U = U[:first]
     return product(U if weight is None else U * weight[None, :], U.T)
+
+
+def gram_if(U: Array, weight: Array | None, wanted: Array | None, first: int | None = None) -> Array:
+    """The same where it is wanted, else zero.
+
+    >>> gram_if(jnp.ones((1, 3)), None, jnp.asarray(False)).tolist()
+    [[0.0]]
+    """
+    found = gram(U, weight, first)
+    return found if wanted is None else jnp.where(wanted, found, 0.0)
 
 
 def gram_in_chunks(U: Array, weight: Array | None, first: int | None, size: int) -> Array:

@@ -17,7 +17,19 @@ from jaxtyping import Array
 
 from filtax.beliefs import cuda
 
-__all__ = ["MOST", "explained", "fits", "judged", "lowered", "placed", "rooted", "semiroot", "settled", "turned"]
+__all__ = [
+    "MOST",
+    "along",
+    "explained",
+    "fits",
+    "judged",
+    "lowered",
+    "placed",
+    "rooted",
+    "semiroot",
+    "settled",
+    "turned",
+]
 
 MOST = 128  # rows of U, and O times this must fit the shared memory
 OUTPUTS = 32  # threads of a warp, which have a row of outputs each
@@ -75,6 +87,13 @@ def judged(cases: Cases, spread: Array, B: Array, r: Array) -> tuple[Array, Arra
     flag = jax.ShapeDtypeStruct(cases, jnp.bool_)
     shapes = _floats(*cases, O, O), _floats(*cases, O), _floats(*cases, O), flag
     return tuple(_launch("judged", cases, shapes, 32, dict(O=O))(spread, B, r))
+
+
+@_many(2, 2, 2, 0)
+def along(cases: Cases, off: Array, spread: Array, half: Array, wanted: Array) -> Array:
+    r"""A with $A(\mathrm{spread} + h^\top h) = \mathrm{off}$ (O, O), or zero."""
+    K, O = half.shape[-2:]
+    return _launch("along", cases, _floats(*cases, O, O), 32, dict(K=K, O=O))(off, spread, half, wanted)
 
 
 @_many(2, 2, 0, 0, 2, 2, 2, 2)

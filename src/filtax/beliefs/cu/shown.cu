@@ -118,9 +118,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     for (int i = threadIdx.x; i < STAGES * ROWS * S; i += 32 * WARPS) memory[i] = 0.0f;
     __syncthreads();
 
+    const int tiles = COMPARED || used ? TILES : 0;
     auto load = [&](int stage, int at) {
         float *tile = memory + stage * ROWS * S;
-        if (at < TILES) {
+        if (at < tiles) {
             fetch_rows<S>(tile, J, O, at);
 #if WEIGHTED
             fetch_rows<S>(tile + O * S, w, 1, at);
@@ -134,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     if (moves)
         for (int s = 0; s < STAGES - 1; s++) load(s, blockIdx.x + s * gridDim.x);
     int stage = 0;
-    for (int at = blockIdx.x; at < TILES; at += gridDim.x, stage = stage + 1 == STAGES ? 0 : stage + 1) {
+    for (int at = blockIdx.x; at < tiles; at += gridDim.x, stage = stage + 1 == STAGES ? 0 : stage + 1) {
         if (moves) arrived<STAGES - 2>();
         __syncthreads();
         if (moves) {
