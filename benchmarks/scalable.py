@@ -18,6 +18,7 @@ import json
 import numpy as np
 
 from benchmarks.harness import Bar, Result, Row, alternate, machine, spread, table
+from benchmarks.scalable_peers import TOOK, published
 
 SIZES, RANKS, STEPS = (784, 100, 10), (10, 50), 24
 QUICK = (20, 10, 4)
@@ -29,6 +30,7 @@ DEVICE = {
 }
 LIMITS = {10: 8.0, 50: 20.0}  # ms a step on the CPU that the targets were measured on
 SPREAD, NOISES, FORMS = 0.01, (0.0, 1e-6), ("diagonal", "spherical")
+PEER = "as written down, cut each time"
 
 
 def parameters(sizes) -> int:
@@ -90,8 +92,8 @@ def network(result: Result, group: str, sizes, steps: int, ranks, spares=(None,)
     """Rows of one network: every rank, form and process noise."""
     D, outputs = parameters(sizes), sizes[-1]
     for rank in ranks:
-        kind = f"{group}, rank {rank}"
         for form in FORMS:
+            kind = f"{group}, {form}, rank {rank}"
             for q in NOISES:
                 for spare in spares:
                     name = f"filtax, {'q > 0' if q else 'static'}" + (f", spare {spare}" if spare is not None else "")
@@ -99,19 +101,35 @@ def network(result: Result, group: str, sizes, steps: int, ranks, spares=(None,)
                     times = alternate({name: call}, repeats, f"scalable, {kind}:")[name]
                     result.rows.append(Row(kind, name, "ours", form, "float32", **spread(times, steps), unit="ms"))
                     del call  # one belief at a time in memory
-        times = alternate({"copy": copied(D * (rank + 3 * outputs) // 2)}, repeats)["copy"]
-        result.rows.append(
-            Row(kind, "copy of factor and Jacobian", "bound", "-", "float32", **spread(times), unit="ms")
-        )
+            times = alternate({"copy": copied(D * (rank + 3 * outputs) // 2)}, repeats)["copy"]
+            result.rows.append(
+                Row(kind, "copy of factor and Jacobian", "bound", "-", "float32", **spread(times), unit="ms")
+            )
+
+
+def against(result: Result, group: str, sizes, steps: int, ranks, repeats: int = 5) -> None:
+    """A static step and LoFi as it is written down take turns; a bar for their ratio."""
+    for rank in ranks:
+        for form in FORMS:
+            kind, names = f"{group}, {form}, rank {rank}, in turns", ("filtax, static", PEER)
+            calls = ours(sizes, steps, rank, form, 0.0), published(sizes, steps, rank, form, SPREAD)
+            times = alternate(dict(zip(names, calls, strict=True)), repeats, f"scalable, {kind}:")
+            for name, role in zip(names, ("ours", "peer"), strict=True):
+                result.rows.append(Row(kind, name, role, form, "float32", **spread(times[name], steps), unit="ms"))
+            if (form, rank) in TOOK:
+                ratio = result.seconds(names[0], kind) / result.seconds(names[1], kind)
+                result.bars.append(Bar(f"{names[0]} / {PEER}, {kind}", ratio, LIMITS[rank] / TOOK[form, rank]))
 
 
 def run(process: str, quick: bool) -> Result:
     result = Result()
     sizes, ranks = (QUICK, (2,)) if quick else (SIZES, RANKS)
-    network(result, f"D = {parameters(sizes)}", sizes, 4 if quick else STEPS, ranks)
+    name, steps = f"D = {parameters(sizes)}", 4 if quick else STEPS
+    network(result, name, sizes, steps, ranks)
+    against(result, name, sizes, steps, ranks)
     for row in result.rows:
-        rank = int(row.group.rpartition(" ")[2])
-        if row.role == "ours" and rank in LIMITS:
+        rank = int(row.group.split("rank ")[1].partition(",")[0])
+        if row.role == "ours" and "turns" not in row.group and rank in LIMITS:
             result.bars.append(Bar(f"{row.name}, {row.form}, {row.group}, ms a step", 1e3 * row.seconds, LIMITS[rank]))
     return result
 

@@ -35,6 +35,29 @@ def test_times_are_those_of_the_call(monkeypatch):
     assert alternate({"call": call}, repeats=3)["call"] == pytest.approx([0.01] * 3)
 
 
+def test_lofi_as_it_is_written_down_is_ours_with_a_cut_each_time():
+    import jax
+    import jax.numpy as jnp
+    from benchmarks.scalable_peers import each_datum
+    from jax.flatten_util import ravel_pytree
+
+    import filtax as fx
+
+    net, rng, rank = fx.models.mlp((3, 4, 3)), np.random.default_rng(0), 4
+    X, Y = jnp.asarray(rng.normal(size=(6, 3)), "float32"), jnp.asarray(rng.integers(0, 3, size=6))
+    params = net.init(jax.random.key(0), "float32")
+    mean, _ = ravel_pytree(params)
+    for form in ("diagonal", "spherical"):
+        model = fx.models.nonlinear(net.apply, likelihood=fx.models.categorical())
+        method = fx.method(f"LoFi(rank={rank}, spare=0, form={form})+C-Static", model=model)
+        state, _ = method.scan(method.init(params=params, cov=0.5), X, Y.astype("float32"), keep=())
+        upsilon = jnp.full(mean.shape if form == "diagonal" else (), 2.0, "float32")
+        start = mean, upsilon, jnp.zeros((mean.size, rank), "float32")
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            (found, _, _), _ = jax.lax.scan(each_datum(net, rank, form), start, (X, Y))
+        np.testing.assert_allclose(found, ravel_pytree(method.belief(state).mean)[0], atol=2e-5)
+
+
 def test_slow_contestants_are_not_run_twice_a_turn(monkeypatch):
     clock = iter(np.arange(0.0, 1000.0, 1.0))  # every look at the clock is a second later than the last
     monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))

@@ -46,6 +46,12 @@ def test_eight_devices_give_the_numbers_of_one():
     assert done.stdout == "same\n", done.stderr[-2000:]
 
 
+def test_as_many_rows_as_parameters_lie_one_after_the_other():
+    lofi = fx.method("LoFi(rank=4, spare=4)+C-Static", model=fx.models.linear(noise=1.0))
+    state = fx.shard(lofi.init(mean=jnp.zeros(8), cov=1.0), jax.make_mesh((1,), ("parameters",)))
+    assert tuple(state.bank.belief.rows.sharding.spec)[-2:] == (None, "parameters")
+
+
 def test_what_cannot_be_split_is_refused():
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     state = kf.init(mean=jnp.zeros(3), cov=1.0)

@@ -49,9 +49,9 @@ def shard(state: State, mesh: Any, axis: str | None = None) -> State:
     mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
 
     def place(leaf: Any) -> Any:
-        where = [axis if length == D else None for length in leaf.shape]
-        if where.count(axis) > 1:  # a dense covariance: by its rows
-            where[where.index(axis) + 1 :] = [None] * (len(where) - where.index(axis) - 1)
+        where: list[str | None] = [None] * leaf.ndim
+        if D in leaf.shape:  # the last, where as many rows as there are parameters lie one after the other
+            where[leaf.ndim - 1 - leaf.shape[::-1].index(D)] = axis
         return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec(*where)))
 
     return jax.tree.map(place, state)
