@@ -17,7 +17,7 @@ LAYERS = [
     {"calls", "gathering", "module", "parting", "sources"},
     {"sideways"},
     {"lanes"},
-    {"checks", "countdown", "journal", "layout", "linalg", "log_space", "protocols", "tuning"},
+    {"checks", "countdown", "journal", "kernel", "layout", "linalg", "log_space", "protocols", "tuning"},
     {"factor"},
     {"distributions"},
     {"beliefs"},

@@ -17,6 +17,7 @@ from jaxtyping import Array, PyTree
 from filtax import boundary
 from filtax.bone import Bone
 from filtax.growth import furnished
+from filtax.kernel import one_kernel
 from filtax.models import Direct
 from filtax.programs import advance
 from filtax.state import INFO, State
@@ -91,9 +92,7 @@ class Compiled:
         x, y = (None if part is None else np.asarray(part) for part in (x, y))
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
         self._whole = _whole_dtype(method, state, x, y)
-        self._row, self._given = _shared(self._x_size + y.size, state.initial.mean.dtype)
-        self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
-        self._y_part = self._row[self._x_size :].reshape(y.shape)
+        self._dtype, datum = state.initial.mean.dtype, self._x_size + y.size
         leaves, self._structure = jax.tree.flatten((state.bank, state.t, state.refused, state.strain))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
@@ -103,9 +102,15 @@ class Compiled:
             size = math.prod(shape)
             self._fields[name] = (slice(start, start + size), shape)
             start += size
-        # the method is a constant of the kernel: handing it over would cost more than the filter
-        self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
-        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start - packed.size, packed.dtype)])
+        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start + 1 - packed.size, packed.dtype)])
+        # the method is no argument of the kernel: handing it over would cost more than the filter
+        run = lambda packed, row: self._run(method, state, packed, row, y.shape)  # noqa: E731
+        tail, kernel = one_kernel(run, self._packed, jnp.zeros(datum, self._dtype))
+        self._kernel = jax.jit(kernel)
+        self._row, self._given = _shared(datum + tail.size, self._dtype)
+        self._row[datum:] = tail
+        self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
+        self._y_part = self._row[self._x_size : datum].reshape(y.shape)
 
     def step(self, x: Any, y: Any) -> Event:
         """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
@@ -121,7 +126,7 @@ class Compiled:
             _fill(self._x_part, x, "x")
             if self._whole is not None and np.any(self._x_part.astype(self._whole) != x):
                 raise ValueError(
-                    f"step: x = {x!r:.40} is no whole number that {self._row.dtype} holds, and the model takes no "
+                    f"step: x = {x!r:.40} is no whole number that {self._dtype} holds, and the model takes no "
                     "other; give such a number, or use method.step."
                 )
         _fill(self._y_part, y, "y")
@@ -144,11 +149,12 @@ class Compiled:
         (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
-        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last])
+        # a number of the row goes through, so that it is read whatever the model makes of it: see `one_kernel`
+        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last, row[:1]])
 
     def _pack(self, leaves: list[Array]) -> Array:
         """All numbers in one vector; a counter travels digit by digit, the lowest first."""
-        dtype, parts = self._row.dtype, []
+        dtype, parts = self._dtype, []
         for leaf in map(jnp.ravel, leaves):
             bits, top = _bits(dtype), _digits(leaf.dtype, dtype) - 1
             parts += [leaf >> bits * place & (1 << bits) - 1 for place in range(top)]
@@ -168,7 +174,7 @@ class Compiled:
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
         shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
-        return {**shapes, "runlength": (_digits(info.runlength.dtype, self._row.dtype),), "ok": (1,)}
+        return {**shapes, "runlength": (_digits(info.runlength.dtype, self._dtype),), "ok": (1,)}
 
 
 def _whole_dtype(method: Bone, state: State, x: np.ndarray | None, y: np.ndarray) -> Any:

@@ -23,10 +23,10 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
 from filtax.calls import in_one, tuned
-from filtax.parting import parted, program
+from filtax.parting import laid_open, parted, program
 from filtax.sideways import ELEMENTWISE, sideways
 
-__all__ = ["scan"]
+__all__ = ["SMALL", "plain", "scan"]
 
 WIDE = 16  # streams from which on they fill the lanes
 SMALL = 128  # numbers in an array of one stream up to which its own axes are too short to run along
@@ -55,18 +55,11 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
         return found
 
     closed = jax.make_jaxpr(flat)(*first)
-    how = {"jaxpr": _open(closed), "shared": len(closed.consts), "carried": carried}
+    how = {"jaxpr": laid_open(closed), "shared": len(closed.consts), "carried": carried}
     found = list(_rows.bind(*closed.consts, *leaves, **how, length=leaves[carried].shape[0]))
     for i, (new, old) in enumerate(zip(closed.jaxpr.outvars[:carried], closed.jaxpr.invars, strict=False)):
         found[i] = leaves[i] if new is old else found[i]  # what no row touches need not come out of the loop
     return made[-1].unflatten(found)
-
-
-def _open(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program with its constants as first arguments."""
-    inner = closed.jaxpr
-    info = inner.debug_info._replace(arg_names=("",) * (len(inner.constvars) + len(inner.invars)))
-    return ClosedJaxpr(inner.replace(constvars=[], invars=[*inner.constvars, *inner.invars], debug_info=info), [])
 
 
 def _row(rows: Any) -> Any:
@@ -232,15 +225,20 @@ def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
 
 def _written(context: Any, *given: Any, **how: Any) -> Any:
     """The loop for a CPU."""
-    small = all(_numbers(one) <= SMALL for one in how["jaxpr"].out_avals) and _plain(how["jaxpr"].jaxpr)
+    small = all(_numbers(one) <= SMALL for one in how["jaxpr"].out_avals) and plain(how["jaxpr"])
     loop = partial(_loop, **how)
     return (in_one(loop) if small and tuned() else mlir.lower_fun(loop, multiple_results=True))(context, *given)
 
 
-def _plain(jaxpr: Any) -> bool:
-    """Whether a program, with those inside of it, is made of such operations only."""
-    inner = [held.jaxpr for eqn in jaxpr.eqns for held in eqn.params.values() if isinstance(held, ClosedJaxpr)]
-    return all(eqn.primitive.name in PLAIN for eqn in jaxpr.eqns) and all(map(_plain, inner))
+def plain(closed: ClosedJaxpr) -> bool:
+    """Whether a program, with those inside of it, is made of operations only that XLA's CPU compiler writes out itself.
+
+    >>> plain(jax.make_jaxpr(jnp.sin)(1.0)), plain(jax.make_jaxpr(jnp.sort)(jnp.ones(2)))
+    (True, False)
+    """
+    eqns = closed.jaxpr.eqns
+    inner = [held for eqn in eqns for held in eqn.params.values() if isinstance(held, ClosedJaxpr)]
+    return all(eqn.primitive.name in PLAIN for eqn in eqns) and all(map(plain, inner))
 
 
 _rows.def_impl(lambda *given, **how: jax.jit(partial(_loop, **how))(*given))

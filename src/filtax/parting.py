@@ -12,7 +12,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
-__all__ = ["Parts", "bind", "parted", "program"]
+__all__ = ["Parts", "bind", "laid_open", "parted", "program"]
 
 VIEWS = frozenset("broadcast_in_dim convert_element_type reshape slice squeeze transpose".split())
 
@@ -82,6 +82,19 @@ def program(whole: ClosedJaxpr, invars: Sequence, outvars: Sequence, eqns: Seque
     return ClosedJaxpr(
         inner.replace(invars=list(invars), outvars=list(outvars), eqns=eqns, debug_info=info), whole.consts
     )
+
+
+def laid_open(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program with its constants as first arguments.
+
+    >>> import jax.numpy as jnp
+    >>> held = jnp.ones(2)
+    >>> [one.shape for one in laid_open(jax.make_jaxpr(lambda a: a * held)(1.0)).in_avals]
+    [(2,), ()]
+    """
+    inner = closed.jaxpr
+    info = inner.debug_info._replace(arg_names=("",) * (len(inner.constvars) + len(inner.invars)))
+    return ClosedJaxpr(inner.replace(constvars=[], invars=[*inner.constvars, *inner.invars], debug_info=info), [])
 
 
 def bind(eqn: JaxprEqn, given: Sequence) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions.rooted import drawn, root_of_seen
-from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
+from filtax.distributions.shape import at_each, at_one, central, outward, per_datum, variances
 from filtax.linalg import log_det, log_normal, solve_lower
 from filtax.module import Module
 
@@ -39,7 +39,7 @@ class Normal(Module):
     @property
     def var(self) -> Array:
         """Forecast variance of each output."""
-        return outward(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), self.scalar)
+        return outward(variances(self.covariance), self.scalar)
 
     @property
     def cov(self) -> Array:

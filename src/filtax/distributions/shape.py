@@ -23,6 +23,7 @@ __all__ = [
     "normal_rule",
     "outward",
     "per_datum",
+    "variances",
     "whole_interval",
 ]
 
@@ -85,6 +86,16 @@ def diagonal(values: Array) -> Array:
     """
     size = values.shape[-1]
     return values[..., None] * jnp.eye(size, dtype=values.dtype).reshape((1,) * (values.ndim - 1) + (size, size))
+
+
+def variances(matrices: Array) -> Array:
+    """Diagonals of square matrices, for any leading axes: a slice, where `jnp.diagonal` is a gather.
+
+    >>> variances(jnp.array([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    [[1.0, 4.0]]
+    """
+    size = matrices.shape[-1]
+    return matrices.reshape(*matrices.shape[:-2], size * size)[..., :: size + 1]
 
 
 def per_datum(function: Callable, ranks: tuple[int, ...]) -> Callable:

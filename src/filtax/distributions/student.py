@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions.rooted import drawn, root_of_seen
-from filtax.distributions.shape import at_each, at_one, central, outward, per_datum
+from filtax.distributions.shape import at_each, at_one, central, outward, per_datum, variances
 from filtax.distributions.special import log_rising, student_tail
 from filtax.linalg import log_det, solve_lower
 from filtax.module import Module
@@ -39,7 +39,7 @@ class StudentT(Module):
     @property
     def var(self) -> Array:
         """Forecast variance of each output; infinite up to two degrees of freedom."""
-        return outward(jnp.diagonal(self._covariance, axis1=-2, axis2=-1), self.scalar)
+        return outward(variances(self._covariance), self.scalar)
 
     @property
     def cov(self) -> Array:
@@ -54,7 +54,7 @@ class StudentT(Module):
 
     @property
     def _spread(self) -> Array:
-        return outward(jnp.sqrt(jnp.diagonal(self.scale, axis1=-2, axis2=-1)), self.scalar)
+        return outward(jnp.sqrt(variances(self.scale)), self.scalar)
 
     @property
     def _freedom(self) -> Array:
