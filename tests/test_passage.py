@@ -134,3 +134,15 @@ def test_what_no_row_touches_is_handed_on():
     assert after.bank.log_weight is before.bank.log_weight
     assert after.began is before.began
     assert int(after.t) == 3
+
+
+def test_a_bank_that_grows_is_looked_at_each_time():
+    """What is as usual is told in the dtype of the state, by it as by others."""
+    kf = build(name="LG+RL[inf]-PR(hazard=0.1)")
+    for dtype in ("float32", "float64"):
+        state, info = kf.step(kf.init(mean=jnp.zeros(D, dtype)), X[0], Y[0])
+        assert remembered(kf, state) is None
+        assert (info.trust.dtype, float(info.trust)) == (dtype, 1.0)
+        still, info = build().step(build().init(mean=jnp.zeros(D, dtype)), X[0], Y[0])
+        assert remembered(build(), still) is not None
+        assert (info.trust.dtype, float(info.trust)) == (dtype, 1.0)

@@ -20,7 +20,7 @@ from filtax import boundary, checks, compatibility, programs
 from filtax.beliefs import collapse
 from filtax.growth import furnished, in_growing_banks, roomy
 from filtax.module import Module
-from filtax.passage import remembered, seen, take_apart, told
+from filtax.passage import remembered, seen, take_apart
 from filtax.spelling import spell
 from filtax.state import INFO, Info, State
 from filtax.tick import fresh_bank
@@ -107,7 +107,8 @@ class Bone(Module):
             state = roomy(self, furnished(self, state, x, y))
             parts = take_apart(self, state)
         moved, values = programs.step(*parts, x, y, mask, dt, changed)
-        return parts[0].later(state, *parts[2:], moved), told(values)
+        passage, _, moving, fixed = parts
+        return passage.later(state, moving, fixed, moved), passage.told(values)
 
     def scan(
         self,

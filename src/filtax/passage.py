@@ -17,7 +17,7 @@ from jaxtyping import Array
 from filtax.module import Module
 from filtax.state import Info, State, usual
 
-__all__ = ["Parts", "Passage", "remembered", "seen", "take_apart", "told"]
+__all__ = ["Parts", "Passage", "remembered", "seen", "take_apart"]
 
 _bare, _put = object.__new__, object.__setattr__
 COUNTERS = 4  # t, began, refused and strain follow the arrays of the bank
@@ -33,10 +33,11 @@ class Passage:
     True
     """
 
-    __slots__ = ("_bank", "_built", "_fixed", "method")
+    __slots__ = ("_bank", "_built", "_fixed", "_grows", "_quiet", "method")
 
-    def __init__(self, method: Any, bank: Any, fixed: Any):
-        self.method, self._bank, self._fixed = method, bank, fixed
+    def __init__(self, method: Any, bank: Any, fixed: Any, grows: bool, dtype: Any):
+        self.method, self._bank, self._fixed, self._grows = method, bank, fixed, grows
+        self._quiet = {**vars(Info()), **usual(dtype)}
         self._built = _builder(bank.unflatten(map(_Place, range(bank.num_leaves)))) or bank.unflatten
 
     def enter(self, leaves: list, moving: list, fixed: list) -> tuple[Any, State]:
@@ -64,8 +65,13 @@ class Passage:
         new = {**state.__dict__, "bank": self._built(bank)}
         new["t"], new["began"], new["refused"], new["strain"] = t, began, refused, strain
         _put(after, "__dict__", new)
-        _put(after, "_parts", (self, moved, fixed))
+        if not self._grows:  # a bank that grows must be looked at: it may have to, now
+            _put(after, "_parts", (self, moved, fixed))
         return after
+
+    def told(self, values: dict[str, Array]) -> Info:
+        """`Info` of what travelled; the rest is as usual."""
+        return seen(values, self._quiet)
 
 
 class _Place(int):
@@ -112,10 +118,10 @@ def remembered(method: Any, state: Any) -> Parts | None:
     (True, False)
     """
     known = getattr(state, "_parts", None)
-    if known is None or method.auxiliary.room(0) is not None:  # a bank that grows may have to, now
+    if known is None:
         return None
     passage, moving, fixed = known
-    leaves, structure = _arrays(method)
+    leaves, structure = getattr(method, "_arrays", None) or _arrays(method)
     return (passage, leaves, moving, fixed) if structure is passage.method else None
 
 
@@ -130,22 +136,13 @@ def take_apart(method: Any, state: State) -> Parts:
     leaves, structure = _arrays(method)
     bank, shape = jax.tree.flatten(state.bank)
     rest, others = jax.tree.flatten((state.initial, state.key, state.layout))
-    passage = _passage(structure, shape, others)
+    grows = method.auxiliary.room(0) is not None
+    passage = _passage(structure, shape, others, grows, state.initial.mean.dtype)
     return passage, leaves, [*bank, state.t, state.began, state.refused, state.strain], rest
 
 
-def told(values: dict[str, Array]) -> Info:
-    """`Info` of what travelled; no constructor, whose checks cost more than a tick.
-
-    >>> import jax.numpy as jnp
-    >>> told({"log_evidence": jnp.zeros(())}).trust.item()
-    1.0
-    """
-    return seen(values, _quiet(values["log_evidence"].dtype))
-
-
 def seen(values: dict[str, Array], others: dict[str, Any] = vars(Info())) -> Info:  # noqa: B008
-    """`Info` of these fields, and of others that are told elsewhere.
+    """`Info` of these fields, and of others told elsewhere; no constructor, whose checks cost more than a tick.
 
     >>> seen({}).trust is None
     True
@@ -153,11 +150,6 @@ def seen(values: dict[str, Array], others: dict[str, Any] = vars(Info())) -> Inf
     info = _bare(Info)
     _put(info, "__dict__", {**others, **values})
     return info
-
-
-@cache
-def _quiet(dtype: Any) -> dict[str, Any]:
-    return {**vars(Info()), **usual(dtype)}
 
 
 def _arrays(method: Any) -> tuple[list, Any]:
@@ -176,5 +168,5 @@ def _same(structure: Any) -> Any:
 
 
 @cache
-def _passage(method: Any, bank: Any, fixed: Any) -> Passage:
-    return Passage(method, bank, fixed)
+def _passage(method: Any, bank: Any, fixed: Any, grows: bool, dtype: Any) -> Passage:
+    return Passage(method, bank, fixed, grows, dtype)
