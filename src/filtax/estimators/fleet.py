@@ -89,6 +89,31 @@ class Fleet:
         """Forecast for one stream, as its estimator's `predict_one` does; a key that was never met knows nothing."""
         return self.member(key).predict_one(x, **how)
 
+    def predict_proba_one(self, key: Hashable, x: Mapping) -> dict[Any, float]:
+        """The probability of each class that one stream has met, of a fleet of Classifiers.
+
+        >>> from filtax.estimators import Classifier
+        >>> fleet = Fleet(Classifier(), capacity=100)
+        >>> for t in range(40):
+        ...     fleet.learn_many(["a", "b"], [{"t": float(t % 2)}] * 2, ["odd" if t % 2 else "even", "same"])
+        >>> fleet.predict_proba_one("a", {"t": 1.0})["odd"] > 0.9, fleet.predict_proba_one("b", {"t": 1.0})
+        (True, {'same': 1.0})
+        """
+        return self._able(key, "predict_proba_one", "Classifier")(x)
+
+    def predict_interval_one(self, key: Hashable, x: Mapping, level: float | None = None) -> tuple[float, float]:
+        """The central interval that holds the y of one stream with probability `level`, of a fleet of Regressors.
+
+        >>> from filtax.estimators import Regressor
+        >>> fleet = Fleet(Regressor(), capacity=100)
+        >>> for t in range(40):
+        ...     fleet.learn_many(["a", "b"], [{"t": float(t)}] * 2, [t + 0.5 * (-1) ** t, 9.0 * t])
+        >>> low, high = fleet.predict_interval_one("a", {"t": 40.0})
+        >>> 39.0 < low < 40.0 < high < 41.0
+        True
+        """
+        return self._able(key, "predict_interval_one", "Regressor")(x, level)
+
     def member(self, key: Hashable) -> Any:
         """The estimator of one stream, as it stands now: a copy, with all the verbs and attributes of its own."""
         if key not in self._members:
@@ -111,6 +136,13 @@ class Fleet:
         self._pools[member._size].remove(key)
         del self._members[key], self._last[key]
         return member
+
+    def _able(self, key: Hashable, verb: str, kind: str) -> Any:
+        """A verb of the estimator of one stream, which not every kind of estimator has."""
+        if not hasattr(self.estimator, verb):
+            own = type(self.estimator).__name__
+            raise ValueError(f"Fleet.{verb}: these are streams of a {own}; it is a verb of a Fleet({kind}()).")
+        return getattr(self.member(key), verb)
 
     def _round(self, events: list[tuple[Hashable, Mapping, Any]]) -> None:
         """One event of each of some streams."""

@@ -1,0 +1,40 @@
+"""A fleet answers for each of its streams what an estimator of its own would."""
+
+import numpy as np
+import pytest
+
+from filtax.estimators import Classifier, Fleet, Regressor
+
+
+def test_probabilities_are_those_of_separate_classifiers():
+    rng = np.random.default_rng(11)
+    fleet, alone = Fleet(Classifier(capacity=4)), {key: Classifier(capacity=4) for key in "ab"}
+    assert fleet.predict_proba_one("never met", {"x": 1.0}) == {}
+    for _ in range(30):
+        x = {"x": rng.normal()}
+        for key, sign in (("a", 1.0), ("b", -1.0)):
+            label = "up" if sign * x["x"] + 0.5 * rng.normal() > 0.0 else "down"
+            fleet.learn_one(key, x, label)
+            alone[key].learn_one(x, label)
+    for key, model in alone.items():
+        found = fleet.predict_proba_one(key, {"x": 0.7})
+        assert found == model.predict_proba_one({"x": 0.7})
+        assert max(found, key=lambda label: found[label]) == {"a": "up", "b": "down"}[key]
+    with pytest.raises(ValueError, match=r"predict_interval_one: these are streams of a Classifier"):
+        fleet.predict_interval_one("a", {"x": 0.7})
+
+
+def test_intervals_are_those_of_separate_regressors():
+    rng = np.random.default_rng(12)
+    fleet, alone = Fleet(Regressor(capacity=4)), {key: Regressor(capacity=4) for key in "ab"}
+    for _ in range(30):
+        x = {"x": rng.normal()}
+        for key, slope in (("a", 2.0), ("b", -5.0)):
+            y = slope * x["x"] + rng.normal()
+            fleet.learn_one(key, x, y)
+            alone[key].learn_one(x, y)
+    for key, model in alone.items():
+        assert fleet.predict_interval_one(key, {"x": 0.7}) == model.predict_interval_one({"x": 0.7})
+        assert fleet.predict_interval_one(key, {"x": 0.7}, 0.5) == model.predict_interval_one({"x": 0.7}, 0.5)
+    with pytest.raises(ValueError, match=r"predict_proba_one: these are streams of a Regressor"):
+        fleet.predict_proba_one("a", {"x": 0.7})
