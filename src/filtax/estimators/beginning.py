@@ -48,6 +48,11 @@ class Beginning:
         last = len(self.rows) - 1
         return tuple((last - np.flatnonzero(self.rows[:last, -2] == last)).tolist()) if last > 0 else ()
 
+    @property
+    def odd(self) -> bool:
+        """Whether the last datum was told of as an outlier itself."""
+        return bool(len(self.rows)) and not math.isnan(self.rows[-1, -2])
+
     def at_once(self, given: np.ndarray) -> int:
         """How many of the next rows, (B, W), to learn before the next look back: one where they may show an error."""
         start = len(self.rows)

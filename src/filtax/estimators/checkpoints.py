@@ -232,6 +232,7 @@ def _of_segmenter(model: Any) -> tuple[dict, dict]:
         "changes": [int(at) for at in held.get("changes_", [])],
         "t": held.get("t_", 0),
         "alarm": held.get("_last", {}).get("alarm"),
+        "trust": held.get("_last", {}).get("trust", 1.0),
         "start": held.get("_last", {}).get("start", 0),
         "doubted": len(held.get("_doubted", [])),
         "calm": held.get("_calm", 0),
@@ -275,7 +276,8 @@ def _to_segmenter(note: dict, arrays: dict) -> Any:
         return model
     model._begin(list(note["readings"]))
     model.changes_, model.t_ = list(note["changes"]), note["t"]
-    model._last = {"alarm": note["alarm"], "odds": float(arrays["odds"]), "start": note["start"]}
+    trust = note.get("trust", 0.0 if note["alarm"] in ("missing", "outlier") else 1.0)  # once the alarm said it
+    model._last = {"alarm": note["alarm"], "trust": trust, "odds": float(arrays["odds"]), "start": note["start"]}
     model._early = [row[None] for row in arrays["early"]] if note["early"] else []
     if note["watching"]:
         model._state, model._unit, model._sums = arrays["state"], tuple(arrays["unit"]), list(arrays["sums"])

@@ -28,8 +28,9 @@ class Classifier(Learner):
     Args:
         method: Name of a filter for a logistic model, in the grammar of `filtax.method`.
         prior: Variance of the weights before any datum, in units of the scaled features.
-        false_alarms: Labels with less than this probability are called outliers; false alarms of a change come at most
-            this often.
+        false_alarms: Labels with less than this probability are called outliers; good ones are at most this often, and
+            the less often the more labels are likely. What is done about it stays at 0.001 where this is more: a
+            label that is not learned from, and a false alarm of a change, come at most so often.
         capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
             return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
             shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255

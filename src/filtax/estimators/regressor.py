@@ -25,8 +25,8 @@ class Regressor(Learner):
     Args:
         method: Name of a filter for a linear model, in the grammar of `filtax.method`.
         prior: Variance of the weights before any datum, in units of the noise and of the scaled features.
-        false_alarms: Probability that a good datum is called an outlier; false alarms of a change come at most this
-            often, too.
+        false_alarms: Probability that a good datum is called an outlier. What is done about it stays at 0.001 where
+            this is more: a datum that is not learned from, and a false alarm of a change, come at most so often.
         capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
             return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
             shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
@@ -140,8 +140,9 @@ class Regressor(Learner):
         """
         if self.alarm_ != "outlier":
             return ()
-        back = () if self._first is None else self._first.back
-        return (*back, 0) if self.trust_ == 0.0 or not back else back
+        if self._first is None or not self._first.back:
+            return (0,)
+        return (*self._first.back, 0) if self._first.odd else self._first.back
 
     @property
     def _promised(self) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from filtax import checks
 from filtax.estimators import arrays
+from filtax.estimators.alarms import acted_on
 from filtax.estimators.features import is_missing
 from filtax.estimators.gross import gross
 from filtax.estimators.params import Estimator
@@ -43,7 +44,8 @@ class Segmenter(Estimator):
         warmup: Readings that give the unit of the stream; no change is told of before they are there, and only gross
             errors are outliers, from the ninth reading on.
         keep: Hypotheses kept about the start of the present segment.
-        false_alarms: Probability that a good reading is called an outlier; 0 believes every reading.
+        false_alarms: Probability that a good reading is called an outlier; above 0.001 such a reading is learned from
+            all the same, if it is no odder than 0.001 of good ones are. 0 believes every reading.
 
     >>> model = Segmenter()
     >>> for t in range(120):
@@ -108,23 +110,9 @@ class Segmenter(Estimator):
 
     def fit(self, X: Any, y: Any = None) -> "Segmenter":
         """Forget everything, then take the rows of an array (T, O) as readings."""
-        for name in (
-            "_names",
-            "_early",
-            "_doubted",
-            "_before",
-            "_calm",
-            "_share",
-            "_state",
-            "_sums",
-            "_unit",
-            "_last",
-            "changes_",
-            "n_features_in_",
-            "t_",
-        ):
+        held = "_names _early _doubted _before _calm _share _state _sums _unit _last"
+        for name in (*held.split(), "changes_", "n_features_in_", "feature_names_in_", "t_"):
             vars(self).pop(name, None)
-        vars(self).pop("feature_names_in_", None)
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> "Segmenter":
@@ -160,7 +148,7 @@ class Segmenter(Estimator):
         self._calm, self._share = 0, 0.0  # readings that are believed whatever they are; how many were odd of late
         self.changes_: list[int] = []
         self.t_ = 0
-        self._last = {"alarm": None, "odds": -math.inf, "start": 0}
+        self._last = {"alarm": None, "trust": 1.0, "odds": -math.inf, "start": 0}
 
     def _settings(self) -> Settings:
         return Settings(hazard=self.hazard, noise=0.5, keep=self.keep)
@@ -169,18 +157,18 @@ class Segmenter(Estimator):
         """One reading: kept until there are enough to know their unit, then watched."""
         infinite, row = bool(np.isinf(row).any()), np.where(np.isfinite(row), row, np.nan)
         self.t_ += 1
-        self._last = {**self._last, "alarm": None}
+        self._last = {**self._last, "alarm": None, "trust": 1.0}
         if "_state" not in vars(self):
             self._early.append(row)
             if self._gross(np.concatenate(self._early))[-1]:
-                self._last["alarm"] = "outlier"
+                self._last |= {"alarm": "outlier", "trust": 0.0}
             if len(self._early) == self.warmup:
                 rows, self._early = np.concatenate(self._early), []
                 self._set_out(rows)
         else:
             self._judge(self._in_units(row))
         if np.isnan(row).all() and self._last["alarm"] is None:
-            self._last["alarm"] = "outlier" if infinite else "missing"
+            self._last |= {"alarm": "outlier" if infinite else "missing", "trust": 0.0}
 
     def _set_out(self, rows: np.ndarray) -> None:
         """The first readings give the unit, and what a segment born among them expects; not gross errors among them."""
@@ -223,25 +211,33 @@ class Segmenter(Estimator):
     def _judge(self, z: np.ndarray) -> None:
         """Learn a reading, unless it is odd; too many odd ones in a row were none."""
         read = self._look(z)
-        odd = 0.0 < self.false_alarms < 1.0 and read[2] > deviation(1.0 - self.false_alarms)
+        odd = self._beyond(z, read[2], acted_on(self.false_alarms))
         self._share += PACE * (float(odd) - self._share)
         believed, self._calm = bool(self._calm) or self._share > OFTEN, max(self._calm - 1, 0)
         if not odd or believed:
             self._doubted = [] if np.isfinite(z).any() else self._doubted
-            return self._take(z, read)
+            self._take(z, read)
+            if not believed and self._beyond(z, read[2], self.false_alarms):
+                self._last["alarm"] = self._last["alarm"] or "outlier"
+            return None
         if not self._doubted:
             self._before = (self._state, [total.copy() for total in self._sums])
         self._doubted.append(z)
         if len(self._doubted) <= SPARED:
             nothing = np.full_like(z, np.nan)
             self._take(nothing, self._look(nothing))
-            self._last["alarm"] = self._last["alarm"] or "outlier"
+            self._last |= {"alarm": self._last["alarm"] or "outlier", "trust": 0.0}
             return None
         (self._state, self._sums), rows, self._doubted = self._before, self._doubted, []
         self._calm = max(self.least, 1)
         for one in rows:
             self._take(one, self._look(one))
         return None
+
+    def _beyond(self, z: np.ndarray, deviations: float, rate: float) -> bool:
+        """Whether the oddest of the readings that came is odder than that of good ones is at a rate."""
+        each = 1.0 - (1.0 - rate) ** (1.0 / max(np.isfinite(z).sum(), 1))
+        return 0.0 < self.false_alarms < 1.0 and deviations > deviation(1.0 - each)
 
     def _watch(self, z: np.ndarray, count: bool = True) -> None:
         self._take(z, self._look(z), count)
@@ -295,5 +291,5 @@ class Segmenter(Estimator):
 
     @property
     def trust_(self) -> float:
-        """1.0 for a reading that was learned from, 0.0 for a missing one or an outlier."""
-        return 0.0 if self._told("alarm") in ("missing", "outlier") else 1.0
+        """1.0 for a reading that was learned from, 0.0 for one that is missing or too odd."""
+        return self._told("trust")

@@ -1,8 +1,9 @@
 r"""One datum through an estimator: units, forecast, verdict, and the two filters. Everything here is traced.
 
-The champion forecasts and learns; what its forecast calls an outlier it does not get to see. From the first surprise
-on a challenger learns from scratch; if the surprises turn out to be a change, it takes over. An elder learns what the
-champion learns and forgets nothing: where its forecasts fall behind, the champion has followed a change already.
+The champion forecasts and learns; what its forecast calls an outlier it does not get to see, at the rate of
+`alarms.acted_on`. From the first surprise on a challenger learns from scratch; if the surprises turn out to be a
+change, it takes over. An elder learns what the champion learns and forgets nothing: where its forecasts fall behind,
+the champion has followed a change already.
 
 Axes: M features, H heads (labels only: one for each class, and some to spare).
 """
@@ -129,7 +130,8 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     below = forecast.cdf(shown)
     known = finite & (memory.target.count[0] >= KNOWN) & (memory.target.scale[0] > 0.0)
     tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
-    outlier, event = (tail < rate) | jnp.isinf(y), tail < alarms.SURPRISE
+    odd, outlier = (((tail < chance) | jnp.isinf(y)) for chance in (rate, jnp.minimum(rate, alarms.ACTED)))
+    event = tail < alarms.SURPRISE
     score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
     level, deviation = row[M + 4], row[M + 5]
     outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))
@@ -152,7 +154,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
 
     rival, since = _raced(memory, race, made, known & ~outlier, limit)
     evidence = (score, rival, since, limit)
-    after = _decided(memory, inputs, target, champion, challenger, evidence, outlier, seen, told, heads=False)
+    after = _decided(memory, inputs, target, champion, challenger, evidence, odd, seen, told, heads=False)
     return eqx.tree_at(lambda new: new.stretch, after, stretch)
 
 
@@ -168,7 +170,7 @@ def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     own = heads == label
     chance = jnp.sum(jnp.where(own, shares, 0.0))
     known = seen & (label < classes) & (classes > 1.0) & (memory.target.count[0] >= KNOWN)
-    outlier = known & (chance < rate)
+    odd, outlier = (known & (chance < least) for least in (rate, jnp.minimum(rate, alarms.ACTED)))
     event = chance < jnp.max(shares)
     score = alarms.next_score(memory.score, event, 1.0 - jnp.max(shares), known)
 
@@ -192,7 +194,7 @@ def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
 
     rival, since = _raced(memory, race, jnp.log(chance), known & ~outlier, limit)
     evidence = (score, rival, since, limit)
-    return _decided(memory, inputs, target, champion, challenger, evidence, outlier, seen, told, heads=True)
+    return _decided(memory, inputs, target, champion, challenger, evidence, odd, seen, told, heads=True)
 
 
 def _raced(memory: Memory, race: Callable, made: Array, counts: Array, limit: Array) -> tuple[Rivalry | None, Array]:
@@ -210,7 +212,7 @@ def _decided(
     champion: PyTree,
     challenger: PyTree,
     evidence: tuple,
-    outlier: Array,
+    odd: Array,
     seen: Array,
     told: tuple,
     *,
@@ -225,7 +227,7 @@ def _decided(
     spell = jnp.where(memory.score == 0.0, 1.0, memory.spell + 1.0)
     start = jnp.where(followed_it, since.astype(spell.dtype), spell)
     champion = jax.tree.map(lambda new, old: jnp.where(taken, new, old), challenger, champion)
-    quiet = jnp.where(outlier, float(alarms.OUTLIER), 0.0)
+    quiet = jnp.where(odd, float(alarms.OUTLIER), 0.0)
     alarm = jnp.where(told_of, float(alarms.CHANGE), jnp.where(seen, quiet, float(alarms.MISSING)))
     told = (*told, alarm, jnp.where(told_of, start, 0.0))
     shown = jnp.stack([jnp.asarray(value, score.dtype).reshape(()) for value in told])

@@ -230,7 +230,7 @@ class Learner(Estimator):
         """Rows as the kernels take them: features, target, and what belongs to them."""
         extra = np.empty((len(rows), 1 + EXTRA))
         extra[:, 0] = targets[:, 0]
-        extra[:, 1], extra[:, 2] = -math.log(self.false_alarms), self.false_alarms
+        extra[:, 1], extra[:, 2] = -math.log(alarms.acted_on(self.false_alarms)), self.false_alarms
         extra[:, 3] = targets[:, 1]  # classes known before
         extra[:, 4:] = self._promised
         return np.concatenate([rows, extra], axis=1)

@@ -1,0 +1,68 @@
+"""Where nothing changes and nothing is wrong, alarms come as often as was asked for."""
+
+import numpy as np
+import pytest
+
+from filtax.estimators import Classifier, Regressor, Segmenter, load, save
+from filtax.estimators.memory import TOLD
+
+ALARM, TRUST = TOLD.index("alarm"), TOLD.index("trust")
+BEGUN = 200  # the noise is known
+
+
+def told_of(model, X, y):
+    model._begin()
+    keys = model._table.columns(list(range(X.shape[1])))
+    model._table.admit(keys)
+    targets = model._targets(list(y))
+    model._make_room()
+    return model._engine().learn(model._vector, model._extended(model._rows(keys, X), targets))[1][BEGUN:]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1])
+def test_a_regressor_keeps_to_the_rate(rate):
+    """Data that are told of are learned from: without them the noise seemed smaller and smaller."""
+    rng = np.random.default_rng(300)
+    shown = []
+    for _ in range(4):
+        X = rng.normal(size=(2048, 3))
+        shown.append(told_of(Regressor(false_alarms=rate, capacity=4), X, X @ [1.0, -2.0, 0.5] + rng.normal(size=2048)))
+    told = np.concatenate(shown)
+    chance = 3.0 * np.sqrt(rate / len(told))
+    assert 0.9 * rate - chance < np.mean(told[:, ALARM] > 0) < 1.2 * rate + chance
+    assert np.mean(told[:, ALARM] == 2) < 0.001
+    assert np.mean(told[:, TRUST] == 0.0) < 0.003
+
+
+@pytest.mark.parametrize(("rate", "slope"), [(0.05, 2.0), (0.1, 0.5)])
+def test_a_classifier_stays_below_the_rate(rate, slope):
+    rng = np.random.default_rng(301)
+    X = rng.normal(size=(1500, 3))
+    y = rng.random(1500) < 1.0 / (1.0 + np.exp(-slope * (X @ [1.0, -2.0, 0.5])))
+    told = told_of(Classifier(false_alarms=rate, capacity=4), X, y.tolist())
+    assert np.mean(told[:, ALARM] > 0) < rate
+    assert np.mean(told[:, ALARM] == 2) < 0.002
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_segmenter_keeps_to_the_rate_however_many_readings_change_together(width):
+    rng = np.random.default_rng(302)
+    model, told = Segmenter(false_alarms=0.05, keep=20), []
+    for row in rng.normal(size=(1000, width)):
+        model.learn_one({f"r{i}": value for i, value in enumerate(row)})
+        told.append(model.alarm_)
+    assert 0.03 < np.mean([alarm is not None for alarm in told[60:]]) < 0.075
+    assert model.changes_ == []
+
+
+def test_a_segmenter_learns_from_an_outlier_that_is_not_too_odd(tmp_path):
+    rng = np.random.default_rng(303)
+    model, trust = Segmenter(false_alarms=0.2, keep=20), {}
+    for value in [*rng.normal(size=80), 2.0, 0.0, 20.0]:
+        model.learn_one(value)
+        trust[value] = (model.alarm_, model.trust_)
+        if value == 2.0:
+            save(tmp_path, model)
+            assert load(tmp_path)[0].trust_ == 1.0
+    assert trust[2.0] == ("outlier", 1.0)
+    assert trust[20.0] == ("outlier", 0.0)
