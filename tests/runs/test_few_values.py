@@ -89,3 +89,40 @@ def test_in_pieces_and_by_way_of_a_checkpoint_it_is_the_same(run):
     whole, parts = run(y), run(y, cuts=[1, 60, 300, 599])
     assert whole[:2] == parts[:2]
     assert whole[2] == parts[2]
+
+
+def device(seed, rate=0.05, rows=ROWS):
+    return 5.0 * switching(seed, rows, rate) + 0.02 * np.random.default_rng(seed + 1000).normal(size=rows)
+
+
+def test_a_device_with_noise_switches_and_no_change_is_told_of(run):
+    """Before, 120 changes in 6000 hours, 569 rows that were not trusted, and 83.5 % inside."""
+    odd, changes, inside = run(device(31))
+    assert len(odd) < 0.02 * ROWS
+    assert [began for began in changes if began > 200] == []
+    assert 0.88 <= inside <= 0.93
+
+
+def test_a_switch_that_seldom_turns_is_one_too(run):
+    y = np.tile(np.repeat([0.0, 1.0], [170, 230]), 4)
+    assert [began for began in run(y)[1] if began > 600] == []
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_level_that_never_was_is_told_of_between_the_others_too(run, noise):
+    """Before, a switch of 0 and 1 that stuck at 0.5 was neither a change nor not trusted."""
+    y, at = device(33) if noise else switching(33), 1400
+    y[at:] = 0.5 * y[:at].max()
+    odd, changes, _ = run(y)
+    assert [began for began in changes if began > 200] == [at]
+    assert set(range(at, at + 9)) <= set(odd)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.3])
+def test_twelve_thousand_hours_of_a_device_with_noise(run, rate):
+    for seed in range(40, 44):
+        odd, changes, inside = run(device(seed, rate, 12_000))
+        assert len(odd) < 120
+        assert len(changes) <= 3
+        assert 0.88 <= inside <= 0.92

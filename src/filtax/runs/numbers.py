@@ -73,7 +73,7 @@ class NumberStream:
         self.keys = {key: i for i, key in enumerate(keys or [""])} if keys else ({} if config.key else {"": 0})
         self.inputs = Inputs(plan.numbers, plan.texts, met)
         spared = SPARED if plan.patient else 1
-        more = {"spared": spared, "recurring": plan.recurring}
+        more = {"spared": spared, "recurring": plan.recurring, "levels": plan.levels}
         self.maker = TimedFeatures(plan.season, config.late + 1, **more) if plan.season else None
         cycles = plan.season.cycles if plan.season else ()
         self.made = max(width, len(self.maker.names) if self.maker else 1)  # columns up to the width are zero
@@ -151,7 +151,7 @@ class NumberStream:
         rivals = self.rivals.forecast(slot, y)
         cell = cells(self.plan.season, self.grids, block.time, slot)
         alone = (scale != 1.0) & (absurd != 0.0)
-        found = verdicts(self, slot, y, said, stretch, alarms, alone, again, usual > 0.0, cell)
+        found = verdicts(self, slot, y, said, stretch, alarms, alone, again, usual, cell)
         found = self.once.tell(slot, found)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found

@@ -32,6 +32,7 @@ SINCE = (
     "early",
     "moves",
     "recurring",
+    "levels",
     "growth",
     "hourly",
 )  # what runs of before do not have
@@ -71,6 +72,7 @@ class Plan:
         early: Whether levels that move among the first rows are looked for; not where other columns explain them.
         moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
         recurring: Whether of a target with few values one that keeps coming back is trusted; not in runs of before.
+        levels: Whether that holds for levels with noise, and their switching is no change; not in runs of before.
         growth: Whether a change of course must show in logarithms too; not in runs of before.
         hourly: Whether rows are judged by what forecasts of their hour were off by; not in runs of before.
 
@@ -95,6 +97,7 @@ class Plan:
     early: bool = False
     moves: bool = False
     recurring: bool = False
+    levels: bool = False
     growth: bool = False
     hourly: bool = False
 
@@ -222,6 +225,7 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "early": not heads and not weights,
         "moves": timed and not weights,
         "recurring": timed,
+        "levels": timed,
         "growth": timed,
         "hourly": timed,
     }

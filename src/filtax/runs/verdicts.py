@@ -7,6 +7,7 @@ import numpy as np
 from filtax.runs.bands import beyond, eased, gross, tails
 from filtax.runs.course import bends
 from filtax.runs.surprise import changes
+from filtax.streams.levels import NEW, STAYS, USUAL
 
 __all__ = ["verdicts"]
 
@@ -34,9 +35,11 @@ def verdicts(
         alarms: Rows since a change of regime, 0 where none was, (B,).
         alone: Where there is a scale, and nothing else vouches for y, (B,).
         again: Where the row before was absurd too, (B,).
-        usual: Where y is one of few values that keep coming back, (B,): no error, and no level that is new.
+        usual: Where y is one of few values or levels that keep coming back, above 0, (B,): no error, and no level that
+            is new; below 0 where its level is new (`filtax.streams.levels`).
         cell: Step of the grid that each row belongs to, (B,).
     """
+    level, usual = np.nan_to_num(usual), usual > 0.0
     early = gross(said, y, stream.bands.level, stream.surprise.rate, alone)
     far = beyond(said, y, stream.bands.level) + 0.0 * said["pit"]
     if stream.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held
@@ -58,7 +61,25 @@ def verdicts(
         bent = bends(stream.course, cell, slot, {**said, "y": y}, echo, found)
         began = stream.moves.began if stream.plan.moves else lambda _, since: since
         found = [*found, *((row, kind, began(row, since)) for row, kind, since in bent)]
-    return found
+    return _switched(level, stream.surprise.rate, found) if stream.plan.levels else found
+
+
+def _switched(level: np.ndarray, rate: float, found: list[tuple[int, str, Any]]) -> list[tuple[int, str, Any]]:
+    """What was found, without changes at levels that are known and stay no longer than ever, and with levels that came.
+
+    Args:
+        level: What the levels of rows are, by `filtax.streams.levels`, (B,).
+        rate: Below which the probability of a new level must lie.
+        found: What was found otherwise.
+    """
+    kept = [event for event in found if event[1] != "change" or level[event[0]] != USUAL]
+    named = {row for row, kind, _ in kept if kind == "distrusted"}
+    for row in np.flatnonzero(level < 0.0).tolist():
+        chance = -(level[row] - NEW if level[row] <= NEW else level[row])
+        if chance < rate:
+            kept += [] if row in named else [(row, "distrusted", float(chance))]
+            kept += [(row, "change", STAYS - 1)] if level[row] <= NEW else []
+    return kept
 
 
 def _by_the_hour(

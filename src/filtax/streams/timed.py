@@ -20,6 +20,7 @@ import numpy as np
 
 from filtax.streams.features import harmonics
 from filtax.streams.grid import Cells, Grid
+from filtax.streams.levels import USUAL, Levels
 from filtax.streams.recurring import Recurring
 from filtax.streams.season import DAY, Season
 
@@ -37,7 +38,8 @@ class Made(NamedTuple):
     """Rows for a model: learn u from X and `target`, forecast `base + scale * u`.
 
     `absurd` says which readings were too far off to learn from: the how manyth of them in a row, 0 for all others;
-    `usual` which have one of few values that keep coming back.
+    `usual` which have one of few values that keep coming back, above 0, or a level that is new, below it
+    (`filtax.streams.levels`).
 
     >>> Made(np.ones((1, 2)), np.array([5.0]), np.array([2.0]), np.array([0.5])).restore(0.5).item()
     6.0
@@ -48,7 +50,7 @@ class Made(NamedTuple):
     scale: np.ndarray
     target: np.ndarray
     absurd: np.ndarray = np.zeros(0)
-    usual: np.ndarray = np.zeros(0, bool)
+    usual: np.ndarray = np.zeros(0)
 
     def restore(self, u: np.ndarray | float) -> np.ndarray:
         """Turn what a model says into the unit of the target; NaN while that is not known."""
@@ -66,6 +68,7 @@ class TimedFeatures:
         weekly: Harmonics of the week, where the step is shorter.
         spared: Absurd readings in a row that may be errors, one step ahead; further ahead it is one.
         recurring: Whether of a target that takes few values one that keeps coming back is never absurd.
+        levels: Whether that holds for levels with noise, too, and for those that seldom come.
 
     Example:
         >>> import numpy as np
@@ -84,6 +87,7 @@ class TimedFeatures:
     weekly: int = 1
     spared: int = SPARED
     recurring: bool = True
+    levels: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
@@ -110,7 +114,8 @@ class TimedFeatures:
 
     def init(self) -> dict[str, np.ndarray]:
         """Return the state before the first row: plain arrays."""
-        return {**self._grid.init(), "phase": np.array(np.nan), **(Recurring.none() if self.recurring else {})}
+        counted = {**(Recurring.none() if self.recurring else {}), **(Levels.none() if self.levels else {})}
+        return {**self._grid.init(), "phase": np.array(np.nan), **counted}
 
     def make(
         self, state: Mapping[str, np.ndarray], time: np.ndarray, y: np.ndarray
@@ -135,15 +140,27 @@ class TimedFeatures:
         if len(time) and np.isnan(phase):
             phase = np.array(self.season.phase(time[:1])[0])
         numbers, rows, after = self.season.cells(time, float(phase)), [], dict(state)
-        known = Recurring(state) if self.recurring else None
-        usual = np.array([known is not None and known.look(reading) for reading in y.tolist()], bool)
-        kept = known.arrays() if known else {}
+        usual, kept = self._usual(state, y)
         while not rows or len(y):  # in pieces, as the past may be rewritten
-            after, cells = grid.extend(after, numbers, y, usual)
+            after, cells = grid.extend(after, numbers, y, usual > 0.0)
             done = len(cells.place)
             rows.append(self._rows(cells, time[:done], y[:done])._replace(usual=usual[:done]))
             numbers, time, y, usual = numbers[done:], time[done:], y[done:], usual[done:]
         return {**after, "phase": phase, **kept}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
+
+    def _usual(self, state: Mapping[str, np.ndarray], y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Which readings have values or levels that come again, (T,), and what is kept to know."""
+        usual, kept = np.zeros(len(y)), {}
+        if self.recurring:
+            values = Recurring(state)
+            usual = np.array([USUAL * values.look(reading) for reading in y.tolist()])
+            kept |= values.arrays()
+        if self.levels:
+            levels = Levels(state)
+            told = np.array([levels.look(reading) for reading in y.tolist()])
+            usual = np.where(told == 0.0, usual, told)
+            kept |= levels.arrays()
+        return usual, kept
 
     def _rows(self, cells: Cells, time: np.ndarray, y: np.ndarray) -> Made:
         base, scale, count = self._grid.outlook(cells)
