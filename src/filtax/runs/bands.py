@@ -1,7 +1,13 @@
-"""The intervals of S series, each stretched by what its own rows have shown: `filtax.estimators.stretch`, row by row.
+r"""The intervals of S series, each stretched by what its own rows have shown: `filtax.estimators.stretch`, row by row.
 
-Where labels come late a row is judged when its label comes, by the interval that was given to it.
+Where labels come late a row is judged when its label comes, by the interval that was given to it. Forecasts H steps
+ahead are off in groups of H, and a method has learned its noise from errors that were smaller, as more was known when
+labels came. So a series whose rows are young is doubted: with n rows judged its intervals are those of a Student-t
+with $2 + n / (12 H)$ degrees of freedom, as if a dozen independent errors were worth one; less so among the first 2 H
+rows, where forecasts say themselves how little is known.
 """
+
+import math
 
 import numpy as np
 
@@ -11,6 +17,8 @@ __all__ = ["ENDS", "Bands", "beyond", "eased", "gross", "restored", "tails"]
 
 ENDS = ("forecast", "lower", "upper")  # what is told of an interval
 TAILS = 10.0  # degrees of freedom
+FIRST, WORTH = 2.0, 12.0  # degrees of freedom before any row is judged; independent errors for one more
+SOON = 2.0  # groups of errors from which on a series is doubted in full
 
 
 class Bands:
@@ -22,23 +30,29 @@ class Bands:
     ([0.0, -0.002, 0.016], [0.9, 0.8993, 0.9054])
     """
 
-    def __init__(self, level: float, late: int) -> None:
-        self.level, self.late = level, late
+    def __init__(self, level: float, late: int, wary: bool = False) -> None:
+        self.level, self.late, self.wary = level, late, wary and late > 0
         self.stretch, self.waiting = np.zeros(1), np.full((1, late), np.nan)
+        self.judged = np.zeros(1)  # rows
 
     @property
     def arrays(self) -> list[np.ndarray]:
         """All of it, for a checkpoint."""
-        return [self.stretch, self.waiting]
+        return [self.stretch, self.waiting, *([self.judged] if self.wary else [])]
 
     def restore(self, arrays: list[np.ndarray]) -> None:
         """Go on from what `arrays` told."""
-        self.stretch, self.waiting = arrays
+        self.stretch, self.waiting, *judged = arrays
+        self.judged = judged[0] if judged else np.zeros(len(self.stretch))
+
+    def now(self) -> np.ndarray:
+        """How far the next interval of each series is stretched, (S,)."""
+        return self.stretch + [self._doubt(judged) for judged in self.judged.tolist()]
 
     def make_room(self, series: int) -> None:
         """Let more series come."""
         more = max(0, series - len(self.stretch))
-        self.stretch = np.pad(self.stretch, (0, more))
+        self.stretch, self.judged = np.pad(self.stretch, (0, more)), np.pad(self.judged, (0, more))
         self.waiting = np.pad(self.waiting, ((0, more), (0, 0)), constant_values=np.nan)
 
     def levels(self, stretch: np.ndarray) -> np.ndarray:
@@ -60,18 +74,31 @@ class Bands:
         with np.errstate(divide="ignore"):
             reach = np.log(np.abs(ndtri(pit)) / deviation(self.level))  # y lies on the edge at this stretch
         more, less = RATE * self.level, RATE * (self.level - 1.0)
-        now, queues, used = self.stretch.tolist(), self.waiting.tolist(), []
+        now, queues, judged, used = self.stretch.tolist(), self.waiting.tolist(), self.judged.tolist(), []
         for series, edge in zip(slot.tolist(), reach.tolist(), strict=True):
             stretch = now[series]
-            used.append(stretch)
-            move = more if edge > stretch else less if edge == edge else np.nan
+            given = stretch + self._doubt(judged[series])
+            used.append(given)
+            move = more if edge > given else less if edge == edge else np.nan
             if self.late:
                 queues[series].append(move)
                 move = queues[series].pop(0)
             if move == move:
                 now[series] = min(max(stretch + move, -FARTHEST), FARTHEST)
+                judged[series] += 1.0
         self.stretch, self.waiting = np.array(now), np.array(queues).reshape(self.waiting.shape)
+        self.judged = np.array(judged)
         return np.array(used)
+
+    def _doubt(self, judged: float) -> float:
+        """Logarithm of the factor by which an interval is wider, as so few rows were judged."""
+        if not self.wary:
+            return 0.0
+        from scipy.special import stdtrit
+
+        errors = judged / (self.late + 1)
+        heavy = stdtrit(FIRST + errors / WORTH, 0.5 + 0.5 * self.level) / deviation(self.level)
+        return min(errors / SOON, 1.0) * math.log(heavy)
 
 
 def beyond(said: dict[str, np.ndarray], y: np.ndarray, level: float) -> np.ndarray:

@@ -61,7 +61,7 @@ def _foresee(stream: NumberStream, block: Block) -> dict[str, np.ndarray]:
     at = padded(np.maximum(slot, 0), size)
     made = stream.learner.foresee(stream.carry, at, padded(rows, size), stream.late.delay + 1)
     parts = parts_of(made, n)
-    ends = interval(parts, stream.bands.levels(stream.bands.stretch[slot]))
+    ends = interval(parts, stream.bands.levels(stream.bands.now()[slot]))
     told = zip(ENDS, (parts.mean, *ends), strict=True)
     own = {name: np.where(slot >= 0, restored(name, base, scale, values), np.nan) for name, values in told}
     return released(own, stream.plan.power)

@@ -87,7 +87,7 @@ class NumberStream:
         self.slots, self.carry = 1, self.learner.fresh(1)
         self.seen, self.trace = 0, Trace(self.made + extra)
         self.grids: list[dict[str, np.ndarray]] = []
-        self.late, self.bands = Late(config.late, self.made + extra), Bands(config.level, config.late)
+        self.late, self.bands = Late(config.late, self.made + extra), Bands(config.level, config.late, plan.wary)
         self.once, self.kept = Once(), (*KEPT, *(name for name, since in LATER.items() if getattr(plan, since)))
         season = cycles[0] if cycles else 0
         self.jumps, self.early = Jumps(config.false_alarms, season), Early(config.false_alarms, season)

@@ -33,6 +33,7 @@ SINCE = (
     "moves",
     "recurring",
     "levels",
+    "wary",
     "growth",
     "hourly",
 )  # what runs of before do not have
@@ -73,6 +74,7 @@ class Plan:
         moves: Whether levels that move by less than forecasts call impossible are looked for; as `early`, in time.
         recurring: Whether of a target with few values one that keeps coming back is trusted; not in runs of before.
         levels: Whether that holds for levels with noise, and their switching is no change; not in runs of before.
+        wary: Whether bands far ahead are wider until errors of their own are known; not in runs of before.
         growth: Whether a change of course must show in logarithms too; not in runs of before.
         hourly: Whether rows are judged by what forecasts of their hour were off by; not in runs of before.
 
@@ -98,6 +100,7 @@ class Plan:
     moves: bool = False
     recurring: bool = False
     levels: bool = False
+    wary: bool = False
     growth: bool = False
     hourly: bool = False
 
@@ -226,6 +229,7 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "moves": timed and not weights,
         "recurring": timed,
         "levels": timed,
+        "wary": not heads,
         "growth": timed,
         "hourly": timed,
     }
