@@ -10,11 +10,12 @@ import os
 from pathlib import Path
 
 import jax
-import jaxtyping
 import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+import typed
 
 X64 = os.environ.get("FILTAX_X64", "1") != "0"
 OPTIMISED = not X64 or os.environ.get("FILTAX_OPTIMISED", "0") != "0"
@@ -40,7 +41,7 @@ jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cac
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 # Here, because shapes are checked only in modules that are imported after this line.
-jaxtyping.install_import_hook("filtax", "beartype.beartype")
+typed.install("filtax")
 
 # Compilation makes the first example slow, hence no deadline; the everyday budget draws the same examples each time.
 settings.register_profile(
