@@ -1,8 +1,10 @@
 """How every test runs, the examples in docstrings included: strict promotion, checked shapes, fixed seeds.
 
 FILTAX_X64=0 switches 64-bit numbers off and leaves out what needs them: tests marked `x64`, and cases of a test whose
-parameter is a 64-bit type. Everyday tests compile in haste, as most of their time goes into compiling; with
-FILTAX_OPTIMISED=1 (`make nightly`) and with 64-bit numbers off, they run what XLA makes of it for users.
+parameter is a 64-bit type. The numeric core runs both ways every day: its cases of a 32-bit type with 64-bit numbers
+off, and with them on by night alone; `test_conformance.py` sees every day that 32 bits stay 32 among wider ones.
+Everyday tests compile in haste, as most of their time goes into compiling; with FILTAX_OPTIMISED=1 (`make nightly`)
+and with 64-bit numbers off, they run what XLA makes of it for users.
 """
 
 import gc
@@ -20,6 +22,8 @@ import typed
 X64 = os.environ.get("FILTAX_X64", "1") != "0"
 OPTIMISED = not X64 or os.environ.get("FILTAX_OPTIMISED", "0") != "0"
 WIDE = ("float64", np.float64, jax.numpy.float64, np.dtype("float64"))
+NARROW = ("float32", np.float32, jax.numpy.float32, np.dtype("float32"))
+CORE = ("tests/test_degenerate_inputs.py", "tests/test_linalg.py", "tests/test_numeric_bars.py")  # as in the Makefile
 
 if not OPTIMISED:  # before anything is compiled: XLA reads this once
     flags = ["--xla_backend_optimization_level=0"]
@@ -74,10 +78,17 @@ def pytest_runtest_teardown(item, nextitem):
 _DONE = pytest.StashKey[int]()
 
 
-def _needs_x64(item):
+def _is_given(item, types):
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    wide = any(isinstance(value, str | type | np.dtype) and value in WIDE for value in parameters)
-    return wide or item.get_closest_marker("x64") is not None
+    return any(isinstance(value, str | type | np.dtype) and value in types for value in parameters)
+
+
+def _needs_x64(item):
+    return _is_given(item, WIDE) or item.get_closest_marker("x64") is not None
+
+
+def _runs_without_x64(item):
+    return item.nodeid.startswith(CORE) and not _needs_x64(item) and _is_given(item, NARROW)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,7 +96,7 @@ def pytest_collection_modifyitems(config, items):
     listed = Path(__file__).parent / "tests" / "nightly.txt"
     night = {line for line in listed.read_text().splitlines() if not line.startswith("#")}
     for item in items:
-        if item.nodeid in night:
+        if item.nodeid in night or (X64 and _runs_without_x64(item)):
             item.add_marker("nightly")
     if X64:
         return
