@@ -7,6 +7,8 @@ PYTHON ?= python3
 PYTEST_ARGS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
+# Without bytecode every worker, every child and the second pass would compile all of src and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 NEEDS := pyproject.toml constraints.txt
 
 # The numeric core: everything that computes on arrays. It must also hold in float32 alone, with x64 off.
