@@ -52,9 +52,9 @@ def explained(rng, K: int, O: int, used: int):
     R[:used, :used], L[:used, :used] = rng.normal(size=(used, used)), lower(rng, used, 3.0)
     given = [jnp.asarray(a, jnp.float32) for a in (s, R, L)] + [jnp.asarray(used, jnp.int32)]
     s, R, L = (np.asarray(a, np.float64) for a in given[:3])
-    half = np.linalg.solve(L, R.T @ s)
+    half = R.T @ s
     fit = np.linalg.solve(L.T, half)
-    return small.explained, given, (half, fit.T @ R.T, fit.T @ fit)
+    return small.explained, given, (half, half.T @ R.T, fit.T @ fit)
 
 
 def judged(rng, O: int):

@@ -53,12 +53,20 @@ def launched(call, *given) -> list[str]:
 
 def test_what_is_explained(parts):
     s, R, L, *_ = parts
-    half, taken, square = algebra.explained(*map(jnp.asarray, (s, R, L)), jnp.asarray(USED))
-    M = L @ L.T
+    S, M = R @ np.linalg.inv(L).T, L @ L.T
+    half, taken, square = algebra.explained(*map(jnp.asarray, (s, S, L)), jnp.asarray(USED))
     fit = np.linalg.solve(M, R.T @ s)
     np.testing.assert_allclose(half.T @ half, s.T @ R @ np.linalg.inv(M) @ R.T @ s, atol=1e-12)
     np.testing.assert_allclose(taken, (R @ fit).T, atol=1e-12)
     np.testing.assert_allclose(square, fit.T @ fit, atol=1e-12)
+
+
+def test_by_what_a_gain_is_off(parts):
+    s, R, L, *_ = parts
+    S, half = R @ np.linalg.inv(L).T, np.where(np.arange(K)[:, None] < USED, 3.0 * s, 0.0)
+    found = algebra.along(*map(jnp.asarray, (s, half, S, L)), jnp.asarray(USED))
+    off = S.T @ s - np.linalg.inv(L.T @ L) @ half
+    np.testing.assert_allclose(found, (S @ np.where(np.arange(K)[:, None] < USED, off, 0.0)).T, atol=1e-10)
 
 
 def test_a_residual_is_judged(parts):
@@ -120,7 +128,9 @@ def test_a_device_gets_one_kernel_for_each(device):
     given = jnp.ones((O, 20), jnp.float32), jnp.eye(O, dtype=jnp.float32), jnp.ones(O, jnp.float32)
     step = lambda belief, *given: belief.condition(*given).belief
     of_passes = ["cut", "eased", "gram", "gram", "shown", "shown", "swept", "taken_up"]
-    names = sorted(["along", "angles", "explained", "judged", "placed", "rotated", "settled", *of_passes])
+    names = sorted(
+        ["along", "angles", "explained", "judged", "lowered", "lowered", "placed", "rotated", "settled", *of_passes]
+    )
     assert sorted(launched(step, belief, *given)) == names
     noise = lambda belief, q: belief.add(q)
     assert sorted(launched(noise, belief, jnp.ones((), jnp.float32))) == ["gram", "lowered", "rooted"]

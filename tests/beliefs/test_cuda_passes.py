@@ -100,14 +100,12 @@ def test_swept_with_one_variance():
     close(call(kernels.swept, held, J, np.float32(2.0), c, jnp.asarray(19, jnp.int32)), 2.0 * j - f @ u)
 
 
-@pytest.mark.parametrize("one", [False, True])
-@pytest.mark.parametrize("wanted", [True, False])
-def test_eased(wanted, one):
-    _, J, _, V = numbers(1, 3)
-    P, A = numbers(3, 3)[0], numbers(3, 3)[0][:, :3]
-    V = V[1] if one else V
-    found = call(kernels.eased, P.copy(), J, V, A, jnp.asarray(wanted))
-    close(found, P - wanted * A.astype(float) @ (J * V))
+@pytest.mark.parametrize("used", [0, 5])
+def test_eased(used):
+    U, P, c, _ = numbers(9, 3)
+    held, (u, p, f) = split(9, used, U, P, c)
+    found = call(kernels.eased, P.copy(), held, c, jnp.asarray(used, jnp.int32))
+    close(found, p - f[:, :used] @ u[:used])
 
 
 @pytest.mark.parametrize("taken", [True, False])

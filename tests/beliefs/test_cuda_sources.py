@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuda_here import Machine
-from filtax.beliefs import algebra, cuda, small
+from filtax.beliefs import cuda, small
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
 
@@ -61,10 +61,9 @@ def test_explained(rng, K, used):
     s, R, L = floats(s, R, L)
     half, taken, square = each(small.explained, s, R, L, jnp.asarray(used, jnp.int32))
     s, R, L = wide(s, R, L)
-    true = np.linalg.solve(L, R.T @ s)
-    fit = np.linalg.solve(L.T, true)
-    close(half, true)
-    close(taken, (R @ fit).T)
+    fit = np.linalg.solve(L.T, R.T @ s)
+    close(half, R.T @ s)
+    close(taken, (R @ R.T @ s).T)
     close(square, fit.T @ fit)
 
 
@@ -82,18 +81,17 @@ def test_judged(rng):
     assert sound
 
 
-def test_along(rng):
-    half, A = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))
-    half *= 10.0 ** np.arange(5)  # outputs of very different scale
-    off, spread, half = floats(rng.normal(size=(5, 5)), 1e-6 * A @ A.T, half)
-    found = np.asarray(each(small.along, off, spread, half, jnp.asarray(True)), float)
-    off, spread, half = wide(off, spread, half)
-    whole = spread + half.T @ half
-    close(found * np.sqrt(np.diag(whole)), np.linalg.solve(whole, off.T).T * np.sqrt(np.diag(whole)), 2e-4)
-    assert not np.any(each(small.along, *floats(off, spread, half), jnp.asarray(False)))
-    twins = np.ones((1, 2))  # where the ridge decides
-    given = *floats(np.eye(2), np.zeros((2, 2)), twins), jnp.asarray(True)
-    close(each(small.along, *given), np.asarray(algebra.along(*given), float), 2e-2)
+@pytest.mark.parametrize(("K", "used"), [(9, 4), pytest.param(70, 65, marks=pytest.mark.nightly)])
+def test_along(rng, K, used):
+    O = 3
+    S, L, there = np.eye(K), np.eye(K), np.arange(K)[:, None] < used
+    S[:used, :used], L[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
+    s, half, S, L = floats(rng.normal(size=(K, O)) * there, rng.normal(size=(K, O)) * there, S, L)
+    found = each(small.along, s, half, S, L, jnp.asarray(used, jnp.int32))
+    none = each(small.along, s, half, S, L, jnp.asarray(0, jnp.int32))
+    s, half, S, L = wide(s, half, S, L)
+    close(found, (S @ (S.T @ s - np.linalg.solve(L, np.linalg.solve(L.T, half)))).T, 1e-5)
+    assert not np.any(none)
 
 
 @pytest.mark.nightly

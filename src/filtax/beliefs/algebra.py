@@ -23,6 +23,7 @@ __all__ = [
     "bounded",
     "by_kernel",
     "explained",
+    "extended",
     "judged",
     "known",
     "lowered",
@@ -32,7 +33,6 @@ __all__ = [
     "stable_root",
 ]
 
-RIDGE = 1e2  # roundings by which outputs differ at least: of equal ones the smallest A is taken
 WARP = 32  # threads, and so outputs that one of them can have a row each of
 
 
@@ -51,26 +51,26 @@ def by_kernel(U: Float[Array, "K D"], outputs: int) -> bool:
 
 def explained(
     s: Float[Array, "K O"],
-    core: Float[Array, "K K"],
+    shed: Float[Array, "K K"],
     root: Float[Array, "K K"],
     used: Int[Array, ""],
     kernel: bool = False,
 ) -> tuple[Float[Array, "K O"], Float[Array, "O K"], Float[Array, "O O"]]:
     r"""What a factor explains of some rows whose products with U are s.
 
-    $h = L^{-1}R^\top s$; $f = L^{-\top}h$ as $(Rf)^\top$, which is to be taken from the rows; and $f^\top f$. From
-    `used` on s is zero, and R and L are identity.
+    $h = S^\top s$; $(Sh)^\top$, which is to be taken from the rows; and $f^\top f$ with $f = L^{-\top}h$. From `used`
+    on s is zero, and S and L are identity.
 
-    >>> [part.tolist() for part in explained(jnp.ones((1, 1)), 2 * jnp.eye(1), 4 * jnp.eye(1), jnp.asarray(1))]
+    >>> [part.tolist() for part in explained(jnp.ones((1, 1)), 0.5 * jnp.eye(1), 4 * jnp.eye(1), jnp.asarray(1))]
     [[[0.5]], [[0.25]], [[0.015625]]]
     """
-    return _either("explained", _explained, kernel)(s, core, root, used)
+    return _either("explained", _explained, kernel)(s, shed, root, used)
 
 
-def _explained(s: Array, core: Array, root: Array, _: Array) -> tuple[Array, Array, Array]:
-    half = solve_lower(root, product(core.T, s))
+def _explained(s: Array, shed: Array, root: Array, _: Array) -> tuple[Array, Array, Array]:
+    half = product(shed.T, s)
     fit = solve_upper(root, half)
-    return half, product(fit.T, core.T), product(fit.T, fit)
+    return half, product(half.T, shed.T), product(fit.T, fit)
 
 
 def judged(
@@ -97,26 +97,25 @@ def _judged(spread: Array, B: Array, r: Array) -> tuple[Array, Array, Array, Arr
 
 
 def along(
-    off: Float[Array, "O O"],
-    spread: Float[Array, "O O"],
+    s: Float[Array, "K O"],
     half: Float[Array, "K O"],
-    wanted: Bool[Array, ""],
+    shed: Float[Array, "K K"],
+    root: Float[Array, "K K"],
+    used: Int[Array, ""],
     kernel: bool = False,
-) -> Float[Array, "O O"]:
-    r"""A with $A(\mathrm{spread} + h^\top h) = \mathrm{off}$, of outputs of any scale; zero where it is not wanted.
+) -> Float[Array, "O K"]:
+    r"""$(S(S^\top s - g))^\top$ with $g = L^{-1}L^{-\top}h$: by which rows of U a gain is off that shows s of them.
 
-    >>> along(jnp.full((1, 1), 6.0), jnp.ones((1, 1)), jnp.ones((2, 1)), jnp.asarray(True)).round(5).tolist()
-    [[2.0]]
+    >>> one = jnp.ones((1, 1))
+    >>> along(5.0 * one, 4.0 * one, one, 2.0 * one, jnp.asarray(1)).tolist()
+    [[4.0]]
     """
-    return _either("along", _along, kernel)(off, spread, half, wanted)
+    return _either("along", _along, kernel)(s, half, shed, root, used)
 
 
-def _along(off: Array, spread: Array, half: Array, wanted: Array) -> Array:
-    whole = spread + product(half.T, half)
-    size = jnp.sqrt(jnp.where(jnp.diagonal(whole) > 0.0, jnp.diagonal(whole), 1.0))[:, None]
-    L = cholesky(whole / size / size.T + RIDGE * jnp.finfo(off.dtype).eps * jnp.eye(len(off), dtype=off.dtype))
-    A = solve_upper(L, solve_lower(L, off.T / size)).T / size.T
-    return jnp.where(wanted & jnp.isfinite(A), A, 0.0)
+def _along(s: Array, half: Array, shed: Array, root: Array, used: Array) -> Array:
+    off = product(shed.T, s) - solve_lower(root, solve_upper(root, half))
+    return product(live(off, used).T, shed.T)
 
 
 def placed(
@@ -177,6 +176,15 @@ def bounded(A: Float[Array, "K K"]) -> Float[Array, "K K"]:
     True
     """
     return jnp.where(jnp.isfinite(A), A, jnp.finfo(A.dtype).max)
+
+
+def extended(A: Float[Array, "K K"], more: int) -> Float[Array, "M M"]:
+    """A in the corner of a larger identity.
+
+    >>> extended(jnp.full((1, 1), 3.0), 1).tolist()
+    [[3.0, 0.0], [0.0, 1.0]]
+    """
+    return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
 
 
 def stable_root(lost: Float[Array, "K K"], kernel: bool = False) -> Float[Array, "K K"]:

@@ -106,12 +106,12 @@ def _swept(U: Array, J: Array, V: Array, c: Array, used: Array, spread: bool) ->
     return kernel(U, J, jnp.reshape(V, (-1,)), c, used)
 
 
-def eased(P: Array, J: Array, V: Array, A: Array, wanted: Array) -> Array:
-    """P - A J diag(V) (O, D), written over P; nothing is read where that is not wanted."""
+def eased(P: Array, U: Array, c: Array, count: Array) -> Array:
+    """P - c U (O, D) over the first `count` rows of U, written over P; nothing is read where that is none."""
     O, D = P.shape
-    sizes, blocks = dict(O=O, D=D, ONE=int(V.size == 1)), min(8 * _processors(), -(-D // 256))
+    sizes, blocks = dict(K=len(U), O=O, D=D), min(8 * _processors(), -(-D // 256))
     call = cuda.kernel(cuda.source("eased"), "eased", _floats(O, D), (blocks,), (256,), 0, {0: 0}, **sizes)
-    return call(P, J, jnp.reshape(V, (-1,)), A, wanted)
+    return call(P, U, c, count)
 
 
 def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:

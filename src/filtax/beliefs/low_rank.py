@@ -6,20 +6,20 @@ diagonal of the precision is kept. In between nothing is lost. With room for one
 cut, which is the thesis' own algorithm.
 
 What is held makes drift cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}U^\top R$, where U (K, D) is long and R (K, K)
-small, $\Sigma = V - U^\top R M^{-1} R^\top U$ with $M = I + W^\top V W = LL^\top$. Noise, forgetting and inflation
+small, $\Sigma = V - U^\top SS^\top U$, $S = RL^{-\top}$, $LL^\top = I + W^\top VW$. Noise, forgetting and inflation
 change V, R and L only; U is touched by data, cuts, and dynamics with a factor for each parameter. L grows with each
-datum by the factor of its forecast covariance, so that nothing of size K is factored anew. A variance of zero is held
-exactly.
+datum by the factor $L_S$ of its forecast covariance, and S by the block $B^\top L_S^{-\top}$, beside which all is zero:
+made of R and L it would be a difference of large numbers. A variance of zero is held exactly.
 
 Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else it is formed
 at the cut. On a CUDA device N is held instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$,
 found while U is read for J. Drift changes it in a way that only U tells: it is not held any more then (it is negative).
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
-made with, the new columns of R are $[cB^\top; B^\top]$. J is read again only where P is not `resolved`.
+made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
 
-U is held by its rows, one for each column of W, so that a new one is written in one piece; `passes` are the ways in
-which it is read. From `used` on they hold what was there before, and nothing reads them.
+U is held by its rows, so that a new one is written in one piece; `passes` are the ways in which it is read. From `used`
+on they hold what was there before, and nothing reads them.
 
 Axes: D parameters, K columns of W, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is
 one number (spherical), where it is O(K³).
@@ -32,13 +32,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
-from filtax.beliefs.algebra import by_kernel, explained, judged, known, lowered, placed, settled, stable_root
+from filtax.beliefs.algebra import by_kernel, explained, extended, judged, known, lowered, placed, settled, stable_root
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.resolved import resolved
 from filtax.beliefs.truncation import cut
-from filtax.linalg import log_det, solve_lower, solve_upper
+from filtax.linalg import log_det, solve_lower
 from filtax.module import Module
 
 __all__ = ["LowRank", "roomy"]
@@ -48,7 +48,7 @@ class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, `core` R, `root` L and `overlap` N, of size 0 where all share a V; `used` counts the rows in use.
+    is U, `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all share a V; `used` counts the rows in use.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -59,6 +59,7 @@ class LowRank(Module):
     rows: Float[Array, "K D"]
     core: Float[Array, "K K"]
     root: Float[Array, "K K"]
+    shed: Float[Array, "K K"]
     overlap: Float[Array, "N N"]
     used: Int[Array, ""]
     rank: int = eqx.field(static=True)
@@ -76,7 +77,7 @@ class LowRank(Module):
         free = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
         rows = jnp.zeros((len(eye), mean.size), mean.dtype)
         overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
-        return cls(mean, free, rows, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
+        return cls(mean, free, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
@@ -96,9 +97,8 @@ class LowRank(Module):
     @property
     def var(self) -> Float[Array, " D"]:
         """The variances; none falls below that of the parameter were all others known."""
-        long = product(self._live().T, self.rows)
-        least = self.free / (1.0 + inverse(self.free) * squares(long))
-        known = solve_lower(self.root, long) if self.root.size else long
+        least = self.free / (1.0 + inverse(self.free) * squares(product(self._live().T, self.rows)))
+        known = product(live(self.shed, self.used).T, self.rows)
         return jnp.maximum(self.free - squares(known), least)
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
@@ -113,7 +113,7 @@ class LowRank(Module):
         find less room than it needs: then it is refused, and W is cut for the next one.
         """
         half, c, PJ, spread, *of_overlap = self._seen(J)
-        PJ = resolved(PJ, J, self.free, spread, half)
+        PJ = self._resolved(PJ, spread, half)
         L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
         some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
@@ -159,13 +159,13 @@ class LowRank(Module):
         first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
-            seen = product(self.core.T, shown(self.rows, first, self.used, inverse(self.free)))
-            gap = product(self.core, solve_upper(self.root, solve_lower(self.root, second.T - seen)))
+            seen = product(self.shed.T, shown(self.rows, first, self.used, inverse(self.free)))
+            gap = product(self.shed, solve_lower(self.root, second.T) - seen)
             first = swept(self.rows, first, jnp.ones((), first.dtype), -gap.T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
     def _seen(self, J: Array) -> tuple[Array, ...]:
-        """L⁻¹WᵀVJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ where N is held.
+        """SᵀUJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ where N is held.
 
         The fourth is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
         cancel where the factor knows more than the diagonal.
@@ -177,10 +177,14 @@ class LowRank(Module):
             seen, *of_overlap = compared(self.rows, J, self.free, self.used, known(self.overlap))
         else:
             seen, of_overlap = shown(self.rows, J, self.used, jnp.ones((), J.dtype)), []
-        half, c, square = explained(seen, self.core, self.root, self.used, self._kernels(len(J)))
+        half, c, square = explained(seen, self.shed, self.root, self.used, self._kernels(len(J)))
         PJ, rest = left_over(self.rows, J, self.free, c, self.used)
         spread = rest + square
         return half, c, PJ, 0.5 * (spread + spread.T), *of_overlap
+
+    def _resolved(self, PJ: Array, spread: Array, half: Array) -> Array:
+        held = self.free, self.rows, self.shed, self.root, self.used
+        return resolved(PJ, spread, half, *held) if self.root.size else PJ
 
     def _kernels(self, outputs: int) -> bool:
         return by_kernel(self.rows, outputs)
@@ -190,7 +194,7 @@ class LowRank(Module):
         return len(self.core) - self.rank >= outputs
 
     def _fits(self, outputs: int) -> Array:
-        """Whether there is room for a datum now."""
+        """Whether there is room now."""
         return self.used + outputs <= len(self.core) if self._lazy(outputs) else jnp.ones((), bool)
 
     def _live(self) -> Array:
@@ -203,24 +207,28 @@ class LowRank(Module):
     def _grown(self, rows: Array, datum: tuple[Array, ...], taken: Array, tight: Array) -> "LowRank":
         """Take O more columns of R, rows of L, and both of N, beside the rows of U; cut where room is or gets short."""
         K, O, lazy = len(self.core), len(datum[0]), self._lazy(len(datum[0]))
+        kernel = by_kernel(rows, O)
+        own = lowered(datum[3], datum[0], kernel).T  # what a datum takes is a block of S beside the others
         held = (self.core, self.root, *((self.overlap,) if len(datum) > 4 else ()))
         if not lazy:
             held, datum = _widened(held, datum, O)
-        kernel = by_kernel(rows, O)
         core, root, *overlap = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
+        wide, place = self.shed if lazy else extended(self.shed, O), (self.used, self.used)
+        shed = jnp.where(taken, jax.lax.dynamic_update_slice(wide, own, place), wide)
 
         def shorten() -> tuple:
             before = overlap[0] if overlap else None
             new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0), before)
-            small = [*settled(core, root, new.inner, new.scale, kernel), *([new.overlap] if overlap else [])]
+            R, L = settled(core, root, new.inner, new.scale, kernel)
+            small = [R, L, lowered(L, R.T, kernel).T, *([] if new.overlap is None else [new.overlap])]
             return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
         full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
-        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, *overlap)))  # noqa: E731
-        free, rows, core, root, *found = jax.lax.cond(full, shorten, leave)
+        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, shed, *overlap)))  # noqa: E731
+        free, rows, core, root, shed, *found = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
         N = found[0] if found else self._unknown(taken)
-        return LowRank(self.mean, free, rows, core, root, N, used, self.rank)
+        return LowRank(self.mean, free, rows, core, root, shed, N, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -234,7 +242,7 @@ class LowRank(Module):
             )
         keep = None if keep is None else jnp.reshape(keep, ()) if jnp.size(keep) == 1 else keep
         free = self.free if keep is None else keep * keep * self.free
-        rows, core, root = self.rows, self.core, self.root
+        rows, core, root, shed = self.rows, self.core, self.root, self.shed
         if q is not None:
             free = free + (q if self.free.ndim else jnp.reshape(q, ()))
             if root.size:
@@ -244,13 +252,14 @@ class LowRank(Module):
         if keep is not None:
             inside = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
             core = core if keep.ndim else jnp.where(inside[None, :], keep * core, core)
+            shed = shed if keep.ndim else jnp.where(inside[None, :], keep * shed, shed)
             rows = _row(keep) * rows if keep.ndim else rows
         sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
         pick = lambda new, old: new if new is old else jnp.where(sound, new, old)  # noqa: E731
         mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
         held = pick(free, self.free), pick(rows, self.rows), pick(core, self.core), pick(root, self.root)
         N = self.overlap if keep is None and q is None else self._unknown()
-        return LowRank(mean, *held, N, self.used, self.rank)
+        return LowRank(mean, *held, pick(shed, self.shed), N, self.used, self.rank)
 
     def _lost(self, q: Array, free: Array) -> Array:
         """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); of a spherical belief it is known from L."""
@@ -284,11 +293,6 @@ def _widened(held: tuple[Array, ...], datum: tuple[Array, ...], more: int) -> tu
     """R, L, N and what a datum brings, with rows and columns for that datum beyond the end."""
     (core, root, *overlap), (B, half, c, L, *of_overlap) = held, datum
     below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
-    held = _extended(core, more), _extended(root, more), *(jnp.pad(N, (0, more)) for N in overlap)
+    held = extended(core, more), extended(root, more), *(jnp.pad(N, (0, more)) for N in overlap)
     of_overlap = [jnp.pad(of_overlap[0], below), of_overlap[1]] if of_overlap else []
     return held, (B, jnp.pad(half, below), jnp.pad(c, beside), L, *of_overlap)
-
-
-def _extended(A: Array, more: int) -> Array:
-    """A in the corner of a larger identity."""
-    return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))

@@ -108,18 +108,14 @@ def left_over(
 
 
 def eased(
-    P: Float[Array, "O D"],
-    J: Float[Array, "O D"],
-    V: Float[Array, "*D"],
-    A: Float[Array, "O O"],
-    wanted: Bool[Array, ""],
+    P: Float[Array, "O D"], U: Float[Array, "K D"], c: Float[Array, "O K"], count: Int[Array, ""]
 ) -> Float[Array, "O D"]:
-    r"""$P - AJ\,\mathrm{diag}(V)$ where that is wanted.
+    r"""$P - cU$ over the first so many rows of U.
 
-    >>> eased(jnp.ones((1, 2)), jnp.ones((1, 2)), jnp.ones(2), jnp.ones((1, 1)), jnp.asarray(True)).tolist()
-    [[0.0, 0.0]]
+    >>> eased(jnp.ones((1, 2)), jnp.eye(2), jnp.full((1, 2), 3.0), jnp.asarray(1)).tolist()
+    [[-2.0, 1.0]]
     """
-    return (_kernel("eased") if _by_kernel(P, J) else products.eased)(P, J, V, A, wanted)
+    return (_kernel("eased") if _by_kernel(U, P) else products.eased)(P, U, c, count)
 
 
 def taken_up(

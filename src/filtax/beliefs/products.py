@@ -76,14 +76,13 @@ def left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Arra
     return P, product(P * inverse(V).reshape(1, -1), P.T)
 
 
-def eased(P: Array, J: Array, V: Array, A: Array, wanted: Array) -> Array:
-    """P - A J diag(V) (O, D) where that is wanted.
+def eased(P: Array, U: Array, c: Array, count: Array) -> Array:
+    """P - c U (O, D) over the first `count` rows of U.
 
-    >>> two = jnp.full((1, 1), 2.0)
-    >>> [eased(two, two, jnp.asarray(3.0), two, jnp.asarray(yes)).item() for yes in (True, False)]
-    [-10.0, 2.0]
+    >>> eased(jnp.ones((1, 2)), jnp.eye(2), jnp.full((1, 2), 3.0), jnp.asarray(1)).tolist()
+    [[-2.0, 1.0]]
     """
-    return jax.lax.cond(wanted, lambda: P - product(A, J * V.reshape(1, -1)), lambda: P)
+    return P - product(live(c.T, count).T, U)
 
 
 def taken_up(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:

@@ -63,13 +63,13 @@ def _many(*axes: int) -> Callable[[Callable], Any]:
 
 
 @_many(2, 2, 2, 0)
-def explained(cases: Cases, s: Array, core: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
-    r"""$h = L^{-1}R^\top s$ (K, O), $(Rf)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$, of the rows in use."""
+def explained(cases: Cases, s: Array, shed: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
+    r"""$h = S^\top s$ (K, O), $(Sh)^\top$ (O, K) and $f^\top f$ with $f = L^{-\top}h$, of the rows in use."""
     K, O = s.shape[-2:]
     groups, threads, shared = _sizes(K, O)
     shapes = _floats(*cases, K, O), _floats(*cases, O, K), _floats(*cases, O, O)
     sizes = dict(K=K, O=O, GROUPS=groups, THREADS=threads)
-    return tuple(_launch("explained", cases, shapes, threads, sizes, shared)(s, core, root, used))
+    return tuple(_launch("explained", cases, shapes, threads, sizes, shared)(s, shed, root, used))
 
 
 def _sizes(K: int, O: int) -> tuple[int, int, int]:
@@ -89,11 +89,11 @@ def judged(cases: Cases, spread: Array, B: Array, r: Array) -> tuple[Array, Arra
     return tuple(_launch("judged", cases, shapes, 32, dict(O=O))(spread, B, r))
 
 
-@_many(2, 2, 2, 0)
-def along(cases: Cases, off: Array, spread: Array, half: Array, wanted: Array) -> Array:
-    r"""A with $A(\mathrm{spread} + h^\top h) = \mathrm{off}$ (O, O), or zero."""
+@_many(2, 2, 2, 2, 0)
+def along(cases: Cases, s: Array, half: Array, shed: Array, root: Array, used: Array) -> Array:
+    r"""$(S(S^\top s - g))^\top$ (O, K) with $g = L^{-1}L^{-\top}h$; zero where no row is in use."""
     K, O = half.shape[-2:]
-    return _launch("along", cases, _floats(*cases, O, O), 32, dict(K=K, O=O))(off, spread, half, wanted)
+    return _launch("along", cases, _floats(*cases, O, K), 32 * O, dict(K=K, O=O))(s, half, shed, root, used)
 
 
 @_many(2, 2, 0, 0, 2, 2, 2, 2)

@@ -1,21 +1,21 @@
-// P - A J diag(V) (O, D), written over P, if it is wanted: else nothing is read.
-// Given: O, D, ONE (V is one number).
+// P - c U (O, D) over the first `count` rows of U, written over P; where that is none nothing is read.
+// Given: K, O, D.
 extern "C" __global__ void eased(
-    const float *, const float *__restrict__ J, const float *__restrict__ V, const float *__restrict__ A,
-    const unsigned char *__restrict__ wanted, float *__restrict__ P
+    const float *, const float *__restrict__ U, const float *__restrict__ c, const int *__restrict__ count,
+    float *__restrict__ P
 ) {
-    if (!*wanted) return;
+    const int n = min(max(*count, 0), K);
+    if (n == 0) return;
     for (int d = blockIdx.x * blockDim.x + threadIdx.x; d < D; d += gridDim.x * blockDim.x) {
-        const float v = V[ONE ? 0 : d];
         float x[O];
 #pragma unroll
-        for (int o = 0; o < O; o++) x[o] = J[o * (long long)D + d] * v;
+        for (int o = 0; o < O; o++) x[o] = 0.0f;
+        for (int k = 0; k < n; k++) {
+            const float u = U[k * (long long)D + d];
 #pragma unroll
-        for (int i = 0; i < O; i++) {
-            float sum = P[i * (long long)D + d];
-#pragma unroll
-            for (int o = 0; o < O; o++) sum -= A[i * O + o] * x[o];
-            P[i * (long long)D + d] = sum;
+            for (int o = 0; o < O; o++) x[o] += c[o * K + k] * u;
         }
+#pragma unroll
+        for (int o = 0; o < O; o++) P[o * (long long)D + d] -= x[o];
     }
 }

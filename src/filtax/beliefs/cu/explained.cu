@@ -1,4 +1,4 @@
-// What a factor explains: half = L^-1 R's, R fit with fit = L^-T half, and fit'fit, of the rows in use; one block.
+// What a factor explains: half = S's, S half, and fit'fit with fit = L^-T half, of the rows in use; one block.
 #define REGISTERS ((K + 31) / 32)
 #define ROWS (REGISTERS * 32)
 #define STRIDE (K | 1)  // odd: the threads of a warp that read a column meet in no bank
@@ -41,18 +41,18 @@ __device__ void multiply(const float* A, int row, int column, const float* x, fl
 }
 
 extern "C" __global__ __launch_bounds__(THREADS) void explained(
-    const float* s, const float* R, const float* L, const int* used,
+    const float* s, const float* S, const float* L, const int* used,
     float* half, float* c, float* square
 ) {
     extern __shared__ float4 memory[];
     size_t at = blockIdx.y;                   // of several cases
-    s += at * K * O; R += at * K * K; L += at * K * K; used += at; half += at * K * O; c += at * K * O; square += at * O * O;
+    s += at * K * O; S += at * K * K; L += at * K * K; used += at; half += at * K * O; c += at * K * O; square += at * O * O;
     float* x = (float*)memory;                // ROWS x WIDE
     float* y = x + ROWS * WIDE;               // the same
     float* part = y + ROWS * WIDE;            // O x GROUPS x ROWS
     float* Ls = part + O * GROUPS * ROWS;     // ROWS x STRIDE
-    float* Rs = Ls + ROWS * STRIDE;           // K x STRIDE
-    float* inv = Rs + K * STRIDE;             // ROWS
+    float* Ss = Ls + ROWS * STRIDE;           // K x STRIDE
+    float* inv = Ss + K * STRIDE;             // ROWS
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = min(max(*used, 0), K);
     for (int t = threadIdx.x; t < n * WIDE; t += blockDim.x) {
         int o = t % WIDE;
@@ -61,36 +61,16 @@ extern "C" __global__ __launch_bounds__(THREADS) void explained(
     for (int i = warp; i < n; i += THREADS / 32)
         for (int j = lane; j < n; j += 32) {
             if (j <= i) copy(Ls + i * STRIDE + j, L + i * K + j);
-            copy(Rs + i * STRIDE + j, R + i * K + j);
+            copy(Ss + i * STRIDE + j, S + i * K + j);
         }
     for (int i = threadIdx.x; i < n; i += blockDim.x) inv[i] = 1.f / L[i * K + i];
     asm volatile("cp.async.wait_all;");
     __syncthreads();
-    multiply(Rs, 1, STRIDE, x, y, part, n);   // R's
+    multiply(Ss, 1, STRIDE, x, y, part, n);   // S's
     for (int o = warp; o < O; o += THREADS / 32) {
         float v[REGISTERS];
         #pragma unroll
         for (int b = 0; b < REGISTERS; ++b) v[b] = y[(b * 32 + lane) * WIDE + o];
-        #pragma unroll
-        for (int a = 0; a < REGISTERS; ++a)   // L v = R's
-            for (int start = 0; start < 32 && a * 32 + start < n; start += AHEAD) {
-                float l[AHEAD][REGISTERS];    // read before they are needed
-                #pragma unroll
-                for (int u = 0; u < AHEAD; ++u)
-                    #pragma unroll
-                    for (int b = a; b < REGISTERS; ++b)
-                        l[u][b] = Ls[(b * 32 + lane) * STRIDE + min(a * 32 + start + u, K - 1)];
-                #pragma unroll
-                for (int u = 0; u < AHEAD; ++u) {
-                    int k = a * 32 + start + u;
-                    float found = __shfl_sync(0xffffffffu, v[a], start + u) * inv[k];
-                    if (k < n) {
-                        v[a] = lane == start + u ? found : lane > start + u ? v[a] - l[u][a] * found : v[a];
-                        #pragma unroll
-                        for (int b = a + 1; b < REGISTERS; ++b) v[b] -= l[u][b] * found;
-                    }
-                }
-            }
         #pragma unroll
         for (int b = 0; b < REGISTERS; ++b) {
             int i = b * 32 + lane;
@@ -129,6 +109,6 @@ extern "C" __global__ __launch_bounds__(THREADS) void explained(
             for (int u = 0; u < 4; ++u) sum[u] += x[(k + u) * WIDE + i] * x[(k + u) * WIDE + j];
         square[t] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
-    multiply(Rs, STRIDE, 1, x, y, part, n);   // R fit
-    for (int t = threadIdx.x; t < O * K; t += blockDim.x) c[t] = y[t % K * WIDE + t / K];
+    multiply(Ss, STRIDE, 1, y, x, part, n);   // S half
+    for (int t = threadIdx.x; t < O * K; t += blockDim.x) c[t] = x[t % K * WIDE + t / K];
 }
