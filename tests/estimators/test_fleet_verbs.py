@@ -38,3 +38,12 @@ def test_intervals_are_those_of_separate_regressors():
         assert fleet.predict_interval_one(key, {"x": 0.7}, 0.5) == model.predict_interval_one({"x": 0.7}, 0.5)
     with pytest.raises(ValueError, match=r"predict_proba_one: these are streams of a Regressor"):
         fleet.predict_proba_one("a", {"x": 0.7})
+
+
+@pytest.mark.parametrize("estimator", [Regressor(), Classifier()])
+def test_an_id_is_refused_as_a_fleet_would_lose_it(estimator):
+    fleet = Fleet(estimator)
+    fleet.learn_one("a", {"x": 1.0}, 2)
+    with pytest.raises(ValueError, match=r"predict_one\(id='late'\): .* learn x and y together .* of one's own"):
+        fleet.predict_one("a", {"x": 1.0}, id="late")
+    assert fleet.predict_one("a", {"x": 1.0}, id=None) == fleet.predict_one("a", {"x": 1.0})

@@ -87,6 +87,11 @@ class Fleet:
 
     def predict_one(self, key: Hashable, x: Mapping, **how: Any) -> Any:
         """Forecast for one stream, as its estimator's `predict_one` does; a key that was never met knows nothing."""
+        if how.get("id") is not None:
+            raise ValueError(
+                f"Fleet.predict_one(id={how['id']!r:.40}): a fleet remembers no x, so no id is taken; learn x and y "
+                f"together when y is there, or keep a {type(self.estimator).__name__} of one's own for late labels."
+            )
         return self.member(key).predict_one(x, **how)
 
     def predict_proba_one(self, key: Hashable, x: Mapping) -> dict[Any, float]:
