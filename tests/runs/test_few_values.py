@@ -126,3 +126,23 @@ def test_twelve_thousand_hours_of_a_device_with_noise(run, rate):
         assert len(odd) < 120
         assert len(changes) <= 3
         assert 0.88 <= inside <= 0.92
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_device_that_keeps_to_the_clock_is_told_of_when_it_stops_or_moves_by_half_a_day(run, moves):
+    """It was not: both levels are known, but forecasts had known when each would come."""
+    t, at, noise = np.arange(1000), 41 * 24 - 120, 0.1 * np.random.default_rng(51).normal(size=1000)
+    hour = (t + 12 * (t >= at)) % 24 if moves else t % 24
+    on = (hour >= 8) & (hour < 18) & (moves | (t < at))
+    changes = [began for began in run(10.0 + 5.0 * on + noise)[1] if began > 200]
+    assert changes
+    assert all(at <= began <= at + 48 for began in changes)
+
+
+def test_whole_numbers_that_all_move_are_told_of(run):
+    """They were not: what had come twice within some rows was known, before ten such rows had been seen."""
+    rng, t, at = np.random.default_rng(52), np.arange(2700), 2600
+    slow = np.convolve(rng.normal(size=2720), 0.8 ** np.arange(20), "valid")[:2700]
+    y = np.round(20.0 + 0.6 * np.sin(2.0 * np.pi * t / 24.0) + 0.15 * slow)
+    assert run(y)[1] == []
+    assert [abs(began - at) <= 12 for began in run(y + 2.0 * (t >= at))[1]] == [True]

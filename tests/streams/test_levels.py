@@ -6,11 +6,12 @@ import pytest
 from filtax.streams.levels import LONG, NEW, USUAL, Levels
 
 
-def looked(values, cuts=()):
-    found, state = [], Levels.none()
-    for part in np.split(np.asarray(values, float), cuts):
-        levels = Levels(state)
-        found += [levels.look(value) for value in part.tolist()]
+def looked(values, cuts=(), cycles=(), cells=None):
+    found, state = [], Levels.none(cycles)
+    cells = np.arange(len(values)) if cells is None else cells
+    for part, at in zip(np.split(np.asarray(values, float), cuts), np.split(cells, cuts), strict=True):
+        levels = Levels(state, cycles)
+        found += [levels.look(*row) for row in zip(part.tolist(), at.tolist(), strict=True)]
         state = levels.arrays()
     return np.array(found)
 
@@ -81,3 +82,35 @@ def test_in_pieces_it_is_the_same_and_what_is_missing_or_huge_does_no_harm():
     y[[50, 51, 200]] = np.nan, np.inf, 1e300
     np.testing.assert_array_equal(looked(y, cuts=[1, 7, 200, 399]), looked(y))
     assert np.all(np.isfinite(looked([1e300, -1e300] * 20)))
+
+
+def by_the_clock(rows, seed=5):
+    t = np.arange(rows)
+    return 5.0 * ((t % 24 >= 8) & (t % 24 < 18)) + 0.02 * np.random.default_rng(seed).normal(size=rows)
+
+
+def test_what_keeps_to_the_clock_is_not_usual_even_just_after_it_stopped_and_with_rows_left_out():
+    y = by_the_clock(1000)
+    y[888:] = y[0:112] * (y[0:112] < 2.0)
+    assert not np.any(looked(y, cycles=(24, 168))[150:912] > 0.0)
+    assert np.mean(looked(y)[150:888] > 0.0) > 0.99
+    cells = np.delete(np.arange(1000), np.random.default_rng(6).choice(1000, 100, replace=False))
+    assert not np.any(looked(y[cells], cycles=(24, 168), cells=cells)[200:790] > 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.3])
+def test_what_switches_at_random_is_usual_beside_cycles_too(rate):
+    y = device(7, rate=rate)
+    told = looked(y, cycles=(24, 168))
+    assert np.mean(told[700:] > 0.0) > 0.99
+    np.testing.assert_array_equal(looked(y, cuts=[1, 30, 200, 2999], cycles=(24, 168)), told)
+
+
+def test_levels_that_all_moved_are_new_together():
+    rng = np.random.default_rng(8)
+    y = rng.choice([19.0, 20.0, 21.0], size=3000, p=[0.2, 0.6, 0.2])
+    y[2500:] += 2.0
+    told = looked(y)
+    assert np.sum(told <= NEW) == 1
+    assert 2509 <= np.flatnonzero(told <= NEW)[0] <= 2530
+    assert np.mean(told[2600:] > 0.0) > 0.9

@@ -35,11 +35,11 @@ def verdicts(
         alarms: Rows since a change of regime, 0 where none was, (B,).
         alone: Where there is a scale, and nothing else vouches for y, (B,).
         again: Where the row before was absurd too, (B,).
-        usual: Where y is one of few values or levels that keep coming back, above 0, (B,): no error, and no level that
+        usual: `USUAL` where y is one of few values or levels that keep coming back, (B,): no error, and no level that
             is new; below 0 where its level is new (`filtax.streams.levels`).
         cell: Step of the grid that each row belongs to, (B,).
     """
-    level, usual = np.nan_to_num(usual), usual > 0.0
+    level, usual = np.nan_to_num(usual), usual == USUAL
     early = gross(said, y, stream.bands.level, stream.surprise.rate, alone)
     far = beyond(said, y, stream.bands.level) + 0.0 * said["pit"]
     if stream.late.delay:  # errors come in groups: no changes, and rows are judged by what intervals have held

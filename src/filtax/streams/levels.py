@@ -5,7 +5,11 @@ latest levels are counted, in a table of `ROOM` with forgetting (Misra and Gries
 takes one from all others, so that what is measured leaves nothing in it). What the noise of a level is, most steps from
 one reading to the next tell; where these are nothing, levels are single values. A reading is usual if nearly all of the
 latest ones lie at levels of the table, and its own has been visited at least twice before. What lies between levels
-belongs to none: a series that is measured has many such readings, and no levels.
+belongs to none: a series that is measured has many such readings, and no levels. Of a device that keeps to the clock
+(`filtax.streams.schedule`) no reading is usual: forecasts know when it switches, and else it is news.
+
+Readings at levels that are new belong together until as many as four times theirs have been at known ones. What came
+first among them is not known before that, however often it came: levels that all moved are not known as they return.
 
 A level without noise among noisy ones is a code for a fault, however often it comes; and so is one that is further from
 all others than these are apart, by far; of two neither is.
@@ -13,10 +17,12 @@ all others than these are apart, by far; of two neither is.
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+
+from filtax.streams.schedule import Schedule
 
 __all__ = ["LONG", "NEW", "STAYS", "USUAL", "Levels"]
 
@@ -34,6 +40,7 @@ DRIFT = 0.01  # of the way that a level follows a reading
 USUAL, LONG = 1.0, 0.5  # a reading of a known level; one where the visit has been ten times as long as the others
 NEW = -1.0  # and lower: levels are new, and have stayed for `STAYS` readings; between that and 0, one has just come
 STAYS, REST = 10, 500  # readings; those for which no further level is said to be new
+CALM = 0.25  # of a reading at a new level that one at a known level makes up for
 
 
 class Levels:
@@ -46,20 +53,22 @@ class Levels:
     (1.0, True)
     """
 
-    def __init__(self, state: Mapping[str, np.ndarray]) -> None:
-        rest = state["leveled"].tolist()
-        self.readings, self.total, self.novel, self.last, self.spell, self.strange, self.chance, self.rest, at = rest
+    def __init__(self, state: Mapping[str, np.ndarray], cycles: Sequence[int] = ()) -> None:
+        *rest, at, self.count, self.since = state["leveled"].tolist()
+        self.readings, self.total, self.novel, self.last, self.spell, self.strange, self.chance, self.rest = rest
+        self.clock = Schedule(state, cycles) if cycles else None
         self.steps = [step for step in state["stepped"].tolist() if step == step]
         self.ranked = sorted(self.steps)
-        # Of each level: where it is, readings of late, visits, readings, how far they are off.
+        # Of each level: where it is, readings of late, visits, readings, how far they are off, since when.
         self.table = [level for level in state["levels"].T.tolist() if level[0] == level[0]]
         self.now = self.table[int(at)] if at >= 0.0 else None
 
     @staticmethod
-    def none() -> dict[str, np.ndarray]:
+    def none(cycles: Sequence[int] = ()) -> dict[str, np.ndarray]:
         """Nothing counted."""
-        rest = np.array([0.0, 0.0, 0.0, np.nan, 0.0, 0.0, 1.0, 0.0, -1.0])
-        return {"levels": np.full((5, ROOM), np.nan), "stepped": np.full(STEPS, np.nan), "leveled": rest}
+        rest = np.array([0.0, 0.0, 0.0, np.nan, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0])
+        clock = Schedule.none(cycles) if cycles else {}
+        return {"levels": np.full((6, ROOM), np.nan), "stepped": np.full(STEPS, np.nan), "leveled": rest, **clock}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it, for a checkpoint."""
@@ -68,19 +77,27 @@ class Levels:
             state["levels"][:, at] = level
         state["stepped"][: len(self.steps)] = self.steps
         at = next((i for i, level in enumerate(self.table) if level is self.now), -1)
-        rest = (self.readings, self.total, self.novel, self.last, self.spell, self.strange, self.chance, self.rest, at)
-        return {**state, "leveled": np.array(rest)}
+        rest = (self.readings, self.total, self.novel, self.last, self.spell, self.strange, self.chance, self.rest)
+        clock = self.clock.arrays() if self.clock else {}
+        return {**state, "leveled": np.array([*rest, at, self.count, self.since]), **clock}
 
-    def look(self, reading: float) -> float:
+    def look(self, reading: float, cell: int = 0) -> float:
         """What a reading is by those before it; then it is counted.
 
+        Args:
+            reading: What was measured.
+            cell: Step of the grid that it belongs to; it matters where there are cycles.
+
         Returns:
-            `USUAL` or `LONG` at a known level; 0.0 where there are no levels, or it is near one; at a level that is
-            new minus the probability that one comes, and `NEW` less than that when it has stayed.
+            `USUAL` or `LONG` at a known level; 0.0 where there are no levels, or it is near one, or switching is
+            foreseen; at a level that is new minus the probability that one comes, and `NEW` less than that when it has
+            stayed.
         """
         if not math.isfinite(reading):
             return 0.0
         wide = self._width()
+        if self.clock:
+            self.clock.look(cell, reading, wide)
         if self.last == self.last:
             self._step(abs(reading - self.last))
         self.last = reading
@@ -90,18 +107,20 @@ class Levels:
         self._forget()
         level, off = self._nearest(reading)
         if level is None or off > 2.0 * wide:
-            level = [reading, 0.0, 0.0, 0.0, 0.0]
+            level = [reading, 0.0, 0.0, 0.0, 0.0, self.count]
             self._add(level)
         elif off > wide:
             return 0.0
-        known = level[2] >= TWICE
+        known = level[2] >= TWICE and (not self.strange or level[5] < self.since)
         self._visit(level, reading, off if level[3] else 0.0, few and not known)
         if not few:
             return 0.0
         return self._known(level, wide) if known else self._new()
 
     def _known(self, level: list[float], wide: float) -> float:
-        self.strange = max(self.strange - 1.0, 0.0)
+        self.strange = max(self.strange - CALM, 0.0)
+        if self.strange > 1.0 or (self.clock and self.clock.is_kept):
+            return 0.0
         if not (self._has_noise(level, wide) and self._is_among_others(level)):
             return 0.0
         before = (level[3] - self.spell) / max(level[2] - 1.0, 1.0)
@@ -109,9 +128,11 @@ class Levels:
 
     def _new(self) -> float:
         self.strange += 1.0
-        if self.strange >= STAYS and not self.rest:
-            self.strange, self.rest = 0.0, REST
-            return NEW - self.chance
+        if self.strange >= STAYS:
+            for level in self.table:  # told of, they are known
+                level[2] = max(level[2], 2.0) if level is self.now or level[5] >= self.since else level[2]
+            tells, self.strange, self.rest = not self.rest, 0.0, self.rest or REST
+            return NEW - self.chance if tells else 0.0
         return -self.chance if self.spell <= STAYS else 0.0
 
     def _width(self) -> float | None:
@@ -128,7 +149,7 @@ class Levels:
 
     def _forget(self) -> None:
         self.readings, self.total, self.novel = KEPT * self.readings + 1.0, LATER * self.total + 1.0, LATER * self.novel
-        self.rest = max(self.rest - 1.0, 0.0)
+        self.rest, self.count = max(self.rest - 1.0, 0.0), self.count + 1.0
         for level in self.table:
             level[1] *= KEPT
             level[2] *= LATER
@@ -153,7 +174,8 @@ class Levels:
 
     def _visit(self, level: list[float], reading: float, off: float, new: bool) -> None:
         arrives = level is not self.now
-        if arrives and new:
+        if arrives and new and not self.strange:
+            self.since = self.count
             self.chance = min((self.novel + 0.5) / self.total, 0.999)
             self.novel += 1.0
         self.now, self.spell = level, 1.0 if arrives else self.spell + 1.0

@@ -114,7 +114,10 @@ class TimedFeatures:
 
     def init(self) -> dict[str, np.ndarray]:
         """Return the state before the first row: plain arrays."""
-        counted = {**(Recurring.none() if self.recurring else {}), **(Levels.none() if self.levels else {})}
+        counted = {
+            **(Recurring.none() if self.recurring else {}),
+            **(Levels.none(self.season.cycles) if self.levels else {}),
+        }
         return {**self._grid.init(), "phase": np.array(np.nan), **counted}
 
     def make(
@@ -140,7 +143,7 @@ class TimedFeatures:
         if len(time) and np.isnan(phase):
             phase = np.array(self.season.phase(time[:1])[0])
         numbers, rows, after = self.season.cells(time, float(phase)), [], dict(state)
-        usual, kept = self._usual(state, y)
+        usual, kept = self._usual(state, numbers, y)
         while not rows or len(y):  # in pieces, as the past may be rewritten
             after, cells = grid.extend(after, numbers, y, usual > 0.0)
             done = len(cells.place)
@@ -148,7 +151,9 @@ class TimedFeatures:
             numbers, time, y, usual = numbers[done:], time[done:], y[done:], usual[done:]
         return {**after, "phase": phase, **kept}, Made(*(np.concatenate(each) for each in zip(*rows, strict=True)))
 
-    def _usual(self, state: Mapping[str, np.ndarray], y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def _usual(
+        self, state: Mapping[str, np.ndarray], numbers: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Which readings have values or levels that come again, (T,), and what is kept to know."""
         usual, kept = np.zeros(len(y)), {}
         if self.recurring:
@@ -156,8 +161,8 @@ class TimedFeatures:
             usual = np.array([USUAL * values.look(reading) for reading in y.tolist()])
             kept |= values.arrays()
         if self.levels:
-            levels = Levels(state)
-            told = np.array([levels.look(reading) for reading in y.tolist()])
+            levels = Levels(state, self.season.cycles)
+            told = np.array([levels.look(*row) for row in zip(y.tolist(), numbers.tolist(), strict=True)])
             usual = np.where(told == 0.0, usual, told)
             kept |= levels.arrays()
         return usual, kept
