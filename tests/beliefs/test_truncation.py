@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from filtax.beliefs import LowRank, passes, products, truncation
 from filtax.beliefs.passes import CHUNK
 from filtax.beliefs.truncation import LEAST, cut, leading
 
@@ -65,3 +66,40 @@ def test_a_cut_of_many_parameters_is_that_of_the_whole_matrix(spherical):
     np.testing.assert_allclose(kept @ (kept.T @ left), (left[:, :rank] * size[:rank] ** 2) @ np.eye(rank, 4), atol=1e-8)
     np.testing.assert_allclose(new.inner, kept.T @ (free[:, None] * kept), rtol=1e-10, atol=1e-8)
     np.testing.assert_array_equal(new.rows[rank:], U[rank:])  # as before: nothing reads them
+
+
+def test_what_a_cut_has_kept_is_known_to_the_next(monkeypatch):
+    """Twelve data of two outputs, five cuts, in chunks: as singular value decompositions cut.
+
+    Drift before the fourth cut: what was held then counts no more.
+    """
+    monkeypatch.setattr(passes, "CHUNK", 16)
+    monkeypatch.setattr(truncation, "CHUNK", 16)
+    local, D, rank = np.random.default_rng(5), 75, 3
+    var, beside = local.uniform(0.5, 2.0, size=D), []
+    completed = products.completed_in_chunks
+    seen = lambda *given: jax.debug.callback(lambda: beside.append(1)) or completed(*given)
+    monkeypatch.setattr(products, "completed_in_chunks", seen)
+    condition = jax.jit(lambda b, J: b.condition(J, jnp.eye(2), jnp.ones(2)).belief)
+    b = LowRank.start(jnp.zeros(D), jnp.asarray(var), rank, spare=4)
+    upsilon, W, mean = 1.0 / var, np.zeros((D, 0)), np.zeros(D)
+    for t in range(12):
+        if t == 8:
+            b, noisy = b.add(jnp.asarray(0.1)), np.linalg.inv(np.diag(upsilon) + W @ W.T) + 0.1 * np.eye(D)
+            upsilon = 1.0 / (1.0 / upsilon + 0.1)
+            value, vector = np.linalg.eigh(np.linalg.inv(noisy) - np.diag(upsilon))
+            W = (vector * np.sqrt(np.maximum(value, 0.0)))[:, -W.shape[1] :]
+        J = local.normal(size=(2, D)) * local.uniform(0.2, 3.0)
+        b, before = condition(b, jnp.asarray(J)), np.diag(upsilon) + W @ W.T
+        cov = np.linalg.inv(before)
+        mean = mean + cov @ J.T @ np.linalg.solve(np.eye(2) + J @ cov @ J.T, np.ones(2))
+        W = np.concatenate([W, J.T], axis=1)
+        if W.shape[1] + 2 > rank + 4:
+            left, size, _ = np.linalg.svd(W, full_matrices=False)
+            upsilon = upsilon + np.sum((left[:, rank:] * size[rank:]) ** 2, axis=1)
+            W = left[:, :rank] * size[:rank]
+        found = np.diag(np.asarray(b.upsilon)) + np.asarray(b.factor) @ np.asarray(b.factor).T
+        np.testing.assert_allclose(found, np.diag(upsilon) + W @ W.T, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(b.mean, mean, rtol=1e-9, atol=1e-11)
+    jax.effects_barrier()
+    assert len(beside) == 3  # of five cuts the first, and the one behind the drift, had to look at all

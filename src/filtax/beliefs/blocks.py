@@ -6,9 +6,15 @@ prior. Its covariance is the mean-field one, $\Sigma_k'^{-1} = \Sigma_k^{-1} + G
 true one. Both are what block k itself makes of the residual $(I + V_k)S^{-1}r$, which the others leave unexplained. So
 a block may be a belief of any family that has `spread` and `condition`.
 
+With `marginal` the covariance is the true one of block k, $\Sigma_k - \Sigma_k G_k^\top S^{-1}G_k\Sigma_k$: of all
+products the nearest in $\mathrm{KL}(p \,\|\, q)$, where the mean-field one is the nearest in $\mathrm{KL}(q \,\|\, p)$.
+Mean and covariance are what block k makes of the datum when the others are noise to it, of covariance
+$\sum_{j \ne k} V_j = L_kL_k^\top - I$: whitened once more, by $L_k^{-1}$.
+
 Uncoupled, as PULSE was first published, each block takes the whole residual for its own.
 
-Cost: that of the blocks, and a factor of S. Thesis: theorem:pulse, algo:pulse-update (errata E32, E33).
+Cost: that of the blocks, and a factor of S; with `marginal` one for each block. Thesis: theorem:pulse,
+algo:pulse-update (errata E32, E33).
 """
 
 from collections.abc import Callable, Sequence
@@ -39,6 +45,7 @@ class Blocks(Module):
 
     parts: tuple[Any, ...]
     coupled: bool = eqx.field(static=True, default=True)
+    marginal: bool = eqx.field(static=True, default=False)
 
     @property
     def mean(self) -> Float[Array, " D"]:
@@ -72,9 +79,9 @@ class Blocks(Module):
         sound = finite & jnp.all(jnp.diagonal(L) > 0.7)  # exactly, none is below 1
         innovation = solve_lower(L, r)
         left = solve_upper(L, innovation)
-        B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
-        shares = [jnp.where(sound, left + matmul(Vk, left[:, None])[:, 0], 0.0) if self.coupled else r for Vk in V]
-        done = [part.condition(Jk, B, rk) for part, Jk, rk in zip(self._some, columns, shares, strict=True)]
+        B, r, left = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0), jnp.where(sound, left, 0.0)
+        shares = self._shares(B, r, left, [jnp.where(sound, Vk, 0.0) for Vk in V])
+        done = [part.condition(Jk, *share) for part, Jk, share in zip(self._some, columns, shares, strict=True)]
         ok = jnp.all(jnp.stack([sound, *(one.ok for one in done)]))
         return Conditioned(self._of([one.belief for one in done]), innovation, log_det(L), ok)
 
@@ -116,7 +123,7 @@ class Blocks(Module):
         [3.0]
         """
         both = zip(moves, self.parts, initial.parts, strict=True)
-        return Blocks(tuple(None if part is None else move(part, at) for move, part, at in both), self.coupled)
+        return self._of([move(part, at) for move, part, at in both if part is not None])
 
     @staticmethod
     def moment_match(batch: "Blocks", log_weight: Float[Array, " C"]) -> "Blocks":
@@ -135,7 +142,17 @@ class Blocks(Module):
 
     def _of(self, new: list[Any]) -> "Blocks":
         rest = iter(new)
-        return Blocks(tuple(None if part is None else next(rest) for part in self.parts), self.coupled)
+        parts = tuple(None if part is None else next(rest) for part in self.parts)
+        return Blocks(parts, self.coupled, self.marginal)
+
+    def _shares(self, B: Array, r: Array, left: Array, V: list[Array]) -> list[tuple[Array, Array]]:
+        """Whitener and residual that each block conditions itself on; S⁻¹r is what is `left`."""
+        if self.marginal:
+            noises = [_total([jnp.eye(r.size, dtype=r.dtype), *V[:k], *V[k + 1 :]]) for k in range(len(V))]
+            return [(solve_lower(L, B), solve_lower(L, r)) for L in map(cholesky, noises)]
+        if self.coupled:
+            return [(B, left + matmul(Vk, left[:, None])[:, 0]) for Vk in V]
+        return [(B, r) for _ in V]
 
     def _cut(self, rows: Float[Array, "... D"]) -> list[Array]:
         """Columns that belong to each block."""

@@ -12,8 +12,9 @@ datum by the factor $L_S$ of its forecast covariance, and S by the block $B^\top
 made of R and L it would be a difference of large numbers. A variance of zero is held exactly.
 
 Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else it is formed
-at the cut. On a CUDA device N is held instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$,
-found while U is read for J. Drift changes it in a way that only U tells: it is not held any more then (it is negative).
+at the cut, but for the block of the rows that the cut before has kept, which is held. On a CUDA device all of N is held
+instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, found while U is read for J. Drift changes
+it in a way that only U tells: it is not held any more then (it is negative).
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
 made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
@@ -212,23 +213,22 @@ class LowRank(Module):
         held = (self.core, self.root, *((self.overlap,) if len(datum) > 4 else ()))
         if not lazy:
             held, datum = _widened(held, datum, O)
-        core, root, *overlap = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
+        core, root, *found = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
+        N = found[0] if found else self._unknown(taken & known(self.overlap))
         wide, place = self.shed if lazy else extended(self.shed, O), (self.used, self.used)
         shed = jnp.where(taken, jax.lax.dynamic_update_slice(wide, own, place), wide)
 
         def shorten() -> tuple:
-            before = overlap[0] if overlap else None
-            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0), before)
+            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0), N, len(datum) > 4)
             R, L = settled(core, root, new.inner, new.scale, kernel)
-            small = [R, L, lowered(L, R.T, kernel).T, *([] if new.overlap is None else [new.overlap])]
+            small = R, L, lowered(L, R.T, kernel).T, N if new.overlap is None else new.overlap
             return new.free, new.rows[:K], *(A[:K, :K] for A in small)
 
         full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
-        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, shed, *overlap)))  # noqa: E731
-        free, rows, core, root, shed, *found = jax.lax.cond(full, shorten, leave)
+        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, shed, N)))  # noqa: E731
+        free, rows, core, root, shed, overlap = jax.lax.cond(full, shorten, leave)
         used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
-        N = found[0] if found else self._unknown(taken)
-        return LowRank(self.mean, free, rows, core, root, shed, N, used, self.rank)
+        return LowRank(self.mean, free, rows, core, root, shed, overlap, used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.

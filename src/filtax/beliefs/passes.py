@@ -24,6 +24,7 @@ from filtax.beliefs.products import live
 __all__ = [
     "compared",
     "compares",
+    "completed",
     "cut_by_kernel",
     "eased",
     "gram",
@@ -158,11 +159,34 @@ def gram(
     if wanted is not None:
         size = len(U[:first])
         return jax.lax.cond(wanted, lambda: gram(U, weight, first), lambda: jnp.zeros((size, size), U.dtype))
-    if U.shape[1] < 2 * CHUNK or jax.device_count() > 1:
+    if _at_a_time(U):
         return products.gram(U, weight, first)
     chunks = partial(products.gram_in_chunks, first=first, size=CHUNK)
     ways = {"cpu": chunks, "default": partial(products.gram, first=first)}
     return jax.lax.platform_dependent(U, weight, **ways)
+
+
+def completed(
+    U: Float[Array, "K D"],
+    weight: Float[Array, " D"],
+    block: Float[Array, "M M"],
+    known: Bool[Array, ""],
+    used: Int[Array, ""],
+) -> Float[Array, "K K"]:
+    r"""$U\,\mathrm{diag}(w)\,U^\top$ whose first block may be known; of rows that are in use.
+
+    >>> completed(jnp.ones((2, 3)), jnp.arange(3.0), jnp.zeros((1, 1)), jnp.asarray(False), jnp.asarray(1)).tolist()
+    [[3.0, 0.0], [0.0, 0.0]]
+    """
+    if not len(block) or _at_a_time(U) or jax.default_backend() != "cpu":
+        return gram(U, weight, used=used)
+    beside = lambda: products.completed_in_chunks(U, weight, block, CHUNK)  # noqa: E731
+    return live(live(jax.lax.cond(known, beside, lambda: gram(U, weight)), used).T, used)
+
+
+def _at_a_time(U: Array) -> bool:
+    """Whether all parameters are looked at together: where they are few, or lie on several devices."""
+    return U.shape[1] < 2 * CHUNK or jax.device_count() > 1
 
 
 def _by_kernel(U: Array, J: Array) -> bool:

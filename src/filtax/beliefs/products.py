@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from filtax.linalg import matmul
+from filtax.linalg import matmul, safe_sqrt
 
 __all__ = [
     "compared",
+    "completed_in_chunks",
     "eased",
     "gram",
     "gram_if",
@@ -103,8 +104,10 @@ def gram(U: Array, weight: Array | None = None, first: int | None = None) -> Arr
     >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
     [[3.0]]
     """
-    U = U[:first]
-    return product(U if weight is None else U * weight[None, :], U.T)
+    U = (
+        U[:first] if weight is None else U[:first] * safe_sqrt(weight)[None, :]
+    )  # one long array, where two would be held
+    return product(U, U.T)
 
 
 def gram_if(U: Array, weight: Array | None, wanted: Array | None, first: int | None = None) -> Array:
@@ -131,6 +134,27 @@ def gram_in_chunks(U: Array, weight: Array | None, first: int | None, size: int)
 
     rest = jax.tree.map(lambda A: A[..., whole * size :], (U, weight))
     return jax.lax.scan(add, gram(*rest, first=first), jnp.arange(whole))[0]
+
+
+def completed_in_chunks(U: Array, weight: Array, block: Array, size: int) -> Array:
+    """The same of all rows, where the block of the first ones is known: only what the others add is made.
+
+    >>> completed_in_chunks(jnp.ones((2, 3)), jnp.ones(3), jnp.full((1, 1), 3.0), 2).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    M, K = len(block), len(U)
+    whole = U.shape[1] // size
+
+    def below(at: Array | int, width: int) -> Array:
+        scale = safe_sqrt(jax.lax.dynamic_slice_in_dim(weight, at, width))[None, :]
+        first, rest = (
+            jax.lax.dynamic_slice(U, (start, at), (count, width)) * scale for start, count in ((0, M), (M, K - M))
+        )
+        return jnp.concatenate([product(rest, first.T), product(rest, rest.T)], axis=1)
+
+    start = below(whole * size, U.shape[1] - whole * size)
+    found = jax.lax.scan(lambda total, at: (total + below(at * size, size), None), start, jnp.arange(whole))[0]
+    return jnp.concatenate([jnp.concatenate([block, found[:, :M].T], axis=1), found])
 
 
 def live(A: Float[Array, "K M"], used: Int[Array, ""]) -> Float[Array, "K M"]:

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs.algebra import bounded, known
-from filtax.beliefs.passes import CHUNK, cut_by_kernel, small_by_kernel, squared_by_kernel
+from filtax.beliefs.algebra import known
+from filtax.beliefs.passes import CHUNK, completed, cut_by_kernel, small_by_kernel, squared_by_kernel
 from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
@@ -118,7 +118,7 @@ class Shortened(NamedTuple):
     rows: Float[Array, "K D"]
     inner: Float[Array, "rank rank"]
     scale: Float[Array, ""]
-    overlap: Float[Array, "K K"] | None
+    overlap: Float[Array, "N N"] | None
 
 
 def cut(
@@ -128,14 +128,17 @@ def cut(
     root: Float[Array, "K K"],
     rank: int,
     used: Int[Array, ""] | None = None,
-    overlap: Float[Array, "K K"] | None = None,
+    overlap: Float[Array, "N N"] | None = None,
+    whole: bool = True,
 ) -> Shortened:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and give the squares of the others to the diagonal.
 
     Rows from `used` on count as zero; the new U holds `rank`, and beyond them something finite. With a V for each
     parameter the dropped directions are formed and squared, as a difference of sums would be lost in rounding. One V
     for all takes the mean of those squares, which is known without forming them; the scale that U then has to be given
-    stays in R. Where $W^\top W$ is given as `overlap`, and `known`, U is not read for it.
+    stays in R. Where $W^\top W$ is given as `overlap`, and `known`, U is not read for it. Where nobody adds to it with
+    each datum it is not `whole`: what is held then is the block of the columns that the last cut kept, with a minus
+    before it and zeros beside, and U is read for what lies outside of that block.
 
     >>> new = cut(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
     >>> new.free.tolist(), jnp.abs(new.rows[:1]).tolist(), new.inner.tolist()
@@ -143,7 +146,7 @@ def cut(
     """
     D = rows.shape[1]
     used = jnp.asarray(len(core), jnp.int32) if used is None else used
-    turn, gram = _rotation(free, rows, live(core, used), root, rank, used, overlap)
+    turn, gram = _rotation(free, rows, live(core, used), root, rank, used, overlap, whole)
     turn = turn if free.ndim else turn[:, :rank]
     ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
     if D < 2 * CHUNK or jax.device_count() > 1:
@@ -152,8 +155,9 @@ def cut(
         free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
     if free.ndim:
         if overlap is not None:
-            kept = jnp.pad(bounded(gram[:rank, :rank]), (0, len(gram) - rank))
-            overlap = jnp.where(known(overlap), kept, -1.0)
+            kept = jnp.pad(gram[:rank, :rank], (0, len(gram) - rank))
+            told = known(overlap) if whole else (kept[0, 0] > 0.0) & (kept[-1, -1] == 0.0)
+            overlap = jnp.where(told & jnp.all(jnp.isfinite(gram)), kept if whole else -kept, -1.0)
         return Shortened(free, rows, inner, jnp.ones((), core.dtype), overlap)
     lost = jnp.sum(jnp.maximum(jnp.diagonal(gram)[rank:], 0.0))
     scale = 1.0 / (1.0 + free * lost / D)
@@ -193,36 +197,43 @@ def _turned_rows_jvp(rank: int, primals: tuple, tangents: tuple) -> tuple[Any, A
 
 
 def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
-    """The same, a few parameters at a time, which stay close by while all of it is done to them; in place."""
+    """The same, a few parameters at a time, which stay close by while all of it is done to them; the rows in place.
+
+    V is told anew and not written over: what is read and written in one loop, XLA copies at each turn of it.
+    """
     D = rows.shape[1]
-    place = jax.lax.dynamic_update_slice_in_dim
 
     def settle(held: tuple, start: Any, size: int) -> tuple:
-        free, rows, total = held
+        rows, total = held
         near = lambda A: jax.lax.dynamic_slice_in_dim(A, start, size, axis=A.ndim - 1)  # noqa: E731
         V, kept, inner = _at_once(near(free) if free.ndim else free, near(rows), turn, rank)
-        return place(free, V, start, 0) if free.ndim else free, place(rows, kept[:rank], start, 1), total + inner
+        return (jax.lax.dynamic_update_slice_in_dim(rows, kept[:rank], start, 1), total + inner), V
 
     whole = D // CHUNK
-    held = settle((free, rows, jnp.zeros((rank, rank), rows.dtype)), whole * CHUNK, D - whole * CHUNK)
-    return jax.lax.scan(lambda held, at: (settle(held, at * CHUNK, CHUNK), None), held, jnp.arange(whole))[0]
+    held, last = settle((rows, jnp.zeros((rank, rank), rows.dtype)), whole * CHUNK, D - whole * CHUNK)
+    (rows, inner), many = jax.lax.scan(lambda held, at: settle(held, at * CHUNK, CHUNK), held, jnp.arange(whole))
+    return jnp.concatenate([many.reshape(-1), last]) if free.ndim else free, rows, inner
 
 
-def _formed(free: Array, rows: Array, core: Array, used: Array, overlap: Array | None) -> Array:
+def _formed(free: Array, rows: Array, core: Array, used: Array, rank: int, overlap: Array | None, whole: bool) -> Array:
     """WᵀW (K, K) as it is known, or from U."""
-    inv = inverse(free)
-    wanted = None if overlap is None else ~known(overlap)
-    found = product(product(core.T, gram_of(rows, inv * inv, used=used, wanted=wanted)), core)
-    return found if overlap is None else jnp.where(known(overlap), overlap, found)
+    weight = inverse(free) * inverse(free)
+    if overlap is None or whole:
+        wanted = None if overlap is None else ~known(overlap)
+        found = product(product(core.T, gram_of(rows, weight, used=used, wanted=wanted)), core)
+        return found if overlap is None else jnp.where(known(overlap), overlap, found)
+    held = ~known(overlap) & (overlap[-1, -1] == 0.0)
+    squared = completed(rows, weight, -overlap[:rank, :rank], held, used)  # of columns just kept R is I, and W is U / V
+    return product(product(core.T, squared), core)
 
 
 def _rotation(
-    free: Array, rows: Array, core: Array, root: Array, rank: int, used: Array, overlap: Array | None
+    free: Array, rows: Array, core: Array, root: Array, rank: int, used: Array, overlap: Array | None, whole: bool
 ) -> tuple[Array, Array]:
     """R Q (K, K), which puts the rows of U into their order of size, and (WQ)ᵀWQ."""
     inv = inverse(free)
     if free.ndim:
-        gram = _formed(free, rows, core, used, overlap) if rank else jnp.zeros_like(core)
+        gram = _formed(free, rows, core, used, rank, overlap, whole) if rank else jnp.zeros_like(core)
     else:  # I + WᵀVW is at hand
         gram = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     gram = 0.5 * (gram + gram.T)
