@@ -99,10 +99,10 @@ def test_names_are_spelt_and_settings_checked():
         assert fx.method(name, model=models.linear(noise=1.0)).name == name
     refused = {
         "LoFi+C-Static": "LoFi needs rank",
-        "LoFi(rank=-1)+C-Static": "at least 0, got -1",
+        "LoFi(rank=-1)+C-Static": r"at least 0, got -1\. .*: give 10, say, or 0",
         "LoFi(rank=2.5)+C-Static": "whole number",
-        "LoFi(rank=2, spare=-1)+C-Static": "at least 0, got -1",
-        "LoFi(rank=2, form=root)+C-Static": "diagonal or spherical",
+        "LoFi(rank=2, spare=-1)+C-Static": r"at least 0, got -1\. .*: leave it out for the rank, and at least 20",
+        "LoFi(rank=2, form=root)+C-Static": "diagonal or spherical where there is a rank; leave it out",
         "LoFi(rank=2)+RL[2]-MMPR(hazard=0.1)": "no `moment_match`",
     }
     for name, words in refused.items():

@@ -151,19 +151,23 @@ def check_form(form: str, cov: Array) -> None:
         raise ValueError("init(cov=...) of form=spherical must be one variance for all parameters; give a number.")
 
 
-def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = None) -> None:
+def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = None, where: str = "") -> None:
     """Refuse a low-rank family that there is not, for any number of parameters or for the number given.
 
     >>> check_rank("LoFi", "diagonal", 2, None, 3)
     """
-    checks.whole(f"{name}(rank=...)", rank, hint="It is the number of columns that a cut keeps.")
+    hint = "It is the number of columns that a cut keeps: give 10, say, or 0 for a diagonal precision."
+    checks.whole(f"{name}(rank=...)", rank, hint=hint)
     if form not in ("diagonal", "spherical"):
-        raise ValueError(f"{name}(form={form!r}) must be diagonal or spherical.")
+        raise ValueError(
+            f"{name}(form={form!r}) must be diagonal or spherical where there is a rank; leave it out for diagonal."
+        )
     if spare is not None:
-        checks.whole(f"{name}(spare=...)", spare, hint="It is the number of columns that data fill between cuts.")
+        hint = "It is the number of columns that data fill between cuts: leave it out for the rank, and at least 20."
+        checks.whole(f"{name}(spare=...)", spare, hint=hint)
     if size is not None and rank > size:
         raise ValueError(
-            f"{name}(rank={rank}) is more than the D = {size} parameters; give at most {size}, which is exact."
+            f"{name}(rank={rank}) is more than the D = {size} parameters{where}; give at most {size}, which is exact."
         )
 
 
