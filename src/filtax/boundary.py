@@ -109,10 +109,21 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
         checks.positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
 
 
-def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Array, Layout | None]:
-    """Check the initial belief, flatten it, and settle the dtype."""
-    if hasattr(method.model.predictor, "begin"):
-        mean = _coordinates(method.model.predictor, mean, params)
+def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
+    """Check the initial belief, flatten it, and settle the dtype; a posterior of blocks has a covariance for each."""
+    mean, layout = _location(method.model.predictor, mean, params)
+    gather = getattr(method.posterior, "gather", None) if isinstance(cov, tuple) else None
+    cov = _covariance(cov, mean) if gather is None else gather(cov, mean)
+    check = getattr(method.posterior, "check_start", None)
+    if check is not None:
+        check(mean, cov)
+    return mean, jnp.broadcast_to(cov, mean.shape) if gather is None and cov.ndim == 0 else cov, layout
+
+
+def _location(predictor: Any, mean: Any, params: PyTree) -> tuple[Array, Layout | None]:
+    """The prior mean, flat."""
+    if hasattr(predictor, "begin"):
+        mean = _coordinates(predictor, mean, params)
     if (mean is None) == (params is None):
         given = "neither" if mean is None else "both"
         raise ValueError(f"init: give mean=... (a vector) or params=... (a pytree), got {given}.")
@@ -120,16 +131,22 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
     if params is not None:
         mean, layout = flatten(params)
     mean = checks.placed(arrays(mean=mean)[0])
-    checks.finite("init(mean=...)" if layout is None else "init(params=...)", mean)
+    call, several = ("init(mean=...)", "a vector (D,)") if layout is None else ("init(params=...)", "arrays")
+    checks.finite(call, mean)
     floating = jnp.issubdtype(mean.dtype, jnp.floating)
     mean = jax.lax.convert_element_type(mean, mean.dtype if floating else jnp.result_type(float))
     mean = mean[None] if mean.ndim == 0 else mean
-    if mean.ndim != 1 or mean.size == 0:
+    if mean.size == 0:
+        raise ValueError(f"{call} is empty, got shape {mean.shape}; give {several} with a number for each parameter.")
+    if mean.ndim != 1:
         raise ValueError(
             f"init(mean=...) must be a vector (D,), got shape {mean.shape}; give a matrix or a pytree as params=."
         )
-    if isinstance(cov, tuple) and hasattr(method.posterior, "gather"):
-        cov = method.posterior.gather(cov, mean.size)
+    return mean, layout
+
+
+def _covariance(cov: Any, mean: Array) -> Array:
+    """The prior covariance in the dtype of the mean: a variance, (D,) of them or (D, D)."""
     if cov is None:
         raise ValueError(
             "init: cov is None; give a variance, (D,) variances or a (D, D) matrix, or leave it out for 1."
@@ -142,10 +159,7 @@ def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array
         )
     cov = cov.astype(mean.dtype)
     checks.finite(f"init(cov=...) as {mean.dtype}", cov)
-    check = getattr(method.posterior, "check_start", None)
-    if check is not None:
-        check(mean, cov)
-    return mean, jnp.broadcast_to(cov, mean.shape) if cov.ndim == 0 else cov, layout
+    return cov
 
 
 def _coordinates(predictor: Any, mean: Any, params: PyTree) -> Any:

@@ -98,9 +98,9 @@ class Blockwise(Module):
             )
         return Blockwise(self.forms, sizes, self.coupled, self.inner)
 
-    def gather(self, cov: tuple, size: int) -> Array | np.ndarray:
-        """One covariance for all from one for each block: a variance, a vector or a matrix."""
-        sizes = self._checked_sizes(size)
+    def gather(self, cov: tuple, mean: Array) -> tuple[Array, ...]:
+        """Check one covariance for each block, a variance, a vector or a matrix; none is made for all of them."""
+        sizes = self._checked_sizes(mean.size)
         if len(cov) != len(sizes):
             raise ValueError(
                 f"init(cov=...) holds {len(cov)} covariances but there are {len(sizes)} blocks; give as many."
@@ -111,19 +111,16 @@ class Blockwise(Module):
                 raise ValueError(
                     f"init(cov=...) has shape {np.shape(part)} for a block of {n} parameters; give ({n},)."
                 )
-        full = [checks.floats(part) for part in cov]
-        if max(part.ndim for part in full) < 2:
-            return jnp.concatenate([jnp.broadcast_to(part, (n,)) for part, n in zip(full, sizes, strict=True)])
-        joint, start = jnp.zeros((size, size), jnp.result_type(*full)), 0
-        for part, n in zip(full, sizes, strict=True):
-            block = part if part.ndim == 2 else jnp.diag(jnp.broadcast_to(part, (n,)))
-            joint, start = joint.at[start : start + n, start : start + n].set(block), start + n
-        return joint
+        parts = [checks.floats(part).astype(mean.dtype) for part in cov]
+        for part in parts:
+            checks.finite(f"init(cov=...) as {mean.dtype}", part)
+        return tuple(part if part.ndim else jnp.broadcast_to(part, (n,)) for part, n in zip(parts, sizes, strict=True))
 
-    def check_start(self, mean: Array, cov: Array) -> None:
+    def check_start(self, mean: Array, cov: Array | tuple[Array, ...]) -> None:
         """Refuse what a form cannot hold, and correlations between blocks."""
-        numbers = checks.concrete(cov) if cov.ndim == 2 else None
-        parts = self._cut(mean.size, cov if cov.ndim else jnp.broadcast_to(cov, mean.shape))
+        whole = cov if isinstance(cov, tuple) or cov.ndim else jnp.broadcast_to(cov, mean.shape)
+        parts = self._cut(mean.size, whole)
+        numbers = checks.concrete(whole) if not isinstance(whole, tuple) and whole.ndim == 2 else None
         if numbers is not None and np.count_nonzero(numbers) != sum(np.count_nonzero(part) for part in parts):
             raise ValueError(
                 "init(cov=...) has correlations between blocks, which PULSE cannot hold; give one covariance for each "
@@ -133,7 +130,7 @@ class Blockwise(Module):
             if part.size and isinstance(form, str):
                 check_form(form, part)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " D"], cov: Array | tuple[Array, ...], drifts: bool) -> PyTree:
         """Initial belief: each block in its form."""
         parts = zip(self.forms, self._cut(mean.size, mean), self._cut(mean.size, cov), strict=True)
         begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, drifts)  # noqa: E731
@@ -165,7 +162,9 @@ class Blockwise(Module):
             )
         return sizes
 
-    def _cut(self, size: int, value: Array) -> list[Array]:
+    def _cut(self, size: int, value: Array | tuple[Array, ...]) -> list[Array]:
+        if isinstance(value, tuple):
+            return list(value)
         ends = np.cumsum((0, *self._checked_sizes(size)))
         cuts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         return [value[at] if value.ndim == 1 else value[at, at] for at in cuts]
