@@ -24,7 +24,7 @@ NIGHTLY = (
     *("mellor_shapiro_2013", "knoblauch_damoulas_2018", "kurle_2019_relaxing", "li_2021", "liu_2023", "chang_2023"),
     *("titsias_2023", "galashov_2024", "abeles_2024", "duran_martin_2025"),
     *("particles", "line-per-run", "relax-or-reset", "outlier-bernoulli", "gradient"),
-    *("pulse", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
+    *("pulse", "pulse-low-rank", "subspace-labels", "subspace-runs", "pulse-relax-or-reset", "pulse-uncoupled-poisson"),
 )
 # The dear properties wait too, in rows whose parts other rows or `test_identities_execution` show to them by day.
 SLOPES = ("regression", "run-lengths", "coin")  # by day; others by night

@@ -7,6 +7,7 @@ when every number and every size in them is: a setting that a name forgets shows
 import inspect
 
 import equinox as eqx
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,18 @@ POSTERIORS = {
     "PF": dict(size=size.map(lambda n: n + 2), threshold=share, shrink=share),
     "APF": dict(size=size.map(lambda n: n + 2), shrink=share),
     "RBPF": dict(drawn=size, size=size.map(lambda n: n + 2), threshold=share),
+    "PULSE": dict(
+        rank=size,
+        spare=size,
+        hidden=st.sampled_from(["auto", "root", "diagonal", "spherical"]),
+        last=form,
+        coupled=st.booleans(),
+        iterations=size,
+    ),
 }
+LINEAR = fx.models.linear(noise=1.0)
+NETWORK = fx.models.nonlinear(lambda theta, x: theta @ x, noise=1.0)
+BLOCKS = fx.models.subspace(NETWORK, None, np.ones(50), last=5)  # what PULSE asks for
 CHANGE = dict(hazard=share)
 GROWS = dict(capacity=size.map(lambda n: n + 1))
 TRANSITIONS = {  # what stands in brackets, the settings of (M.2), whether experts may follow, and those of (M.3)
@@ -122,7 +134,7 @@ def built(name, model):
 
 def test_every_word_is_drawn():
     assert TRUSTS.keys() - {""} == grammar.TRUSTS.keys()
-    assert POSTERIORS.keys() - {""} == grammar.POSTERIORS.keys() - {"PULSE", "Cj"}  # these need models of their own
+    assert POSTERIORS.keys() - {""} == grammar.POSTERIORS.keys() - {"Cj"}  # chosen by the likelihood
     auxiliaries, priors = zip(*(word.split("-") for word in TRANSITIONS), strict=True)
     assert set(auxiliaries) == grammar.AUXILIARIES.keys()
     assert set(priors) == (grammar.PRIORS.keys() | grammar.ALIASES.keys()) - {"LSSM"}
@@ -139,10 +151,17 @@ def test_every_word_is_drawn():
 @example("WoLF-Power(beta=0.2)+RBPF(size=60, drawn=2)+C-OU(rate=0.9)")
 @example("BBB(iterations=2, form=diagonal)+CPL[1](belong=0.9, memory=4)-Sub")
 @example("RVGA(rank=3)+CPT[4]/ME[2]-PR(hazard=0.1)")
+@example("PULSE(hidden=diagonal, last=root, iterations=2)+C-ACI(q=0.1)")
+@example("PULSE(rank=3)+RL[2]-PR(hazard=0.1)")
+@example("WoLF-IMQ(c=0.5)+PULSE(coupled=False, hidden=spherical, rank=40, spare=1, last=covariance)+C-Static")
+@example("PULSE(rank=0, hidden=auto)+CPL[2]-MCI(hazard=0.1, beta=0.4)")
+@example("PULSE(hidden=spherical)+C-Static")
+@example("PULSE(rank=3, hidden=root)+C-Static")
+@example("PULSE(rank=46)+C-Static")
 @settings(deadline=None)
 def test_a_name_builds_what_printed_it(name):
     """Or it is refused in a sentence: not all parts go together."""
-    model = fx.models.linear(noise=1.0)
+    model = BLOCKS if "PULSE" in name else LINEAR
     made, sentence = built(name, model)
     if made is None:
         assert sentence.endswith((".", "?"))

@@ -47,13 +47,18 @@ def check_parts(method: Any) -> None:
             )
     for part in (method.prior.drift, method.prior):
         for operation in getattr(part, "needs", ()):
-            for family in posterior.families:
+            for family in _moved(posterior, operation):
                 if not hasattr(family, operation):
                     raise ValueError(
                         f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way "
                         f"(no `{operation}`); use {_advice(method, part)}."
                     )
     _check_transition(method)
+
+
+def _moved(posterior: Any, operation: str) -> tuple[type, ...]:
+    """Families that an operation is asked of: those it works on, and those inside that blocks hand it on to."""
+    return (*posterior.families, *(() if operation == "blockwise" else getattr(posterior, "inside", ())))
 
 
 def _check_transition(method: Any) -> None:
@@ -107,7 +112,7 @@ def _advice(method: Any, part: Any = None) -> str:
         fits = {name: needs for name, needs in RESETS.items() if not no.get(name, False)}
     else:
         fits = {"OU": DRIFTS["OU"]} if auxiliary.name == "CPP" else dict(DRIFTS)
-    moves = lambda needs: all(hasattr(family, need) for need in needs for family in method.posterior.families)  # noqa: E731
+    moves = lambda needs: all(hasattr(family, need) for need in needs for family in _moved(method.posterior, need))  # noqa: E731
     names = [name for name, needs in fits.items() if moves(needs)]
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "another posterior"
 

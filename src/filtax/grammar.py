@@ -14,6 +14,7 @@ PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, 
 RBPF(size=500, drawn=2)+C-LSSM      particles for the first two parameters, the others integrated out
 OGD(rate=0.01, memory=10)+C-Static  online gradient descent with a replay buffer, the baseline that people use
 PULSE+C-ACI(q=0.0001)               a subspace of the hidden layers and a full last layer; subspace(..., last=True)
+PULSE(rank=10)+C-ACI(q=0.0001)      hidden layers of low rank, as LoFi's; subspace(model, None, params, last=True)
 LG+RL[inf]-PR(hazard=0.01)          Bayesian online changepoint detection
 RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
@@ -73,9 +74,7 @@ _POSTERIORS: dict[str, str | Callable[..., Any]] = {
     "PF": lambda size=1000, threshold=0.5, shrink=None: post.Particle(size, threshold, shrink),
     "APF": lambda size=1000, shrink=0.98: post.Particle(size, shrink=shrink, auxiliary=True),
     "RBPF": lambda drawn, size=1000, threshold=0.5: post.Particle(size, threshold, drawn=drawn),
-    "PULSE": lambda hidden="auto", last="auto", coupled=True, iterations=1: post.Blockwise(
-        (hidden, last), None, coupled, post.Extended(iterations=iterations)
-    ),
+    "PULSE": "pulse",
     "Cj": lambda: None,  # chosen by the likelihood
 }
 POSTERIORS = Parts(post, _POSTERIORS | {"VB": _POSTERIORS["RVGA"]})

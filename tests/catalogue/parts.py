@@ -41,4 +41,9 @@ def split(model, params):
     return models.subspace(model, basis[:12, :2], params, last="outer")
 
 
+def whole(model, params):
+    """All of the inner layer, the outer one a block of its own."""
+    return models.subspace(model, None, params, last="outer")
+
+
 deep_labels = models.nonlinear(network, likelihood=models.categorical())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from catalogue.parts import deep_labels, linear, linear_of, models, network, rate, relax, runs, split, walk
+from catalogue.parts import deep_labels, linear, linear_of, models, network, rate, relax, runs, split, walk, whole
 from catalogue.row import Row, drifting, named, watching, wolf
 from catalogue.streams import X, basis, classes, counts, deep, flat, label, matrix, net, pair, wrong
 
@@ -82,6 +82,13 @@ ROWS = {
         ),
         1e-3,
         {"mean": np.append(np.zeros(2), net["outer"]), "cov": (0.5, 1.0)},
+        X,
+        pair,
+    ),
+    "pulse-low-rank": Row(
+        drifting("PULSE(rank=4, spare=4)+C-ACI", whole(models.nonlinear(network, noise=0.1), net), walk),
+        1e-3,
+        {"mean": np.concatenate([net["inner"].ravel(), net["outer"].ravel()]), "cov": (0.5, 1.0)},
         X,
         pair,
     ),

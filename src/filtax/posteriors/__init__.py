@@ -6,7 +6,7 @@ from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
     from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
-    from filtax.posteriors.blocks import Blockwise, blockwise
+    from filtax.posteriors.blocks import Blockwise, LowRankForm, blockwise, pulse
     from filtax.posteriors.conjugate import Conjugate
     from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
     from filtax.posteriors.extended import Extended
@@ -26,6 +26,7 @@ __all__ = [
     "Extended",
     "Gradient",
     "InverseWishartNoise",
+    "LowRankForm",
     "Particle",
     "StudentNoise",
     "UnknownNoise",
@@ -33,12 +34,13 @@ __all__ = [
     "blockwise",
     "ensemble_kalman",
     "gaspari_cohn",
+    "pulse",
 ]
 
 on_demand(
     __name__,
     bernoulli_outliers="BernoulliOutliers",
-    blocks="Blockwise blockwise",
+    blocks="Blockwise LowRankForm blockwise pulse",
     conjugate="Conjugate",
     ensemble="EnsembleKalman ensemble_kalman",
     extended="Extended",

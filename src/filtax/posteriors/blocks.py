@@ -1,14 +1,17 @@
 """(A.1) A Gaussian posterior over blocks of parameters, each in a form of its own: PULSE.
 
 Any linearising posterior, on a belief without correlations between blocks. For PULSE there are two: the coordinates of
-the hidden layers' subspace, and the last layer in full. How the blocks share a datum is the business of the belief
+the hidden layers' subspace, and the last layer in full. With a rank the hidden block is a belief of low rank, as LoFi
+holds it: then no subspace is needed. How the blocks share a datum is the business of the belief
 (`filtax.beliefs.Blocks`).
 
-Cost: that of the blocks: O(d²O + L²O + O³) for dense forms of d and L coordinates.
+Cost: that of the blocks: O(d²O + L²O + O³) for dense forms of d and L coordinates; O(D K O) in the place of d²O for K
+columns of low rank over D hidden parameters.
 Thesis: sec:PULSE, theorem:pulse, algo:pulse-update (errata E32, E33).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,13 +21,33 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs import Blocks
+from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
 from filtax.module import Module
-from filtax.posteriors.extended import FORMS, Extended, check_form, gaussian_belief
+from filtax.posteriors.extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
 from filtax.protocols import Update
 
-__all__ = ["Blockwise", "blockwise"]
+__all__ = ["Blockwise", "LowRankForm", "blockwise", "pulse"]
+
+
+@dataclass(frozen=True)
+class LowRankForm:
+    """A form of a block: precision diagonal, or "spherical", plus low rank, as `Extended` with a rank holds it.
+
+    >>> LowRankForm(2, spare=1)(jnp.zeros(5), jnp.ones(5)).factor.shape
+    (5, 3)
+    """
+
+    rank: Any
+    spare: Any = None
+    form: str = "diagonal"
+
+    def __post_init__(self) -> None:
+        check_rank("LowRankForm", self.form, self.rank, self.spare)
+
+    def __call__(self, mean: Float[Array, " D"], cov: Array) -> LowRank:
+        """Belief of the block before any datum."""
+        return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
 
 
 class Blockwise(Module):
@@ -38,18 +61,19 @@ class Blockwise(Module):
 
     forms: tuple[str | Callable, ...] = eqx.field(static=True)
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
-    coupled: bool = eqx.field(static=True, default=True)
+    coupled: Any = eqx.field(static=True, default=True)
     inner: Any = Extended()
     name = "PULSE"
-    shown = {"hidden": "auto", "last": "auto", "coupled": True, "iterations": 1}  # noqa: RUF012
     families = (Blocks,)
 
     def __check_init__(self) -> None:
         for form in self.forms:
             if not callable(form) and form not in ("auto", *FORMS):
                 raise ValueError(f"PULSE: form {form!r} must be one of auto, {', '.join(FORMS)}.")
-        if not isinstance(self.coupled, bool):
-            raise ValueError(f"PULSE(coupled={self.coupled!r}) must be True or False.")
+        for form, size in zip(self.forms, self.sizes or (), strict=False):  # `init` tells of a wrong count
+            if isinstance(form, LowRankForm):
+                check_rank("PULSE", form.form, form.rank, form.spare, size, " of the block")
+        checks.flag("PULSE(coupled=...)", self.coupled)
         if set(FORMS.values()) - set(getattr(self.inner, "families", ())):
             given = getattr(self.inner, "name", type(self.inner).__name__)
             raise ValueError(
@@ -57,9 +81,30 @@ class Blockwise(Module):
             )
 
     @property
+    def shown(self) -> dict[str, Any]:
+        """Settings that its name tells."""
+        hidden = {"rank": None, "spare": None, "hidden": "auto" if self.rank is None else "diagonal"}
+        return {**hidden, "last": "auto", "coupled": True, "iterations": 1}
+
+    @property
+    def inside(self) -> tuple[type, ...]:
+        """Families of blocks that cannot do all that blocks can."""
+        return (LowRank,) if any(isinstance(form, LowRankForm) for form in self.forms) else ()
+
+    @property
     def hidden(self) -> str | Callable:
-        """Form of the first block."""
-        return self.forms[0]
+        """Form of the first block; of a low-rank one that of its diagonal."""
+        return getattr(self.forms[0], "form", self.forms[0])
+
+    @property
+    def rank(self) -> int | None:
+        """Columns that a cut of the first block keeps, if it is of low rank."""
+        return getattr(self.forms[0], "rank", None)
+
+    @property
+    def spare(self) -> int | None:
+        """Columns that data fill between cuts of the first block."""
+        return getattr(self.forms[0], "spare", None)
 
     @property
     def last(self) -> str | Callable:
@@ -92,9 +137,10 @@ class Blockwise(Module):
             return self
         sizes = getattr(model.predictor, "sizes", ())
         if len(sizes) != len(self.forms):
+            along = "A" if self.rank is None else "None"
             raise ValueError(
                 f"PULSE: the model has {'one block' if sizes else 'no blocks'} of parameters but PULSE needs a hidden "
-                "part and a last layer; give model=filtax.models.subspace(model, A, params, last=True)."
+                f"part and a last layer; give model=filtax.models.subspace(model, {along}, params, last=True)."
             )
         return Blockwise(self.forms, sizes, self.coupled, self.inner)
 
@@ -127,14 +173,16 @@ class Blockwise(Module):
                 "block: cov=(hidden, last)."
             )
         for form, part in zip(self.forms, parts, strict=True):
-            if part.size and isinstance(form, str):
-                check_form(form, part)
+            held = getattr(form, "form", form)
+            if part.size and isinstance(held, str):
+                check_form(held, part)
 
     def start(self, mean: Float[Array, " D"], cov: Array | tuple[Array, ...], drifts: bool) -> PyTree:
         """Initial belief: each block in its form."""
         parts = zip(self.forms, self._cut(mean.size, mean), self._cut(mean.size, cov), strict=True)
         begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, drifts)  # noqa: E731
-        return Blocks(tuple(begin(form, m, c) if m.size else None for form, m, c in parts), self.coupled)
+        held = tuple(begin(form, m, c) if m.size else None for form, m, c in parts)
+        return Blocks(held, self.coupled)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y, as the inner posterior makes it."""
@@ -174,8 +222,8 @@ def blockwise(forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = 
     """Divide the parameters into independent blocks.
 
     Args:
-        forms: For each block the form of its belief: "auto", "root", "covariance", "precision" or "diagonal"; or a
-            function from (mean, cov) to a belief of your own family.
+        forms: For each block the form of its belief: "auto", "root", "covariance", "precision" or "diagonal"; a
+            `LowRankForm(rank)`; or a function from (mean, cov) to a belief of your own family.
         sizes: How many parameters each block has; those of the model if left out.
         coupled: Blocks share each datum by one joint solve; False lets each take it whole, as PULSE did at first.
         inner: Any posterior on Gaussian forms, such as `Extended()`, which is the default.
@@ -190,3 +238,40 @@ def blockwise(forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = 
     forms = tuple(forms)
     sizes = sizes if sizes is None else tuple(int(n) for n in sizes)
     return Blockwise(forms, sizes, coupled, Extended() if inner is None else inner)
+
+
+def pulse(
+    rank: Any = None,
+    spare: Any = None,
+    hidden: Any = "auto",
+    last: Any = "auto",
+    coupled: Any = True,
+    iterations: Any = 1,
+) -> Blockwise:
+    """Build the posterior that the name PULSE stands for: hidden coordinates and the last layer.
+
+    Args:
+        rank: With a rank the hidden block is of low rank, as in LoFi; it keeps so many columns at a cut.
+        spare: Columns that data fill between cuts, as for LoFi.
+        hidden: Form of the hidden block; with a rank "diagonal" or "spherical", that of its diagonal.
+        last: Form of the last layer.
+        coupled: Whether the blocks share each datum by one joint solve.
+        iterations: How often to relinearise.
+
+    >>> pulse(rank=10).forms[0]
+    LowRankForm(rank=10, spare=None, form='diagonal')
+    """
+    inner = Extended(iterations=iterations)
+    if rank is None:
+        if spare is not None:
+            raise ValueError(f"PULSE(spare={spare!r}) goes with a rank; give rank= too, or leave it out.")
+        if hidden == "spherical":
+            raise ValueError("PULSE(hidden=spherical) goes with a rank; give rank= too, or use hidden=diagonal.")
+        return Blockwise((hidden, last), None, coupled, inner)
+    form = "diagonal" if hidden == "auto" else hidden
+    if form not in ("diagonal", "spherical"):
+        raise ValueError(
+            f"PULSE(hidden={hidden!r}) does not go with a rank; use diagonal or spherical, or leave rank out."
+        )
+    check_rank("PULSE", form, rank, spare)
+    return Blockwise((LowRankForm(rank, spare, form), last), None, coupled, inner)

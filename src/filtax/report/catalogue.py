@@ -18,7 +18,7 @@ _GIVEN = {
     "RL": "Run length: when the regime began; K hypotheses are kept, inf for all.",
     "CPT": "Change times: paths of changes under a law of segment lengths.",
     "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
-    "PULSE": "A subspace of the hidden layers and a full last layer of a network, one joint gain.",
+    "PULSE": "A subspace of a network's hidden layers, or with a rank all of them, and its full last layer; one gain.",
     "IEKF": "The extended filter that linearises again at its new mean.",
     "RVGA": "The Gaussian nearest to the posterior, by an implicit scheme (recursive variational).",
     "BONG": "One natural-gradient step from the prior for each datum.",
