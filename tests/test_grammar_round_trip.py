@@ -56,6 +56,7 @@ POSTERIORS = {
         hidden=st.sampled_from(["auto", "root", "diagonal", "spherical"]),
         last=form,
         coupled=st.booleans(),
+        marginal=st.booleans(),
         iterations=size,
     ),
 }
@@ -152,7 +153,7 @@ def test_every_word_is_drawn():
 @example("BBB(iterations=2, form=diagonal)+CPL[1](belong=0.9, memory=4)-Sub")
 @example("RVGA(rank=3)+CPT[4]/ME[2]-PR(hazard=0.1)")
 @example("PULSE(hidden=diagonal, last=root, iterations=2)+C-ACI(q=0.1)")
-@example("PULSE(rank=3)+RL[2]-PR(hazard=0.1)")
+@example("PULSE(rank=3, marginal=True)+RL[2]-PR(hazard=0.1)")
 @example("WoLF-IMQ(c=0.5)+PULSE(coupled=False, hidden=spherical, rank=40, spare=1, last=covariance)+C-Static")
 @example("PULSE(rank=0, hidden=auto)+CPL[2]-MCI(hazard=0.1, beta=0.4)")
 @example("PULSE(hidden=spherical)+C-Static")

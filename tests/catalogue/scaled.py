@@ -86,7 +86,7 @@ ROWS = {
         pair,
     ),
     "pulse-low-rank": Row(
-        drifting("PULSE(rank=4, spare=4)+C-ACI", whole(models.nonlinear(network, noise=0.1), net), walk),
+        drifting("PULSE(rank=4, spare=4, marginal=True)+C-ACI", whole(models.nonlinear(network, noise=0.1), net), walk),
         1e-3,
         {"mean": np.concatenate([net["inner"].ravel(), net["outer"].ravel()]), "cov": (0.5, 1.0)},
         X,

@@ -26,10 +26,9 @@ R = np.array([[0.5, 0.2], [0.2, 0.4]])
 inverse = np.linalg.inv
 
 
-def filtered(forms=("root", "covariance"), coupled=True, cov=(P, Q), H=H, **parts):
-    method = fx.method(
-        "C-Static", model=models.linear(noise=R), posterior=blockwise(forms, (d, L), coupled=coupled), **parts
-    )
+def filtered(forms=("root", "covariance"), coupled=True, marginal=False, cov=(P, Q), H=H, **parts):
+    split = blockwise(forms, (d, L), coupled=coupled, marginal=marginal)
+    method = fx.method("C-Static", model=models.linear(noise=R), posterior=split, **parts)
     state, info = method.step(method.init(mean=M, cov=cov), H, y)
     return method, state, info, method.belief(state)
 
@@ -93,6 +92,20 @@ def test_a_block_that_is_not_seen_leaves_the_other_its_own_filter():
         belief = method.belief(method.step(method.init(mean=M[d:], cov=(1.0, Q)), W, y)[0])
         np.testing.assert_allclose(belief.mean, alone.mean, **exact)
         np.testing.assert_allclose(belief.cov, alone.cov, **exact)
+
+
+@pytest.mark.parametrize("forms", [("root", "covariance"), ("precision", "diagonal")])
+def test_marginal_blocks_have_the_covariances_of_the_joint_posterior(forms):
+    """A diagonal form keeps the diagonal of what a block sees that takes the others for noise."""
+    cov = (P, Q) if forms[1] != "diagonal" else (P, np.diag(Q))
+    *_, belief = filtered(forms, cov=cov, marginal=True)
+    full = exact_update(M, scipy.linalg.block_diag(P, Q if forms[1] != "diagonal" else np.diag(np.diag(Q))), H, R, y)
+    np.testing.assert_allclose(belief.mean, full.mean, **exact)
+    np.testing.assert_allclose(belief.parts[0].cov, full.cov[:d, :d], **exact)
+    want = full.cov[d:, d:]
+    if forms[1] == "diagonal":
+        want = np.diag(1.0 / inverse(want).diagonal())
+    np.testing.assert_allclose(belief.parts[1].cov, want, **exact)
 
 
 def test_uncoupled_blocks_each_take_the_whole_residual():

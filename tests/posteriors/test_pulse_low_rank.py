@@ -63,8 +63,11 @@ def beginning():
     return [np.concatenate([PARAMS[layer][k].ravel() for k in ("bias", "weight")]) for layer in ("inner", "head")]
 
 
-def dense(P, Q, q=(0.0, 0.0), rank=None, spherical=False, w=1.0):
-    """Two dense blocks, moved by the gain of both together, uncorrelated after each datum; with a rank, cut by SVD."""
+def dense(P, Q, q=(0.0, 0.0), rank=None, spherical=False, w=1.0, marginal=False):
+    """Two dense blocks, moved by the gain of both together, uncorrelated after each datum; with a rank, cut by SVD.
+
+    What a datum tells of a block is told with all others known, or `marginal`, with the others as noise.
+    """
     R_w = R / w**2
     hidden, last = beginning()
     upsilon, factor = inverse(P).diagonal(), np.zeros((H, 0))
@@ -78,9 +81,13 @@ def dense(P, Q, q=(0.0, 0.0), rank=None, spherical=False, w=1.0):
         left = np.linalg.solve(spread + R_w, y - eta)
         hidden, last = hidden + P @ J_h.T @ left, last + Q @ J_l.T @ left
         joint, J = scipy.linalg.block_diag(P, Q), np.concatenate([J_h, J_l], axis=1)
-        rows = np.linalg.cholesky(inverse(R_w)).T @ J_h
-        after = inverse(joint) + J.T @ inverse(R_w) @ J
-        P, Q = inverse(after[:H, :H]), inverse(after[H:, H:])
+        rows = np.linalg.cholesky(inverse(R_w + J_l @ Q @ J_l.T if marginal else R_w)).T @ J_h
+        if marginal:  # all of the joint posterior, of which the correlations between the blocks are dropped
+            after = joint - joint @ J.T @ np.linalg.solve(spread + R_w, J @ joint)
+            P, Q = after[:H, :H], after[H:, H:]
+        else:
+            after = inverse(joint) + J.T @ inverse(R_w) @ J
+            P, Q = inverse(after[:H, :H]), inverse(after[H:, H:])
         if rank is None:
             continue
         wide = np.concatenate([factor, rows.T], axis=1)
@@ -118,6 +125,9 @@ by_night = lambda *values: pytest.param(*values, marks=pytest.mark.nightly)
         ("PULSE(rank=10)+C-ACI(q=0.03)", dict(q=(0.03, 0.03))),
         ("PULSE(rank=10, spare=0, hidden=spherical)+C-Static", {}),
         ("WoLF-Tempered(w=0.6)+PULSE(rank=10, spare=3)+C-Static", dict(w=0.6)),
+        ("PULSE(rank=10, spare=4, marginal=True)+C-ACI(q=0.03)", dict(q=(0.03, 0.03), marginal=True)),
+        by_night("PULSE(rank=10, hidden=spherical, marginal=True)+C-Static", dict(marginal=True)),
+        by_night("WoLF-Tempered(w=0.6)+PULSE(rank=10, marginal=True)+C-Static", dict(w=0.6, marginal=True)),
         by_night("PULSE(rank=10, spare=0)+C-Static", {}),
         by_night("PULSE(rank=1, spare=12, last=covariance)+C-Static", {}),
         by_night("PULSE(rank=10, spare=2, hidden=spherical)+C-ACI(q=0.03)", dict(q=(0.03, 0.03))),
@@ -128,11 +138,13 @@ def test_with_room_for_all_data_it_is_the_joint_filter_of_two_dense_blocks(name,
     agrees(run(name), dense(0.7 * np.eye(H), 2.0 * np.eye(L), **settings))
 
 
-@pytest.mark.parametrize("form", ["spherical", by_night("diagonal")])
-def test_a_cut_drops_what_a_singular_value_decomposition_drops(form):
+@pytest.mark.parametrize(
+    ("form", "marginal"), [("spherical", True), by_night("diagonal", False), by_night("diagonal", True)]
+)
+def test_a_cut_drops_what_a_singular_value_decomposition_drops(form, marginal):
     """Rank 3 of ten rows, cut after each datum; the joint gain sees what is left."""
-    want = dense(0.7 * np.eye(H), 2.0 * np.eye(L), rank=3, spherical=form == "spherical")
-    agrees(run(f"PULSE(rank=3, spare=0, hidden={form})+C-Static"), want)
+    want = dense(0.7 * np.eye(H), 2.0 * np.eye(L), rank=3, spherical=form == "spherical", marginal=marginal)
+    agrees(run(f"PULSE(rank=3, spare=0, hidden={form}, marginal={marginal})+C-Static"), want)
 
 
 def test_forecast_has_the_spread_of_both_blocks():
@@ -223,7 +235,8 @@ def test_a_name_is_composed_of_parts_that_can_be_given():
         ("rank=3, hidden=root", r"PULSE\(hidden='root'\) does not go with a rank; use diagonal or spherical, or leave"),
         ("hidden=spherical", r"PULSE\(hidden=spherical\) goes with a rank; give rank= too, or use hidden=diagonal"),
         ("rank=3, last=spherical", r"form 'spherical' must be one of auto, root"),
-        ("rank=3, coupled=yes", r"PULSE\(coupled=...\) must be True or False, got 'yes'"),
+        ("rank=3, marginal=yes", r"PULSE\(marginal=...\) must be True or False, got 'yes'"),
+        ("coupled=False, marginal=True", r"do not see one another; leave one of the two out"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, sentence):

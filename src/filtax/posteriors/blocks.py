@@ -63,6 +63,7 @@ class Blockwise(Module):
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
     coupled: Any = eqx.field(static=True, default=True)
     inner: Any = Extended()
+    marginal: Any = eqx.field(static=True, default=False)
     name = "PULSE"
     families = (Blocks,)
 
@@ -74,6 +75,12 @@ class Blockwise(Module):
             if isinstance(form, LowRankForm):
                 check_rank("PULSE", form.form, form.rank, form.spare, size, " of the block")
         checks.flag("PULSE(coupled=...)", self.coupled)
+        checks.flag("PULSE(marginal=...)", self.marginal)
+        if self.marginal and not self.coupled:
+            raise ValueError(
+                "PULSE(coupled=False, marginal=True): blocks that each take the whole residual do not see one another; "
+                "leave one of the two out."
+            )
         if set(FORMS.values()) - set(getattr(self.inner, "families", ())):
             given = getattr(self.inner, "name", type(self.inner).__name__)
             raise ValueError(
@@ -84,7 +91,7 @@ class Blockwise(Module):
     def shown(self) -> dict[str, Any]:
         """Settings that its name tells."""
         hidden = {"rank": None, "spare": None, "hidden": "auto" if self.rank is None else "diagonal"}
-        return {**hidden, "last": "auto", "coupled": True, "iterations": 1}
+        return {**hidden, "last": "auto", "coupled": True, "marginal": False, "iterations": 1}
 
     @property
     def inside(self) -> tuple[type, ...]:
@@ -142,7 +149,7 @@ class Blockwise(Module):
                 f"PULSE: the model has {'one block' if sizes else 'no blocks'} of parameters but PULSE needs a hidden "
                 f"part and a last layer; give model=filtax.models.subspace(model, {along}, params, last=True)."
             )
-        return Blockwise(self.forms, sizes, self.coupled, self.inner)
+        return Blockwise(self.forms, sizes, self.coupled, self.inner, self.marginal)
 
     def gather(self, cov: tuple, mean: Array) -> tuple[Array, ...]:
         """Check one covariance for each block, a variance, a vector or a matrix; none is made for all of them."""
@@ -182,7 +189,7 @@ class Blockwise(Module):
         parts = zip(self.forms, self._cut(mean.size, mean), self._cut(mean.size, cov), strict=True)
         begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, drifts)  # noqa: E731
         held = tuple(begin(form, m, c) if m.size else None for form, m, c in parts)
-        return Blocks(held, self.coupled)
+        return Blocks(held, self.coupled, self.marginal)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y, as the inner posterior makes it."""
@@ -218,7 +225,9 @@ class Blockwise(Module):
         return [value[at] if value.ndim == 1 else value[at, at] for at in cuts]
 
 
-def blockwise(forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = None) -> Blockwise:
+def blockwise(
+    forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = None, marginal: bool = False
+) -> Blockwise:
     """Divide the parameters into independent blocks.
 
     Args:
@@ -227,6 +236,7 @@ def blockwise(forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = 
         sizes: How many parameters each block has; those of the model if left out.
         coupled: Blocks share each datum by one joint solve; False lets each take it whole, as PULSE did at first.
         inner: Any posterior on Gaussian forms, such as `Extended()`, which is the default.
+        marginal: Blocks keep their covariances in the joint posterior, instead of the smaller mean-field ones.
 
     >>> import filtax as fx
     >>> split = blockwise(["root", "diagonal"], sizes=(1, 2))
@@ -237,7 +247,7 @@ def blockwise(forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = 
     """
     forms = tuple(forms)
     sizes = sizes if sizes is None else tuple(int(n) for n in sizes)
-    return Blockwise(forms, sizes, coupled, Extended() if inner is None else inner)
+    return Blockwise(forms, sizes, coupled, Extended() if inner is None else inner, marginal)
 
 
 def pulse(
@@ -246,6 +256,7 @@ def pulse(
     hidden: Any = "auto",
     last: Any = "auto",
     coupled: Any = True,
+    marginal: Any = False,
     iterations: Any = 1,
 ) -> Blockwise:
     """Build the posterior that the name PULSE stands for: hidden coordinates and the last layer.
@@ -256,6 +267,7 @@ def pulse(
         hidden: Form of the hidden block; with a rank "diagonal" or "spherical", that of its diagonal.
         last: Form of the last layer.
         coupled: Whether the blocks share each datum by one joint solve.
+        marginal: Whether their covariances are those of the joint posterior, not the smaller mean-field ones.
         iterations: How often to relinearise.
 
     >>> pulse(rank=10).forms[0]
@@ -267,11 +279,11 @@ def pulse(
             raise ValueError(f"PULSE(spare={spare!r}) goes with a rank; give rank= too, or leave it out.")
         if hidden == "spherical":
             raise ValueError("PULSE(hidden=spherical) goes with a rank; give rank= too, or use hidden=diagonal.")
-        return Blockwise((hidden, last), None, coupled, inner)
+        return Blockwise((hidden, last), None, coupled, inner, marginal)
     form = "diagonal" if hidden == "auto" else hidden
     if form not in ("diagonal", "spherical"):
         raise ValueError(
             f"PULSE(hidden={hidden!r}) does not go with a rank; use diagonal or spherical, or leave rank out."
         )
     check_rank("PULSE", form, rank, spare)
-    return Blockwise((LowRankForm(rank, spare, form), last), None, coupled, inner)
+    return Blockwise((LowRankForm(rank, spare, form), last), None, coupled, inner, marginal)
