@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs.algebra import known
+from filtax.beliefs.algebra import bounded, known
 from filtax.beliefs.passes import CHUNK, completed, cut_by_kernel, small_by_kernel, squared_by_kernel
 from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
@@ -155,13 +155,23 @@ def cut(
         free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
     if free.ndim:
         if overlap is not None:
-            kept = jnp.pad(gram[:rank, :rank], (0, len(gram) - rank))
-            told = known(overlap) if whole else (kept[0, 0] > 0.0) & (kept[-1, -1] == 0.0)
-            overlap = jnp.where(told & jnp.all(jnp.isfinite(gram)), kept if whole else -kept, -1.0)
+            overlap = (_known_whole if whole else _known_of_kept)(gram, rank, overlap)
         return Shortened(free, rows, inner, jnp.ones((), core.dtype), overlap)
     lost = jnp.sum(jnp.maximum(jnp.diagonal(gram)[rank:], 0.0))
     scale = 1.0 / (1.0 + free * lost / D)
     return Shortened(free * scale, rows, scale * inverse(free) * inner, scale, overlap)
+
+
+def _known_whole(gram: Array, rank: int, overlap: Array) -> Array:
+    """WᵀW of what is kept, if all of it was known before."""
+    return jnp.where(known(overlap), jnp.pad(bounded(gram[:rank, :rank]), (0, len(gram) - rank)), -1.0)
+
+
+def _known_of_kept(gram: Array, rank: int, _: Array) -> Array:
+    """The same with a minus before it, which tells that nobody adds to it; where squares overflowed it is not known."""
+    kept = jnp.pad(gram[:rank, :rank], (0, len(gram) - rank))
+    told = jnp.all(jnp.isfinite(gram)) & (kept[0, 0] > 0.0) & (kept[-1, -1] == 0.0)
+    return jnp.where(told, -kept, -1.0)
 
 
 def _at_once(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
