@@ -84,13 +84,13 @@ def kernel(
     return functools.partial(call, name=name, kernel_type="ptx", kernel_data=ptx, **given)
 
 
-def instead(plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel in place of a plain form of the same arrays, on a CUDA device; its derivative is that of the plain form.
+def instead(plain: Callable[..., Any], kernel: Callable[..., Any], platform: str = "cuda") -> Callable[..., Any]:
+    """A kernel in place of a plain form of the same arrays, on one platform; its derivative is that of the plain form.
 
     >>> instead(jnp.sin, jnp.cos)(0.0).item() if jax.default_backend() == "cpu" else 0.0
     0.0
     """
-    call = jax.custom_jvp(lambda *given: jax.lax.platform_dependent(*given, cuda=kernel, default=plain))
+    call = jax.custom_jvp(lambda *given: jax.lax.platform_dependent(*given, **{platform: kernel, "default": plain}))
     call.defjvp(lambda primals, tangents: (call(*primals), jax.jvp(plain, primals, tangents)[1]))
     return call
 

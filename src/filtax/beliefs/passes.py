@@ -4,8 +4,9 @@ A step of a low-rank belief spends its time reading U, so that it is read in the
 the other: a new one is written in one piece, and threads that own a parameter each read side by side. Rows from `used`
 on count as zero, whatever finite numbers they hold.
 
-On a CPU, or over several devices, these are matrix `products`. On one CUDA device, in float32 and for many parameters,
-they are `kernels` of our own, which do not read the rows that hold nothing; their derivatives are products again.
+Over several devices, and for few parameters, these are matrix `products`. On one CUDA device, in float32 and for many
+parameters, they are `kernels` of our own, which do not read the rows that hold nothing; on a CPU with a C compiler so
+are the largest of them (`native`). Their derivatives are products again.
 
 Axes: D parameters, K rows of U, O outputs. Cost: O(D K O), and O(D K²) for the Gram matrix.
 """
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs import cuda, products
+from filtax.beliefs import cuda, native, products
 from filtax.beliefs.products import live
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "eased",
     "gram",
     "left_over",
+    "natively",
     "one_gpu",
     "shown",
     "small_by_kernel",
@@ -49,6 +51,10 @@ def shown(
     >>> shown(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.asarray(2), jnp.ones(())).tolist()
     [[3.0], [4.0]]
     """
+    if natively(U):
+        plain = lambda U, J, used: products.shown(U, J, used, None)  # noqa: E731
+        found = cuda.instead(plain, native.shown, "cpu")(U, J * weight[None, :] if weight.ndim else J, used)
+        return found if weight.ndim else weight * found
     way = _kernel("shown") if _by_kernel(U, J) else products.shown
     return way(U, J, used, weight) if weight.ndim else weight * way(U, J, used, None)
 
@@ -102,6 +108,8 @@ def left_over(
     >>> P.tolist(), spread.tolist()
     ([[1.0, 1.0]], [[2.0]])
     """
+    if natively(U):
+        return cuda.instead(products.left_over, native.left_over, "cpu")(U, J, V, c, used)
     if compares(U, J):
         return _kernel("left_over")(U, J, V, c, used)
     P = swept(U, J, V, c, used)
@@ -151,6 +159,8 @@ def gram(
     >>> gram(jnp.ones((1, 3)), jnp.arange(3.0)).tolist()
     [[3.0]]
     """
+    if natively(U) and weight is not None and first is None and wanted is None:
+        return _native_gram(U, weight, used, jnp.zeros((), jnp.int32))
     if used is not None:
         return live(live(gram(U, weight, first, None, wanted), used).T, used)
     if squared_by_kernel(U, first):
@@ -178,10 +188,25 @@ def completed(
     >>> completed(jnp.ones((2, 3)), jnp.arange(3.0), jnp.zeros((1, 1)), jnp.asarray(False), jnp.asarray(1)).tolist()
     [[3.0, 0.0], [0.0, 0.0]]
     """
-    if not len(block) or _at_a_time(U) or jax.default_backend() != "cpu":
+    M = len(block)
+    if not M or _at_a_time(U) or jax.default_backend() != "cpu":
         return gram(U, weight, used=used)
+    if natively(U):
+        found = _native_gram(U, weight, used, jnp.where(known, M, 0).astype(jnp.int32))
+        return found.at[:M, :M].set(jnp.where(known, block, found[:M, :M]))
     beside = lambda: products.completed_in_chunks(U, weight, block, CHUNK)  # noqa: E731
     return live(live(jax.lax.cond(known, beside, lambda: gram(U, weight)), used).T, used)
+
+
+def _native_gram(U: Array, weight: Array, used: Array | None, skip: Array) -> Array:
+    """Of the rows in use, without the block of the first `skip`."""
+
+    def plain(U: Array, weight: Array, used: Array, skip: Array) -> Array:
+        before = jnp.arange(len(U), dtype=skip.dtype) < skip
+        return jnp.where(before[:, None] & before[None, :], 0.0, live(live(products.gram(U, weight), used).T, used))
+
+    used = jnp.asarray(len(U), jnp.int32) if used is None else used.astype(jnp.int32)
+    return cuda.instead(plain, native.gram, "cpu")(U, weight, used, skip)
 
 
 def _at_a_time(U: Array) -> bool:
@@ -203,6 +228,17 @@ def _kernels(U: Array) -> bool:
     if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
         return False
     return cuda.usable()
+
+
+def natively(U: Float[Array, "K D"]) -> bool:
+    """Whether kernels that a C compiler made are worth it for so many parameters, and run here.
+
+    >>> natively(jnp.ones((2, 3)))
+    False
+    """
+    if one_gpu() or jax.default_backend() != "cpu" or jax.device_count() > 1:
+        return False
+    return len(U) > 0 and U.shape[1] >= MANY and U.dtype == jnp.float32 and native.usable()
 
 
 def _of() -> Any:

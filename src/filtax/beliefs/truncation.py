@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from filtax.beliefs import cuda, native
 from filtax.beliefs.algebra import bounded, known
-from filtax.beliefs.passes import CHUNK, completed, cut_by_kernel, small_by_kernel, squared_by_kernel
+from filtax.beliefs.passes import CHUNK, completed, cut_by_kernel, natively, small_by_kernel, squared_by_kernel
 from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
@@ -144,22 +145,29 @@ def cut(
     >>> new.free.tolist(), jnp.abs(new.rows[:1]).tolist(), new.inner.tolist()
     ([1.0, 0.5], [[3.0, 0.0]], [[9.0]])
     """
-    D = rows.shape[1]
     used = jnp.asarray(len(core), jnp.int32) if used is None else used
     turn, gram = _rotation(free, rows, live(core, used), root, rank, used, overlap, whole)
     turn = turn if free.ndim else turn[:, :rank]
-    ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
-    if D < 2 * CHUNK or jax.device_count() > 1:
-        free, rows, inner = ways["default"](free, rows, turn)
-    else:
-        free, rows, inner = jax.lax.platform_dependent(free, rows, turn, **ways)
+    free, rows, inner = _shortened(free, rows, turn, used, rank)
     if free.ndim:
         if overlap is not None:
             overlap = (_known_whole if whole else _known_of_kept)(gram, rank, overlap)
         return Shortened(free, rows, inner, jnp.ones((), core.dtype), overlap)
     lost = jnp.sum(jnp.maximum(jnp.diagonal(gram)[rank:], 0.0))
-    scale = 1.0 / (1.0 + free * lost / D)
+    scale = 1.0 / (1.0 + free * lost / rows.shape[1])
     return Shortened(free * scale, rows, scale * inverse(free) * inner, scale, overlap)
+
+
+def _shortened(free: Array, rows: Array, turn: Array, used: Array, rank: int) -> tuple[Array, Array, Array]:
+    """V, the new rows and their Gram matrix, in the way that suits the machine."""
+    if rank and natively(rows):
+        plain = lambda free, rows, turn, used: _at_once(free, rows, turn, rank)  # noqa: E731
+        kernel = cuda.instead(plain, partial(native.cut, rank=rank), "cpu")
+        return kernel(free, rows, turn, used.astype(jnp.int32))
+    ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
+    if rows.shape[1] < 2 * CHUNK or jax.device_count() > 1:
+        return ways["default"](free, rows, turn)
+    return jax.lax.platform_dependent(free, rows, turn, **ways)
 
 
 def _known_whole(gram: Array, rank: int, overlap: Array) -> Array:

@@ -35,7 +35,15 @@ def checked() -> Iterator[tuple[str, str, bool]]:
     cache = jax.config.values["jax_compilation_cache_dir"]
     kept = sum(1 for _ in Path(cache).iterdir()) if cache and Path(cache).is_dir() else 0
     yield "cache", f"{cache}, {kept} compiled programs" if cache else "none: programs are compiled each time", True
+    yield "C kernels", _kernels(), True
     yield _self_test()
+
+
+def _kernels() -> str:
+    """Whether large LoFi filters run on a CPU in kernels of their own."""
+    from filtax.beliefs import native
+
+    return f"{native.library()}" if native.usable() else "none (no C compiler, or FILTAX_NATIVE=0): products serve"
 
 
 def _self_test() -> tuple[str, str, bool]:

@@ -1,0 +1,331 @@
+// Passes over a tall basis U (K, D), row-major float32, for XLA on a CPU: what `products` and `truncation` mean, with all
+// cores at work and each block of parameters read once. Handlers of XLA's foreign function interface.
+//
+// Parameters are divided into PARTS, whatever the number of threads, and sums over parts are added in their order: the
+// same numbers on every run. Two small kernels do the work, on tiles that stay in registers: `dots`, inner products of
+// rows over parameters, and `mixes`, linear combinations of rows.
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xla/ffi/api/c_api.h"
+
+#if defined(__AVX512F__)
+#define LANES 16
+#define ACROSS 6
+#elif defined(__AVX__)
+#define LANES 8
+#define ACROSS 3
+#else
+#define LANES 4
+#define ACROSS 4
+#endif
+#define DOWN 4                 // rows, or vectors, of a tile; ACROSS of the others
+#define PANEL (DOWN * LANES)   // parameters of a tile of `mixes`
+#define BLOCK 1024             // parameters that are held close while all is done to them: a multiple of PANEL
+#define ROW (BLOCK + LANES)    // their room in a scratch row: rows that lie a power of two apart share a cache line
+#define PARTS 16
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int64_t num;
+
+static inline vec load(const float* p) { vec v; memcpy(&v, p, sizeof v); return v; }
+static inline void store(float* p, vec v) { memcpy(p, &v, sizeof v); }
+static inline vec all(float x) { return x - (vec){0}; }
+static inline num least(num a, num b) { return a < b ? a : b; }
+static inline float total(vec v) {
+  float part[LANES], sum = 0;
+  store(part, v);
+  for (int step = LANES / 2; step; step /= 2)
+    for (int i = 0; i < step; i++) part[i] += part[i + step];
+  sum = part[0];
+  return sum;
+}
+
+// ---- C (m, n) += A (m, width) B (n, width)^T; with `low` only where the row of A is not before that of B
+
+static inline __attribute__((always_inline)) void dot_tile(const float* A, num sa, const float* B, num sb, num width,
+                                                           float* C, num sc, const int m, const int n) {
+  vec sum[DOWN][ACROSS] = {{{0}}};
+  num w = 0;
+  for (; w + LANES <= width; w += LANES) {
+    vec b[ACROSS];
+    for (int j = 0; j < n; j++) b[j] = load(B + j * sb + w);
+    for (int i = 0; i < m; i++) {
+      vec a = load(A + i * sa + w);
+      for (int j = 0; j < n; j++) sum[i][j] += a * b[j];
+    }
+  }
+  for (int i = 0; i < m; i++)
+    for (int j = 0; j < n; j++) {
+      float rest = 0;
+      for (num t = w; t < width; t++) rest += A[i * sa + t] * B[j * sb + t];
+      C[i * sc + j] += total(sum[i][j]) + rest;
+    }
+}
+
+static void dots(const float* A, num sa, num m, const float* B, num sb, num n, num width, float* C, num sc, int low) {
+  for (num j = 0; j < n; j += ACROSS) {
+    int across = least(ACROSS, n - j);
+    for (num i = low ? j / DOWN * DOWN : 0; i < m; i += DOWN) {
+      int down = least(DOWN, m - i);
+      const float *a = A + i * sa, *b = B + j * sb;
+      float* c = C + i * sc + j;
+      if (down == DOWN && across == ACROSS) dot_tile(a, sa, b, sb, width, c, sc, DOWN, ACROSS);
+      else if (down == DOWN && across == ACROSS - 1) dot_tile(a, sa, b, sb, width, c, sc, DOWN, ACROSS - 1);
+      else if (down == DOWN && across == ACROSS - 2) dot_tile(a, sa, b, sb, width, c, sc, DOWN, ACROSS - 2);
+      else
+        for (int di = 0; di < down; di++)
+          for (int dj = 0; dj < across; dj++) dot_tile(a + di * sa, sa, b + dj * sb, sb, width, c + di * sc + dj, sc, 1, 1);
+    }
+  }
+}
+
+// ---- X (n, width) += or = T (n, K) U (K, width), the rows of U `su` apart and those of X `sx`
+
+static inline __attribute__((always_inline)) void mix_tile(const float* T, num st, const float* U, num su, num K, float* X,
+                                                           num sx, int add, const int m, const int n) {
+  vec sum[ACROSS][DOWN];
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < m; i++) sum[j][i] = add ? load(X + j * sx + i * LANES) : (vec){0};
+  for (num k = 0; k < K; k++) {
+    vec u[DOWN];
+    for (int i = 0; i < m; i++) u[i] = load(U + k * su + i * LANES);
+    for (int j = 0; j < n; j++) {
+      vec t = all(T[j * st + k]);
+      for (int i = 0; i < m; i++) sum[j][i] += t * u[i];
+    }
+  }
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < m; i++) store(X + j * sx + i * LANES, sum[j][i]);
+}
+
+static void mixes(const float* T, num st, num n, const float* U, num su, num K, num width, float* X, num sx, int add) {
+  for (num w = 0; w < width; w += PANEL) {
+    if (w + PANEL > width) {  // the last few parameters of all
+      for (num j = 0; j < n; j++)
+        for (num t = w; t < width; t++) {
+          float sum = add ? X[j * sx + t] : 0;
+          for (num k = 0; k < K; k++) sum += T[j * st + k] * U[k * su + t];
+          X[j * sx + t] = sum;
+        }
+      return;
+    }
+    num j = 0;
+    for (; j + ACROSS <= n; j += ACROSS) mix_tile(T + j * st, st, U + w, su, K, X + j * sx + w, sx, add, DOWN, ACROSS);
+    for (; j + 2 <= n; j += 2) mix_tile(T + j * st, st, U + w, su, K, X + j * sx + w, sx, add, DOWN, 2);
+    for (; j < n; j++) mix_tile(T + j * st, st, U + w, su, K, X + j * sx + w, sx, add, DOWN, 1);
+  }
+}
+
+// ---- threads: parts are taken by whoever is free; XLA's own threads help where there are any
+
+typedef struct Team {
+  atomic_int next, done, held;
+  void (*part)(const struct Team*, int);
+  const XLA_FFI_CallFrame* call;
+  float* sums;  // (PARTS, size), of each part
+  num size, D;
+} Team;
+
+static void release(Team* team) { if (atomic_fetch_sub(&team->held, 1) == 1) { free(team->sums); free(team); } }
+
+static void help(void* data) {
+  Team* team = data;
+  for (int at; (at = atomic_fetch_add(&team->next, 1)) < PARTS;) {
+    team->part(team, at);
+    atomic_fetch_add(&team->done, 1);
+  }
+  release(team);
+}
+
+static const void* given(const Team* t, int i) { return ((XLA_FFI_Buffer*)t->call->args.args[i])->data; }
+static num side(const Team* t, int i, int axis) { return ((XLA_FFI_Buffer*)t->call->args.args[i])->dims[axis]; }
+static num sizes(const Team* t, int i) {
+  const XLA_FFI_Buffer* b = t->call->args.args[i];
+  num n = 1;
+  for (num axis = 0; axis < b->rank; axis++) n *= b->dims[axis];
+  return n;
+}
+static float* made(const Team* t, int i) { return ((XLA_FFI_Buffer*)t->call->rets.rets[i])->data; }
+static num rows_used(const Team* t, int i, num K) {
+  num used = *(const int32_t*)given(t, i);
+  return used < 0 ? 0 : least(used, K);
+}
+static void bounds(const Team* t, int at, num* from, num* to) {
+  num blocks = (t->D + BLOCK - 1) / BLOCK;
+  *from = least(blocks * at / PARTS * BLOCK, t->D);
+  *to = least(blocks * (at + 1) / PARTS * BLOCK, t->D);
+}
+static float* scratch(num rows) { return aligned_alloc(64, ((rows * ROW * 4 + 63) / 64) * 64); }
+static float inverse(float v) { return v > 0 ? 1 / v : 0; }
+static float inverse_root(float v) { return v > 0 ? 1 / __builtin_sqrtf(v) : 0; }
+
+// Run all parts; the sums of the parts, in their order, are the result `into` of (rows, columns).
+static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(const Team*, int), num D, num size, float* into) {
+  Team* team = calloc(1, sizeof *team);
+  team->part = part, team->call = call, team->size = size, team->D = D;
+  team->sums = calloc(PARTS * (size ? size : 1), sizeof(float));
+  int64_t threads = 1;
+  XLA_FFI_ThreadPool_NumThreads_Args ask = {sizeof ask, NULL, call->ctx, &threads};
+  if (call->api->XLA_FFI_ThreadPool_NumThreads(&ask)) threads = 1;
+  int helpers = least(threads, PARTS) - 1;
+  atomic_store(&team->held, 2);  // ours, and that of the loop that asks for helpers
+  for (int i = 0; i < helpers; i++) {
+    atomic_fetch_add(&team->held, 1);
+    XLA_FFI_ThreadPool_Schedule_Args more = {sizeof more, NULL, call->ctx, help, team};
+    if (call->api->XLA_FFI_ThreadPool_Schedule(&more)) { atomic_fetch_sub(&team->held, 1); break; }
+  }
+  help(team);
+  while (atomic_load(&team->done) < PARTS) sched_yield();
+  for (num i = 0; i < size; i++) {
+    float sum = 0;
+    for (int at = 0; at < PARTS; at++) sum += team->sums[at * size + i];
+    into[i] = sum;
+  }
+  release(team);
+  return NULL;
+}
+
+// XLA asks a handler what it is before it calls it.
+static int asked(XLA_FFI_CallFrame* call) {
+  XLA_FFI_Extension_Base* first = call->extension_start;
+  if (!first || first->type != XLA_FFI_Extension_Metadata) return 0;
+  XLA_FFI_Metadata* told = ((XLA_FFI_Metadata_Extension*)first)->metadata;
+  told->api_version.major_version = XLA_FFI_API_MAJOR;
+  told->api_version.minor_version = XLA_FFI_API_MINOR;
+  told->traits = 0;
+  told->state_type_id.type_id = 0;
+  return 1;
+}
+
+// ---- shown: U (K, D), J (O, D), used -> U J^T (K, O)
+
+static void shown_part(const Team* t, int at) {
+  num K = side(t, 0, 0), O = side(t, 1, 0), D = t->D, used = rows_used(t, 2, K), from, to;
+  const float *U = given(t, 0), *J = given(t, 1);
+  bounds(t, at, &from, &to);
+  for (num w = from; w < to; w += BLOCK)
+    dots(U + w, D, used, J + w, D, O, least(BLOCK, to - w), t->sums + at * t->size, O, 0);
+}
+
+XLA_FFI_Error* filtax_shown(XLA_FFI_CallFrame* call) {
+  if (asked(call)) return NULL;
+  Team t = {.call = call};
+  return all_parts(call, shown_part, side(&t, 0, 1), side(&t, 0, 0) * side(&t, 1, 0), made(&t, 0));
+}
+
+// ---- left_over: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
+
+static void left_over_part(const Team* t, int at) {
+  num K = side(t, 0, 0), O = side(t, 1, 0), D = t->D, used = rows_used(t, 4, K), from, to;
+  const float *U = given(t, 0), *J = given(t, 1), *V = given(t, 2), *less = given(t, 3);
+  int one = sizes(t, 2) == 1 && D != 1;
+  float *P = made(t, 0), *near = scratch(O + 1), *root = near + O * ROW;
+  bounds(t, at, &from, &to);
+  for (num w = from; w < to; w += BLOCK) {
+    num width = least(BLOCK, to - w);
+    for (num i = 0; i < width; i++) root[i] = inverse_root(V[one ? 0 : w + i]);
+    for (num o = 0; o < O; o++)
+      for (num i = 0; i < width; i++) near[o * ROW + i] = J[o * D + w + i] * V[one ? 0 : w + i];
+    mixes(less, K, O, U + w, D, used, width, near, ROW, 1);
+    for (num o = 0; o < O; o++)
+      for (num i = 0; i < width; i++) {
+        float p = near[o * ROW + i];
+        P[o * D + w + i] = p;
+        near[o * ROW + i] = p * root[i];
+      }
+    dots(near, ROW, O, near, ROW, O, width, t->sums + at * t->size, O, 0);
+  }
+  free(near);
+}
+
+XLA_FFI_Error* filtax_left_over(XLA_FFI_CallFrame* call) {
+  if (asked(call)) return NULL;
+  Team t = {.call = call};
+  num O = side(&t, 1, 0);
+  return all_parts(call, left_over_part, side(&t, 0, 1), O * O, made(&t, 1));
+}
+
+// ---- gram: U (K, D), w (D), used, skip -> U diag(w) U^T (K, K); the block of the first `skip` rows is left zero
+
+static void gram_part(const Team* t, int at) {
+  num K = side(t, 0, 0), D = t->D, used = rows_used(t, 2, K), skip = rows_used(t, 3, used), from, to;
+  const float *U = given(t, 0), *weight = given(t, 1);
+  float *near = scratch(K + 1), *root = near + K * ROW, *C = t->sums + at * t->size;
+  bounds(t, at, &from, &to);
+  for (num w = from; w < to; w += BLOCK) {
+    num width = least(BLOCK, to - w);
+    for (num i = 0; i < width; i++) root[i] = __builtin_sqrtf(weight[w + i]);
+    for (num k = 0; k < used; k++)
+      for (num i = 0; i < width; i++) near[k * ROW + i] = U[k * D + w + i] * root[i];
+    float* later = near + skip * ROW;
+    dots(later, ROW, used - skip, near, ROW, skip, width, C + skip * K, K, 0);
+    dots(later, ROW, used - skip, later, ROW, used - skip, width, C + skip * K + skip, K, 1);
+  }
+  free(near);
+}
+
+XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
+  if (asked(call)) return NULL;
+  Team t = {.call = call};
+  num K = side(&t, 0, 0);
+  float* C = made(&t, 0);
+  XLA_FFI_Error* failed = all_parts(call, gram_part, side(&t, 0, 1), K * K, C);
+  for (num i = 0; i < K; i++)
+    for (num j = i + 1; j < K; j++) C[i * K + j] = C[j * K + i];
+  return failed;
+}
+
+// ---- cut: V (D) or (), U (K, D), T (M, K), used -> V, U with its first rows in place, and their Gram matrix (rank, rank)
+// With a V for each parameter the rows of T U beyond the rank are squared, and the Gram matrix is weighed by 1 / V.
+
+static void cut_part(const Team* t, int at) {
+  num K = side(t, 1, 0), M = side(t, 2, 0), D = t->D, used = rows_used(t, 3, K), from, to;
+  num rank = ((XLA_FFI_Buffer*)t->call->rets.rets[2])->dims[0];
+  const float *V = given(t, 0), *U = given(t, 1), *T = given(t, 2);
+  int one = sizes(t, 0) == 1 && D != 1;
+  float *free_ = made(t, 0), *rows = made(t, 1), *near = scratch(M + 2), *scale = near + M * ROW, *root = scale + ROW;
+  bounds(t, at, &from, &to);
+  for (num w = from; w < to; w += BLOCK) {
+    num width = least(BLOCK, to - w);
+    mixes(T, K, M, U + w, D, used, width, near, ROW, 0);
+    if (one)
+      for (num i = 0; i < width; i++) scale[i] = root[i] = 1;
+    else {
+      for (num i = 0; i < width; i++) scale[i] = 0;
+      for (num m = rank; m < M; m++)
+        for (num i = 0; i < width; i++) scale[i] += near[m * ROW + i] * near[m * ROW + i];
+      for (num i = 0; i < width; i++) {
+        float v = V[w + i];
+        scale[i] = 1 / (1 + scale[i] * inverse(v));
+        free_[w + i] = v * scale[i];
+        root[i] = inverse_root(v * scale[i]);
+      }
+    }
+    for (num m = 0; m < rank; m++)
+      for (num i = 0; i < width; i++) {
+        float kept = near[m * ROW + i] * scale[i];
+        rows[m * D + w + i] = kept;
+        near[m * ROW + i] = kept * root[i];
+      }
+    if (rows != U)
+      for (num k = rank; k < K; k++) memcpy(rows + k * D + w, U + k * D + w, width * sizeof(float));
+    dots(near, ROW, rank, near, ROW, rank, width, t->sums + at * t->size, rank, 1);
+  }
+  free(near);
+}
+
+XLA_FFI_Error* filtax_cut(XLA_FFI_CallFrame* call) {
+  if (asked(call)) return NULL;
+  Team t = {.call = call};
+  num rank = ((XLA_FFI_Buffer*)call->rets.rets[2])->dims[0];
+  float* C = made(&t, 2);
+  if (sizes(&t, 0) == 1 && side(&t, 1, 1) != 1) made(&t, 0)[0] = *(const float*)given(&t, 0);
+  XLA_FFI_Error* failed = all_parts(call, cut_part, side(&t, 1, 1), rank * rank, C);
+  for (num i = 0; i < rank; i++)
+    for (num j = i + 1; j < rank; j++) C[i * rank + j] = C[j * rank + i];
+  return failed;
+}

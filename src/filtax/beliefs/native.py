@@ -1,0 +1,129 @@
+r"""Passes over a tall basis on a CPU as kernels of our own (`c/passes.c`), where there is a compiler for them.
+
+XLA's products of a few long rows keep one core busy, and read the rows more often than need be. These use all of XLA's
+threads and read each row once: a step of LoFi takes less than half the time. The source is compiled when the first
+program of that kind is traced (about a second, once on a machine: the result lies in the user's cache), by `$CC`, `cc`,
+`gcc` or `clang`. Where there is none, or FILTAX_NATIVE=0, matrix products serve, and give the same numbers up to
+rounding.
+
+float32 only. `vmap` runs a kernel once for each case; its derivative is that of the products it stands for.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+__all__ = ["cut", "gram", "left_over", "library", "shown", "usable"]
+
+NAMES = ("shown", "left_over", "gram", "cut")
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC")
+SOURCE = pathlib.Path(__file__).parent / "c" / "passes.c"
+
+
+@functools.cache
+def usable() -> bool:
+    """Whether such kernels run here: asked for, compiled, and known to XLA.
+
+    >>> usable() in (True, False)
+    True
+    """
+    if os.environ.get("FILTAX_NATIVE", "1") == "0":
+        return False
+    try:
+        held = ctypes.CDLL(str(library()))
+        for name in NAMES:
+            handler = jax.ffi.pycapsule(getattr(held, f"filtax_{name}"))
+            jax.ffi.register_ffi_target(f"filtax_{name}", handler, platform="cpu")
+        return True
+    except Exception:  # whatever is missing: there is another way
+        return False
+
+
+def library() -> pathlib.Path:
+    """The compiled kernels for this processor and this version of XLA, made now if need be.
+
+    Raises:
+        OSError: if there is no compiler.
+        subprocess.SubprocessError: if it does not compile them.
+    """
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise OSError("no C compiler")
+    kind = (SOURCE.read_text(), " ".join(FLAGS), compiler, jax.__version__, _processor())
+    name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16] + ".so"
+    cached, passing = _folders()
+    try:
+        return _made(compiler, cached, name)
+    except (OSError, subprocess.SubprocessError):  # the cache cannot be written to, say
+        return _made(compiler, passing, name)
+
+
+def _folders() -> tuple[pathlib.Path, pathlib.Path]:
+    """The user's cache, and one that lasts as long as the machine runs."""
+    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = base if base.is_absolute() else pathlib.Path.home() / ".cache"
+    return base / "filtax" / "native", pathlib.Path(tempfile.gettempdir()) / f"filtax-native-{os.getuid()}"
+
+
+def _made(compiler: str, folder: pathlib.Path, name: str) -> pathlib.Path:
+    """What is not whole never has its name."""
+    path = folder / name
+    if path.exists():
+        return path
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise OSError(f"{folder} belongs to somebody else")
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        draft = pathlib.Path(work) / name
+        command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", str(SOURCE), "-o", str(draft)]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        os.replace(draft, path)
+    return path
+
+
+def _processor() -> str:
+    """What tells one processor from another that cannot run the same instructions."""
+    try:
+        told = pathlib.Path("/proc/cpuinfo").read_text()
+        return next(line for line in told.splitlines() if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        return f"{platform.machine()} {platform.processor()} {platform.node()}"
+
+
+def shown(U: Array, J: Array, used: Array) -> Array:
+    """U Jᵀ (K, O) of the rows in use."""
+    return _call("shown", (len(U), len(J)))(U, J, used)
+
+
+def left_over(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
+    """P = J diag(V) - c U (O, D), and P diag(1 / V) Pᵀ (O, O)."""
+    return tuple(_call("left_over", J.shape, (len(J), len(J)))(U, J, V, -c, used))
+
+
+def gram(U: Array, weight: Array, used: Array, skip: Array) -> Array:
+    """U diag(w) Uᵀ (K, K) of the rows in use; zero in the block of the first `skip` rows."""
+    return _call("gram", (len(U), len(U)))(U, weight, used, skip)
+
+
+def cut(free: Array, rows: Array, turn: Array, used: Array, rank: int) -> tuple[Array, Array, Array]:
+    """V, U with its first `rank` rows written over by those of turnᵀ U, and their Gram matrix (rank, rank)."""
+    call = _call("cut", free.shape, rows.shape, (rank, rank), aliases={1: 1})
+    return tuple(call(free, rows, turn.T, used))
+
+
+def _call(name: str, *shapes: tuple[int, ...], aliases: dict[int, int] | None = None) -> Callable[..., Any]:
+    results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    told = results if len(results) > 1 else results[0]
+    return jax.ffi.ffi_call(f"filtax_{name}", told, vmap_method="sequential", input_output_aliases=aliases)

@@ -1,0 +1,166 @@
+"""Passes that a C compiler makes for a CPU, against numpy in float64; and what is done where there is none."""
+
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from filtax.beliefs import LowRank, native, passes
+
+compiled = pytest.mark.skipif(not native.usable(), reason="there is no C compiler here")
+SIZES = [(30, 10, 5000), (7, 1, 1024), (13, 5, 1023), (5, 3, 17), (1, 1, 3), (26, 7, 33_001)]
+
+
+def numbers(K, O, D, seed=0):
+    """U, J, c, V, and a matrix that turns rows; with parameters that are certain."""
+    rng = np.random.default_rng(seed)
+    V = rng.uniform(0.5, 1.5, size=D) * (rng.uniform(size=D) > 0.1)
+    given = rng.normal(size=(K, D)), rng.normal(size=(O, D)), rng.normal(size=(O, K)), V, rng.normal(size=(K, K)) / K
+    return [np.asarray(a, np.float32) for a in given]
+
+
+def count(n):
+    return jnp.asarray(n, jnp.int32)
+
+
+def close(found, want):
+    """To the rounding of float32, beside the largest number."""
+    np.testing.assert_allclose(np.asarray(found, float), want, rtol=0, atol=2e-6 * max(np.abs(want).max(), 1e-30))
+
+
+def inverse(V):
+    return np.where(V > 0, 1.0 / np.where(V > 0, V, 1.0), 0.0)
+
+
+@compiled
+@pytest.mark.parametrize(("K", "O", "D"), SIZES)
+def test_what_rows_show_and_leave_over(K, O, D):
+    U, J, c, V, _ = numbers(K, O, D)
+    u, j, less, v = (a.astype(float) for a in (U, J, c, V))
+    for used in {0, K // 2, K}:
+        want = u @ j.T
+        want[used:] = 0.0
+        close(jax.jit(native.shown)(U, J, count(used)), want)
+        for free in (v, v[0] + 0.5):
+            P, squares = jax.jit(native.left_over)(U, J, np.float32(free), c, count(used))
+            true = j * free - less[:, :used] @ u[:used]
+            close(P, true)
+            close(squares, (true * inverse(np.broadcast_to(free, D))) @ true.T)
+
+
+@compiled
+@pytest.mark.parametrize(("K", "O", "D"), SIZES)
+def test_a_gram_matrix_with_and_without_its_first_block(K, O, D):
+    U, _, _, V, _ = numbers(K, O, D)
+    for used, skip in ((K, 0), (K, K // 2), (K - 1, K // 3), (K, K)):
+        want = (U.astype(float) * V) @ U.T.astype(float)
+        want[used:], want[:, used:], want[:skip, :skip] = 0.0, 0.0, 0.0
+        close(jax.jit(native.gram)(U, V, count(used), count(skip)), want)
+
+
+@compiled
+@pytest.mark.parametrize(("K", "O", "D"), SIZES)
+def test_a_cut(K, O, D):
+    """Of all rows, some are kept and the squares of the others go to the diagonal; or V is one number."""
+    U, _, _, V, turn = numbers(K, O, D)
+    rank, used = (K + 1) // 2, K - K // 4
+    long = turn[:used].T.astype(float) @ U[:used].astype(float)
+    scale = 1.0 / (1.0 + (long[rank:] ** 2).sum(0) * inverse(V.astype(float)))
+    kept, free = long[:rank] * scale, V * scale
+    found = jax.jit(native.cut, static_argnums=4)(V, U, turn, count(used), rank)
+    close(found[0], free)
+    close(found[1][:rank], kept)
+    np.testing.assert_array_equal(found[1][rank:], U[rank:])
+    close(found[2], (kept * inverse(free)) @ kept.T)
+    if D > 1:
+        one = jax.jit(native.cut, static_argnums=4)(np.float32(0.7), U, turn[:, :rank], count(used), rank)
+        assert one[0] == np.float32(0.7)
+        close(one[1][:rank], long[:rank])
+        close(one[2], long[:rank] @ long[:rank].T)
+
+
+@compiled
+def test_the_same_numbers_each_time():
+    """Whoever of the threads takes which part: twenty runs to the last bit."""
+    U, J, _, V, _ = map(jnp.asarray, numbers(26, 7, 33_001))
+    run = jax.jit(lambda: (native.shown(U, J, count(26)), native.gram(U, V, count(26), count(0))))
+    first = run()
+    for _ in range(20):
+        for found, want in zip(run(), first, strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
+def learned(D=120, steps=14, noise=None, batch=False):
+    """A belief after data of two outputs, with cuts; of two streams side by side if asked for."""
+    rng = np.random.default_rng(4)
+    data = jnp.asarray(rng.normal(size=(steps, 2, D)), jnp.float32)
+    var = jnp.asarray(rng.uniform(0.5, 2.0, size=D), jnp.float32)
+
+    def step(belief, J):
+        belief = belief if noise is None else belief.add(jnp.asarray(noise, jnp.float32))
+        done = belief.condition(J, jnp.eye(2, dtype=J.dtype), jnp.ones(2, J.dtype))
+        return done.belief, done.log_det
+
+    def run(scale):
+        start = LowRank.start(jnp.zeros(D, jnp.float32), scale * var, rank=3, spare=4)
+        belief, found = jax.lax.scan(step, start, data)
+        return belief.mean, belief.var, found
+
+    if batch:
+        return jax.jit(jax.vmap(run))(jnp.asarray([1.0, 2.0], jnp.float32))
+    slope = jax.jit(jax.grad(lambda scale: run(scale)[2].sum()))
+    return *jax.jit(run)(jnp.float32(1.0)), slope(jnp.float32(1.0))
+
+
+@compiled
+@pytest.mark.parametrize("given", [{}, {"noise": 0.01}, {"batch": True}])
+def test_a_filter_learns_the_same_with_them_as_with_products(monkeypatch, given):
+    """Means, variances, evidence, its slope; and streams side by side."""
+    plain = learned(**given)
+    monkeypatch.setattr(passes, "MANY", 16)
+    assert passes.natively(jnp.ones((7, 120), jnp.float32))
+    for found, want in zip(learned(**given), plain, strict=True):
+        np.testing.assert_allclose(found, want, rtol=3e-5, atol=3e-6)
+
+
+@compiled
+def test_a_program_calls_them_once_each(monkeypatch):
+    """Forecast, evidence and update share one look at the rows."""
+    monkeypatch.setattr(passes, "MANY", 16)
+    belief = LowRank.start(jnp.zeros(120, jnp.float32), jnp.ones(120, jnp.float32), rank=3, spare=4)
+    J, eye, r = jnp.ones((2, 120), jnp.float32), jnp.eye(2, dtype=jnp.float32), jnp.ones(2, jnp.float32)
+    text = jax.jit(lambda b: (b.spread(J), b.condition(J, eye, r))).lower(belief).compile().as_text()
+    assert [text.count(f'"filtax_{name}"') for name in ("left_over", "gram", "cut")] == [1, 1, 1]
+    assert text.count('"filtax_shown"') == 2  # the other looks again where a spread is low
+
+
+@pytest.mark.parametrize("cause", ["no compiler", "it fails", "not wanted"])
+def test_products_serve_where_there_are_none(monkeypatch, tmp_path, cause):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if cause == "no compiler":
+        monkeypatch.setattr(native.shutil, "which", lambda name: None)
+    elif cause == "it fails":
+        failed = lambda *_, **__: (_ for _ in ()).throw(subprocess.CalledProcessError(1, "cc"))
+        monkeypatch.setattr(native.subprocess, "run", failed)
+        monkeypatch.setattr(native, "_folders", lambda: (tmp_path / "one", tmp_path / "two"))
+    else:
+        monkeypatch.setenv("FILTAX_NATIVE", "0")
+    native.usable.cache_clear()
+    try:
+        assert not native.usable()
+        monkeypatch.setattr(passes, "MANY", 16)
+        assert not passes.natively(jnp.ones((7, 120), jnp.float32))
+        assert not list(tmp_path.rglob("*.so"))
+    finally:
+        native.usable.cache_clear()
+
+
+@compiled
+def test_what_was_compiled_is_found_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = native.library()
+    assert first.is_relative_to(tmp_path)
+    monkeypatch.setattr(native.subprocess, "run", lambda *_, **__: pytest.fail("compiled anew"))
+    assert native.library() == first
