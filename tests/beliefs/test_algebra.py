@@ -143,9 +143,9 @@ def test_a_device_gets_one_kernel_for_each(device):
 def test_under_vmap_there_is_a_block_for_each_case(device, parts):
     """No loop over them; what they share is given to each."""
     s, R, L, B, _, spread = (jnp.asarray(a, jnp.float32) for a in parts)
-    shared = lambda s: algebra.explained(s, R, L, jnp.asarray(USED, jnp.int32), kernel=True)
+    shared = lambda s: algebra.explained(s, R, L, jnp.asarray(USED, jnp.int32), kernel="cuda")
     assert launched(jax.vmap(shared), jnp.stack([s, s])) == ["explained"]
-    twice = jax.vmap(jax.vmap(lambda r: algebra.judged(spread, B, r, kernel=True)))
+    twice = jax.vmap(jax.vmap(lambda r: algebra.judged(spread, B, r, kernel="cuda")))
     text = jax.jit(twice).trace(jnp.zeros((2, 3, O), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
     assert "grid_y = 6" in text
     assert "while" not in text

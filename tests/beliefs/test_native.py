@@ -164,3 +164,48 @@ def test_what_was_compiled_is_found_again(monkeypatch, tmp_path):
     assert first.is_relative_to(tmp_path)
     monkeypatch.setattr(native.subprocess, "run", lambda *_, **__: pytest.fail("compiled anew"))
     assert native.library() == first
+
+
+@compiled
+@pytest.mark.parametrize("K", [1, 2, 3, 40, 100])
+@pytest.mark.parametrize("kind", ["any", "few", "equal", "diagonal", "apart"])
+def test_eigenvectors_of_a_symmetric_matrix(K, kind):
+    """A Q = Q diag, largest first, and Q orthogonal; of low rank, all equal, none to find, a wide spread."""
+    rng = np.random.default_rng(K)
+    A = rng.normal(size=(K, K))
+    if kind == "few":
+        A[:, 2:] = 0.0
+    elif kind == "diagonal":
+        A = np.diag(rng.normal(size=K))
+    elif kind == "apart":
+        A = A * np.logspace(0, -6, K)[None, :]
+    G = np.eye(K) if kind == "equal" else A @ A.T
+    G = np.asarray(0.5 * (G + G.T), np.float32)
+    Q = np.asarray(jax.jit(native.turned)(G), float)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(K), atol=3e-6)
+    inside = Q.T @ G @ Q
+    scale = max(np.abs(G).max(), 1e-30)
+    np.testing.assert_allclose(inside, np.diag(np.linalg.eigvalsh(G.astype(float))[::-1]), atol=5e-6 * K * scale)
+
+
+@compiled
+def test_of_what_is_not_finite_the_eigenvectors_are_those_of_nothing():
+    np.testing.assert_array_equal(native.turned(jnp.full((3, 3), jnp.nan, jnp.float32)), np.eye(3))
+
+
+@compiled
+@pytest.mark.parametrize(("K", "O"), [(1, 1), (9, 3), (100, 10)])
+def test_the_small_algebra_between_the_passes(K, O):
+    rng = np.random.default_rng(K)
+    A = rng.normal(size=(K, 2 * K)) / K
+    L = np.linalg.cholesky(np.eye(K) + A @ A.T)
+    S, s, Y = rng.normal(size=(K, K)), rng.normal(size=(K, O)), rng.normal(size=(K, 2 * O + 1))
+    given = [np.asarray(a, np.float32) for a in (s, S, L, Y)]
+    half, c, square = jax.jit(native.explained)(*given[:3], count(K))
+    close(half, S.T @ s)
+    close(c, (S @ S.T @ s).T)
+    fit = np.linalg.solve(L.T, S.T @ s)
+    close(square, fit.T @ fit)
+    close(jax.jit(native.lowered)(given[2], given[3]), np.linalg.solve(L, Y))
+    close(jax.jit(native.rooted)(np.asarray(L @ L.T, np.float32)), L)
+    assert np.all(np.isnan(native.rooted(-jnp.eye(3, dtype=jnp.float32))))

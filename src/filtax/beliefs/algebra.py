@@ -1,20 +1,23 @@
 r"""Small algebra between the passes of a low-rank belief: of K x K and O x O matrices.
 
 Each function is written here as it is meant. On a CUDA device these few numbers wait for launches and not for
-arithmetic, so that there, in float32, each is one kernel (`small`); its derivative is that of the form written here.
+arithmetic, so that there, in float32, each is one kernel (`small`). On a CPU LAPACK's threads take the cores from the
+passes, so that beside those of `native` roots and solves are made in one thread. Derivatives are those of the forms
+written here.
 
 Axes: K rows of U, O outputs. Cost: O(K² O), and O(K³) for a root or the eigenvectors.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs import cuda
-from filtax.beliefs.passes import MANY, one_gpu
+from filtax.beliefs import cuda, native
+from filtax.beliefs.passes import MANY, natively, one_gpu
 from filtax.beliefs.products import live, product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
 
@@ -36,17 +39,19 @@ __all__ = [
 WARP = 32  # threads, and so outputs that one of them can have a row each of
 
 
-def by_kernel(U: Float[Array, "K D"], outputs: int) -> bool:
-    """Whether there are kernels for a basis of this kind: many parameters, few rows and outputs, one CUDA device.
+def by_kernel(U: Float[Array, "K D"], outputs: int) -> str:
+    """The platform whose kernels serve a basis of this kind, "cuda" or "cpu": many parameters, one device; or "".
 
     >>> by_kernel(jnp.ones((2, 3)), 1)
-    False
+    ''
     """
+    if natively(U):
+        return "cpu"
     if not one_gpu() or U.dtype != jnp.float32 or U.shape[1] < MANY:
-        return False
+        return ""
     from filtax.beliefs import small
 
-    return small.fits(len(U), outputs) and cuda.usable()
+    return "cuda" if small.fits(len(U), outputs) and cuda.usable() else ""
 
 
 def explained(
@@ -54,7 +59,7 @@ def explained(
     shed: Float[Array, "K K"],
     root: Float[Array, "K K"],
     used: Int[Array, ""],
-    kernel: bool = False,
+    kernel: str = "",
 ) -> tuple[Float[Array, "K O"], Float[Array, "O K"], Float[Array, "O O"]]:
     r"""What a factor explains of some rows whose products with U are s.
 
@@ -74,7 +79,7 @@ def _explained(s: Array, shed: Array, root: Array, _: Array) -> tuple[Array, Arr
 
 
 def judged(
-    spread: Float[Array, "O O"], B: Float[Array, "O O"], r: Float[Array, " O"], kernel: bool = False
+    spread: Float[Array, "O O"], B: Float[Array, "O O"], r: Float[Array, " O"], kernel: str = ""
 ) -> tuple[Float[Array, "O O"], Float[Array, " O"], Float[Array, " O"], Bool[Array, ""]]:
     r"""A residual r under $S = I + B\,\mathrm{spread}\,B^\top = LL^\top$: L, $L^{-1}r$ and $r^\top S^{-1}B$.
 
@@ -102,7 +107,7 @@ def along(
     shed: Float[Array, "K K"],
     root: Float[Array, "K K"],
     used: Int[Array, ""],
-    kernel: bool = False,
+    kernel: str = "",
 ) -> Float[Array, "O K"]:
     r"""$(S(S^\top s - g))^\top$ with $g = L^{-1}L^{-\top}h$: by which rows of U a gain is off that shows s of them.
 
@@ -128,7 +133,7 @@ def placed(
     c: Float[Array, "O K"],
     L: Float[Array, "O O"],
     *of_overlap: Float[Array, "..."],
-    kernel: bool = False,
+    kernel: str = "",
 ) -> tuple[Float[Array, "K K"], ...]:
     r"""R and L with a datum from `used` on, if it is taken: columns $[cB^\top; B^\top]$ and rows $[Bh^\top, L_S]$.
 
@@ -187,22 +192,22 @@ def extended(A: Float[Array, "K K"], more: int) -> Float[Array, "M M"]:
     return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
 
 
-def stable_root(lost: Float[Array, "K K"], kernel: bool = False) -> Float[Array, "K K"]:
+def stable_root(lost: Float[Array, "K K"], kernel: str = "") -> Float[Array, "K K"]:
     """Cholesky factor of I + lost; where rounding made that indefinite, of a neighbour that is not.
 
     >>> stable_root(jnp.full((1, 1), 3.0)).tolist()
     [[2.0]]
     """
-    return _either("rooted", _stable_root, kernel)(lost)
+    return _either("rooted", partial(_stable_root, kernel=kernel), kernel)(lost)
 
 
-def _stable_root(lost: Array) -> Array:
+def _stable_root(lost: Array, kernel: str = "") -> Array:
     whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
-    plain = cholesky(whole)
+    plain = (cuda.instead(cholesky, native.rooted, "cpu") if kernel == "cpu" else cholesky)(whole)
     return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))
 
 
-def lowered(C: Float[Array, "K K"], Y: Float[Array, "K M"], kernel: bool = False) -> Float[Array, "K M"]:
+def lowered(C: Float[Array, "K K"], Y: Float[Array, "K M"], kernel: str = "") -> Float[Array, "K M"]:
     """C⁻¹ Y for lower triangular C and many columns.
 
     >>> lowered(2 * jnp.eye(1), jnp.ones((1, 2))).tolist()
@@ -216,7 +221,7 @@ def settled(
     root: Float[Array, "K K"],
     inner: Float[Array, "rank rank"],
     scale: Float[Array, ""],
-    kernel: bool = False,
+    kernel: str = "",
 ) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
     r"""R and L after a cut: a scale for the rows that are kept, and the root of $I + W^\top VW$; identity beyond.
 
@@ -226,13 +231,14 @@ def settled(
     >>> core.tolist(), root.tolist()
     ([[0.5, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]])
     """
-    return _either("settled", _settled, kernel and len(inner) > 0)(core, root, inner, scale)
+    plain = partial(_settled, kernel=kernel)
+    return _either("settled", plain, kernel if len(inner) else "")(core, root, inner, scale)
 
 
-def _settled(core: Array, _: Array, inner: Array, scale: Array) -> tuple[Array, Array]:
+def _settled(core: Array, _: Array, inner: Array, scale: Array, kernel: str = "") -> tuple[Array, Array]:
     eye, rank = jnp.eye(len(core), dtype=core.dtype), len(inner)
     kept = jnp.where(jnp.arange(len(core)) < rank, scale, 1.0)[:, None]
-    return kept * eye, jax.lax.dynamic_update_slice(eye, _stable_root(inner), (0, 0)) if rank else eye
+    return kept * eye, jax.lax.dynamic_update_slice(eye, _stable_root(inner, kernel), (0, 0)) if rank else eye
 
 
 def semiroot(A: Float[Array, "O O"]) -> Float[Array, "O O"]:
@@ -244,14 +250,16 @@ def semiroot(A: Float[Array, "O O"]) -> Float[Array, "O O"]:
     return _either("semiroot", psd_root, _few_by_kernel(A))(A)
 
 
-def _few_by_kernel(A: Array) -> bool:
+def _few_by_kernel(A: Array) -> str:
     if not SMALL < len(A) <= WARP or A.dtype != jnp.float32 or not one_gpu():
-        return False
-    return cuda.usable()
+        return ""
+    return "cuda" if cuda.usable() else ""
 
 
-def _either(name: str, plain: Callable[..., Any], kernel: bool) -> Callable[..., Any]:
-    """The plain form, or a kernel of `small` in its place."""
+def _either(name: str, plain: Callable[..., Any], kernel: str) -> Callable[..., Any]:
+    """The plain form, or a kernel of `small` or `native` in its place."""
+    if kernel == "cpu":
+        return cuda.instead(plain, getattr(native, name), "cpu") if name in native.SMALL else plain
     if not kernel:
         return plain
     from filtax.beliefs import small

@@ -187,7 +187,7 @@ class LowRank(Module):
         held = self.free, self.rows, self.shed, self.root, self.used
         return resolved(PJ, spread, half, *held) if self.root.size else PJ
 
-    def _kernels(self, outputs: int) -> bool:
+    def _kernels(self, outputs: int) -> str:
         return by_kernel(self.rows, outputs)
 
     def _lazy(self, outputs: int) -> bool:

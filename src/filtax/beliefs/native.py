@@ -1,10 +1,10 @@
-r"""Passes over a tall basis on a CPU as kernels of our own (`c/passes.c`), where there is a compiler for them.
+r"""Passes over a tall basis on a CPU, and the algebra between them, in C (the folder `c`), where there is a compiler.
 
-XLA's products of a few long rows keep one core busy, and read the rows more often than need be. These use all of XLA's
-threads and read each row once: a step of LoFi takes less than half the time. The source is compiled when the first
-program of that kind is traced (about a second, once on a machine: the result lies in the user's cache), by `$CC`, `cc`,
-`gcc` or `clang`. Where there is none, or FILTAX_NATIVE=0, matrix products serve, and give the same numbers up to
-rounding.
+XLA's products of a few long rows keep one core busy, and read the rows more often than need be; LAPACK's threads wait
+for each other at full speed. Here XLA's threads share each pass, and a row is read once: a step of LoFi takes less than
+half the time. The source is compiled when the first program of that kind is traced (about a second, once on a machine:
+the result lies in the user's cache), by `$CC`, `cc`, `gcc` or `clang`. Where there is none, or FILTAX_NATIVE=0, matrix
+products serve, and give the same numbers up to rounding.
 
 float32 only. `vmap` runs a kernel once for each case; its derivative is that of the products it stands for.
 """
@@ -23,13 +23,27 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-__all__ = ["cut", "gram", "left_over", "library", "shown", "usable"]
+__all__ = [
+    "SMALL",
+    "cut",
+    "explained",
+    "gram",
+    "left_over",
+    "library",
+    "lowered",
+    "rooted",
+    "serves",
+    "shown",
+    "turned",
+    "usable",
+]
 
-NAMES = ("shown", "left_over", "gram", "cut")
+SMALL = ("explained", "lowered")  # of the small algebra, by the names they have there
+NAMES = ("shown", "left_over", "gram", "cut", "turned", "rooted", *SMALL)
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC")
-SOURCE = pathlib.Path(__file__).parent / "c" / "passes.c"
+FOLDER = pathlib.Path(__file__).parent / "c"
 
 
 @functools.cache
@@ -51,6 +65,15 @@ def usable() -> bool:
         return False
 
 
+def serves(A: Float[Array, "K D"]) -> bool:
+    """Whether there are kernels for such an array: in float32, on a CPU that is one device.
+
+    >>> serves(jnp.ones((2, 3), "float16"))
+    False
+    """
+    return A.dtype == jnp.float32 and jax.default_backend() == "cpu" and jax.device_count() == 1 and usable()
+
+
 def library() -> pathlib.Path:
     """The compiled kernels for this processor and this version of XLA, made now if need be.
 
@@ -61,7 +84,13 @@ def library() -> pathlib.Path:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc", "clang"))), None)
     if compiler is None:
         raise OSError("no C compiler")
-    kind = (SOURCE.read_text(), " ".join(FLAGS), compiler, jax.__version__, _processor())
+    kind = (
+        *(path.read_text() for path in sorted(FOLDER.iterdir())),
+        " ".join(FLAGS),
+        compiler,
+        jax.__version__,
+        _processor(),
+    )
     name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16] + ".so"
     cached, passing = _folders()
     try:
@@ -87,7 +116,8 @@ def _made(compiler: str, folder: pathlib.Path, name: str) -> pathlib.Path:
         raise OSError(f"{folder} belongs to somebody else")
     with tempfile.TemporaryDirectory(dir=folder) as work:
         draft = pathlib.Path(work) / name
-        command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", str(SOURCE), "-o", str(draft)]
+        sources = sorted(map(str, FOLDER.glob("*.c")))
+        command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", *sources, "-o", str(draft)]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         os.replace(draft, path)
     return path
@@ -121,6 +151,27 @@ def cut(free: Array, rows: Array, turn: Array, used: Array, rank: int) -> tuple[
     """V, U with its first `rank` rows written over by those of turnᵀ U, and their Gram matrix (rank, rank)."""
     call = _call("cut", free.shape, rows.shape, (rank, rank), aliases={1: 1})
     return tuple(call(free, rows, turn.T, used))
+
+
+def explained(s: Array, shed: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:
+    """What `algebra.explained` means."""
+    (K, O) = s.shape
+    return tuple(_call("explained", (K, O), (O, K), (O, O))(s, shed, root, used))
+
+
+def lowered(C: Array, Y: Array) -> Array:
+    """C⁻¹ Y for lower triangular C."""
+    return _call("lowered", Y.shape)(C, Y)
+
+
+def rooted(A: Array) -> Array:
+    """Lower root of a symmetric matrix (K, K); all NaN where there is none."""
+    return _call("rooted", A.shape)(A)
+
+
+def turned(gram: Array) -> Array:
+    """Eigenvectors of a symmetric matrix as columns (K, K), that of the largest eigenvalue first."""
+    return _call("turned", gram.shape)(gram)
 
 
 def _call(name: str, *shapes: tuple[int, ...], aliases: dict[int, int] | None = None) -> Callable[..., Any]:

@@ -236,9 +236,7 @@ def natively(U: Float[Array, "K D"]) -> bool:
     >>> natively(jnp.ones((2, 3)))
     False
     """
-    if one_gpu() or jax.default_backend() != "cpu" or jax.device_count() > 1:
-        return False
-    return len(U) > 0 and U.shape[1] >= MANY and U.dtype == jnp.float32 and native.usable()
+    return len(U) > 0 and U.shape[1] >= MANY and not one_gpu() and native.serves(U)
 
 
 def _of() -> Any:

@@ -43,10 +43,10 @@ def resolved(
     seen = jnp.diagonal(spread)
     low = jnp.any(seen < LOW * jnp.finfo(P.dtype).eps * (seen + jnp.sum(half * half, axis=0)))
 
-    def look(count: Array, kernel: bool = False) -> Array:
+    def look(count: Array, kernel: str = "") -> Array:
         c = along(shown(U, P, count, inverse(V)), half, shed, root, count, kernel)
         return eased(P, U, c, count)
 
-    if by_kernel(U, len(P)):  # none of which reads anything where it is not low: a device waits at a branch
-        return look(jnp.where(low, used, 0).astype(used.dtype), kernel=True)
+    if by_kernel(U, len(P)) == "cuda":  # none of which reads anything where it is not low: a device waits at a branch
+        return look(jnp.where(low, used, 0).astype(used.dtype), kernel="cuda")
     return jax.lax.cond(low, lambda: look(used), lambda: P)

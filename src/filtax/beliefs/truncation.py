@@ -19,11 +19,20 @@ from jaxtyping import Array, Bool, Float, Int
 
 from filtax.beliefs import cuda, native
 from filtax.beliefs.algebra import bounded, known
-from filtax.beliefs.passes import CHUNK, completed, cut_by_kernel, natively, small_by_kernel, squared_by_kernel
+from filtax.beliefs.passes import (
+    CHUNK,
+    completed,
+    cut_by_kernel,
+    natively,
+    one_gpu,
+    small_by_kernel,
+    squared_by_kernel,
+)
 from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
 
+SPINNING = 64  # columns beyond which LAPACK's threads share a matrix, and wait for each other at full speed
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
 __all__ = ["Shortened", "again", "cut", "leading", "too_wide"]
@@ -42,6 +51,8 @@ def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _leading(gram: Array, rank: int) -> Array:
+    if len(gram) > SPINNING and not one_gpu() and native.serves(gram):
+        return jax.lax.platform_dependent(gram, cpu=native.turned, default=_by_library)
     if not small_by_kernel(gram):
         return _by_library(gram)
     from filtax.beliefs import small

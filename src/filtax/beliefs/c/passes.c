@@ -7,10 +7,8 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "xla/ffi/api/c_api.h"
+#include "handler.h"
 
 #if defined(__AVX512F__)
 #define LANES 16
@@ -24,17 +22,15 @@
 #endif
 #define DOWN 4                 // rows, or vectors, of a tile; ACROSS of the others
 #define PANEL (DOWN * LANES)   // parameters of a tile of `mixes`
-#define BLOCK 1024             // parameters that are held close while all is done to them: a multiple of PANEL
+#define BLOCK 512             // parameters that are held close while all is done to them: a multiple of PANEL
 #define ROW (BLOCK + LANES)    // their room in a scratch row: rows that lie a power of two apart share a cache line
 #define PARTS 16
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef int64_t num;
 
 static inline vec load(const float* p) { vec v; memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, vec v) { memcpy(p, &v, sizeof v); }
 static inline vec all(float x) { return x - (vec){0}; }
-static inline num least(num a, num b) { return a < b ? a : b; }
 static inline float total(vec v) {
   float part[LANES], sum = 0;
   store(part, v);
@@ -120,6 +116,11 @@ static void mixes(const float* T, num st, num n, const float* U, num su, num K, 
   }
 }
 
+// Rows of a block laid side by side: read in one piece each, which the processor foresees.
+static void gathered(const float* U, num su, num K, num width, float* into) {
+  for (num k = 0; k < K; k++) memcpy(into + k * ROW, U + k * su, width * sizeof(float));
+}
+
 // ---- threads: parts are taken by whoever is free; XLA's own threads help where there are any
 
 typedef struct Team {
@@ -141,17 +142,8 @@ static void help(void* data) {
   release(team);
 }
 
-static const void* given(const Team* t, int i) { return ((XLA_FFI_Buffer*)t->call->args.args[i])->data; }
-static num side(const Team* t, int i, int axis) { return ((XLA_FFI_Buffer*)t->call->args.args[i])->dims[axis]; }
-static num sizes(const Team* t, int i) {
-  const XLA_FFI_Buffer* b = t->call->args.args[i];
-  num n = 1;
-  for (num axis = 0; axis < b->rank; axis++) n *= b->dims[axis];
-  return n;
-}
-static float* made(const Team* t, int i) { return ((XLA_FFI_Buffer*)t->call->rets.rets[i])->data; }
 static num rows_used(const Team* t, int i, num K) {
-  num used = *(const int32_t*)given(t, i);
+  num used = *(const int32_t*)given(t->call, i);
   return used < 0 ? 0 : least(used, K);
 }
 static void bounds(const Team* t, int at, num* from, num* to) {
@@ -189,23 +181,11 @@ static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(const Team
   return NULL;
 }
 
-// XLA asks a handler what it is before it calls it.
-static int asked(XLA_FFI_CallFrame* call) {
-  XLA_FFI_Extension_Base* first = call->extension_start;
-  if (!first || first->type != XLA_FFI_Extension_Metadata) return 0;
-  XLA_FFI_Metadata* told = ((XLA_FFI_Metadata_Extension*)first)->metadata;
-  told->api_version.major_version = XLA_FFI_API_MAJOR;
-  told->api_version.minor_version = XLA_FFI_API_MINOR;
-  told->traits = 0;
-  told->state_type_id.type_id = 0;
-  return 1;
-}
-
 // ---- shown: U (K, D), J (O, D), used -> U J^T (K, O)
 
 static void shown_part(const Team* t, int at) {
-  num K = side(t, 0, 0), O = side(t, 1, 0), D = t->D, used = rows_used(t, 2, K), from, to;
-  const float *U = given(t, 0), *J = given(t, 1);
+  num K = side(t->call, 0, 0), O = side(t->call, 1, 0), D = t->D, used = rows_used(t, 2, K), from, to;
+  const float *U = given(t->call, 0), *J = given(t->call, 1);
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK)
     dots(U + w, D, used, J + w, D, O, least(BLOCK, to - w), t->sums + at * t->size, O, 0);
@@ -213,24 +193,24 @@ static void shown_part(const Team* t, int at) {
 
 XLA_FFI_Error* filtax_shown(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
-  Team t = {.call = call};
-  return all_parts(call, shown_part, side(&t, 0, 1), side(&t, 0, 0) * side(&t, 1, 0), made(&t, 0));
+  return all_parts(call, shown_part, side(call, 0, 1), side(call, 0, 0) * side(call, 1, 0), made(call, 0));
 }
 
 // ---- left_over: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
 
 static void left_over_part(const Team* t, int at) {
-  num K = side(t, 0, 0), O = side(t, 1, 0), D = t->D, used = rows_used(t, 4, K), from, to;
-  const float *U = given(t, 0), *J = given(t, 1), *V = given(t, 2), *less = given(t, 3);
-  int one = sizes(t, 2) == 1 && D != 1;
-  float *P = made(t, 0), *near = scratch(O + 1), *root = near + O * ROW;
+  num K = side(t->call, 0, 0), O = side(t->call, 1, 0), D = t->D, used = rows_used(t, 4, K), from, to;
+  const float *U = given(t->call, 0), *J = given(t->call, 1), *V = given(t->call, 2), *less = given(t->call, 3);
+  int one = single(t->call, 2);
+  float *P = made(t->call, 0), *near = scratch(O + 1 + used), *root = near + O * ROW, *rows = root + ROW;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
     num width = least(BLOCK, to - w);
     for (num i = 0; i < width; i++) root[i] = inverse_root(V[one ? 0 : w + i]);
     for (num o = 0; o < O; o++)
       for (num i = 0; i < width; i++) near[o * ROW + i] = J[o * D + w + i] * V[one ? 0 : w + i];
-    mixes(less, K, O, U + w, D, used, width, near, ROW, 1);
+    gathered(U + w, D, used, width, rows);
+    mixes(less, K, O, rows, ROW, used, width, near, ROW, 1);
     for (num o = 0; o < O; o++)
       for (num i = 0; i < width; i++) {
         float p = near[o * ROW + i];
@@ -244,16 +224,15 @@ static void left_over_part(const Team* t, int at) {
 
 XLA_FFI_Error* filtax_left_over(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
-  Team t = {.call = call};
-  num O = side(&t, 1, 0);
-  return all_parts(call, left_over_part, side(&t, 0, 1), O * O, made(&t, 1));
+  num O = side(call, 1, 0);
+  return all_parts(call, left_over_part, side(call, 0, 1), O * O, made(call, 1));
 }
 
 // ---- gram: U (K, D), w (D), used, skip -> U diag(w) U^T (K, K); the block of the first `skip` rows is left zero
 
 static void gram_part(const Team* t, int at) {
-  num K = side(t, 0, 0), D = t->D, used = rows_used(t, 2, K), skip = rows_used(t, 3, used), from, to;
-  const float *U = given(t, 0), *weight = given(t, 1);
+  num K = side(t->call, 0, 0), D = t->D, used = rows_used(t, 2, K), skip = rows_used(t, 3, used), from, to;
+  const float *U = given(t->call, 0), *weight = given(t->call, 1);
   float *near = scratch(K + 1), *root = near + K * ROW, *C = t->sums + at * t->size;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
@@ -270,10 +249,9 @@ static void gram_part(const Team* t, int at) {
 
 XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
-  Team t = {.call = call};
-  num K = side(&t, 0, 0);
-  float* C = made(&t, 0);
-  XLA_FFI_Error* failed = all_parts(call, gram_part, side(&t, 0, 1), K * K, C);
+  num K = side(call, 0, 0);
+  float* C = made(call, 0);
+  XLA_FFI_Error* failed = all_parts(call, gram_part, side(call, 0, 1), K * K, C);
   for (num i = 0; i < K; i++)
     for (num j = i + 1; j < K; j++) C[i * K + j] = C[j * K + i];
   return failed;
@@ -283,15 +261,16 @@ XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
 // With a V for each parameter the rows of T U beyond the rank are squared, and the Gram matrix is weighed by 1 / V.
 
 static void cut_part(const Team* t, int at) {
-  num K = side(t, 1, 0), M = side(t, 2, 0), D = t->D, used = rows_used(t, 3, K), from, to;
-  num rank = ((XLA_FFI_Buffer*)t->call->rets.rets[2])->dims[0];
-  const float *V = given(t, 0), *U = given(t, 1), *T = given(t, 2);
-  int one = sizes(t, 0) == 1 && D != 1;
-  float *free_ = made(t, 0), *rows = made(t, 1), *near = scratch(M + 2), *scale = near + M * ROW, *root = scale + ROW;
+  num K = side(t->call, 1, 0), M = side(t->call, 2, 0), D = t->D, used = rows_used(t, 3, K), from, to;
+  num rank = result(t->call, 2)->dims[0];
+  const float *V = given(t->call, 0), *U = given(t->call, 1), *T = given(t->call, 2);
+  int one = single(t->call, 0);
+  float *free_ = made(t->call, 0), *rows = made(t->call, 1), *near = scratch(M + 2 + used), *scale = near + M * ROW, *root = scale + ROW;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
     num width = least(BLOCK, to - w);
-    mixes(T, K, M, U + w, D, used, width, near, ROW, 0);
+    gathered(U + w, D, used, width, root + ROW);
+    mixes(T, K, M, root + ROW, ROW, used, width, near, ROW, 0);
     if (one)
       for (num i = 0; i < width; i++) scale[i] = root[i] = 1;
     else {
@@ -320,11 +299,10 @@ static void cut_part(const Team* t, int at) {
 
 XLA_FFI_Error* filtax_cut(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
-  Team t = {.call = call};
-  num rank = ((XLA_FFI_Buffer*)call->rets.rets[2])->dims[0];
-  float* C = made(&t, 2);
-  if (sizes(&t, 0) == 1 && side(&t, 1, 1) != 1) made(&t, 0)[0] = *(const float*)given(&t, 0);
-  XLA_FFI_Error* failed = all_parts(call, cut_part, side(&t, 1, 1), rank * rank, C);
+  num rank = result(call, 2)->dims[0];
+  float* C = made(call, 2);
+  if (single(call, 0)) made(call, 0)[0] = *(const float*)given(call, 0);
+  XLA_FFI_Error* failed = all_parts(call, cut_part, side(call, 1, 1), rank * rank, C);
   for (num i = 0; i < rank; i++)
     for (num j = i + 1; j < rank; j++) C[i * rank + j] = C[j * rank + i];
   return failed;

@@ -1,0 +1,28 @@
+// What every handler needs: its arrays, and the answer to XLA when it asks what the handler is.
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xla/ffi/api/c_api.h"
+
+typedef int64_t num;
+
+static inline const XLA_FFI_Buffer* taken(const XLA_FFI_CallFrame* call, int i) { return call->args.args[i]; }
+static inline const void* given(const XLA_FFI_CallFrame* call, int i) { return taken(call, i)->data; }
+static inline num side(const XLA_FFI_CallFrame* call, int i, int axis) { return taken(call, i)->dims[axis]; }
+static inline int single(const XLA_FFI_CallFrame* call, int i) { return taken(call, i)->rank == 0; }
+static inline const XLA_FFI_Buffer* result(const XLA_FFI_CallFrame* call, int i) { return call->rets.rets[i]; }
+static inline float* made(const XLA_FFI_CallFrame* call, int i) { return result(call, i)->data; }
+static inline num least(num a, num b) { return a < b ? a : b; }
+
+static inline int asked(XLA_FFI_CallFrame* call) {
+  XLA_FFI_Extension_Base* first = call->extension_start;
+  if (!first || first->type != XLA_FFI_Extension_Metadata) return 0;
+  XLA_FFI_Metadata* told = ((XLA_FFI_Metadata_Extension*)first)->metadata;
+  told->api_version.major_version = XLA_FFI_API_MAJOR;
+  told->api_version.minor_version = XLA_FFI_API_MINOR;
+  told->traits = 0;
+  told->state_type_id.type_id = 0;
+  return 1;
+}
