@@ -158,12 +158,26 @@ def test_products_serve_where_there_are_none(monkeypatch, tmp_path, cause):
 
 
 @compiled
-def test_what_was_compiled_is_found_again(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_what_was_compiled_is_found_again_if_it_is_whole_and_our_own(monkeypatch, tmp_path):
+    """Without a compiler even; not what was cut short, or lies where others may write: that is made anew, elsewhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(native.tempfile, "gettempdir", lambda: str(tmp_path))
     first = native.library()
-    assert first.is_relative_to(tmp_path)
-    monkeypatch.setattr(native.subprocess, "run", lambda *_, **__: pytest.fail("compiled anew"))
+    assert first.is_relative_to(tmp_path / "cache")
+    found = native.shutil.which
+    monkeypatch.setattr(native.shutil, "which", lambda name: None)
     assert native.library() == first
+    whole = first.read_bytes()
+    first.write_bytes(whole[:3000])
+    with pytest.raises(OSError, match="no C compiler"):
+        native.library()
+    monkeypatch.setattr(native.shutil, "which", found)
+    assert native.library() == first
+    assert len(first.read_bytes()) == len(whole)
+    for open_to_others in (first, first.parent):
+        open_to_others.chmod(0o777)
+        assert native.library().parent.name.startswith("filtax-native-") or open_to_others == first
+        assert native._own(native.library())
 
 
 @compiled

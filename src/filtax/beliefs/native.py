@@ -16,6 +16,7 @@ import os
 import pathlib
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -78,25 +79,20 @@ def library() -> pathlib.Path:
     """The compiled kernels for this processor and this version of XLA, made now if need be.
 
     Raises:
-        OSError: if there is no compiler.
+        OSError: if there is none and no compiler, or no folder of our own to keep it in.
         subprocess.SubprocessError: if it does not compile them.
     """
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc", "clang"))), None)
-    if compiler is None:
-        raise OSError("no C compiler")
-    kind = (
-        *(path.read_text() for path in sorted(FOLDER.iterdir())),
-        " ".join(FLAGS),
-        compiler,
-        jax.__version__,
-        _processor(),
-    )
-    name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16] + ".so"
-    cached, passing = _folders()
+    kind = (*(path.read_text() for path in sorted(FOLDER.iterdir())), " ".join(FLAGS), jax.__version__, _processor())
+    name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
+    folders = _folders()
+    for folder in folders:
+        for path in sorted(folder.glob(f"{name}-*.so")):
+            if _own(folder) and _own(path) and path.stem == f"{name}-{_digest(path)}":
+                return path
     try:
-        return _made(compiler, cached, name)
+        return _made(folders[0], name)
     except (OSError, subprocess.SubprocessError):  # the cache cannot be written to, say
-        return _made(compiler, passing, name)
+        return _made(folders[1], name)
 
 
 def _folders() -> tuple[pathlib.Path, pathlib.Path]:
@@ -106,19 +102,31 @@ def _folders() -> tuple[pathlib.Path, pathlib.Path]:
     return base / "filtax" / "native", pathlib.Path(tempfile.gettempdir()) / f"filtax-native-{os.getuid()}"
 
 
-def _made(compiler: str, folder: pathlib.Path, name: str) -> pathlib.Path:
-    """What is not whole never has its name."""
-    path = folder / name
-    if path.exists():
-        return path
+def _own(path: pathlib.Path) -> bool:
+    """Whether nobody else can have put it there: code is run from it."""
+    told = path.lstat()
+    return told.st_uid == os.getuid() and not told.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not path.is_symlink()
+
+
+def _digest(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _made(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Compile; the name tells of what is inside, so that a file that was cut short is not loaded but made anew."""
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise OSError("no C compiler")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise OSError(f"{folder} belongs to somebody else")
+    if not _own(folder):
+        raise OSError(f"{folder} is open to others")
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        draft = pathlib.Path(work) / name
+        draft = pathlib.Path(work) / "draft.so"
         sources = sorted(map(str, FOLDER.glob("*.c")))
         command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", *sources, "-o", str(draft)]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
+        draft.chmod(0o700)
+        path = folder / f"{name}-{_digest(draft)}.so"
         os.replace(draft, path)
     return path
 

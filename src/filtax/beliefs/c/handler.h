@@ -26,3 +26,8 @@ static inline int asked(XLA_FFI_CallFrame* call) {
   told->state_type_id.type_id = 0;
   return 1;
 }
+
+static inline XLA_FFI_Error* no_memory(XLA_FFI_CallFrame* call) {
+  XLA_FFI_Error_Create_Args said = {sizeof said, NULL, "filtax: no memory is left", XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
+  return call->api->XLA_FFI_Error_Create(&said);
+}

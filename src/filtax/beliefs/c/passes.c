@@ -124,8 +124,8 @@ static void gathered(const float* U, num su, num K, num width, float* into) {
 // ---- threads: parts are taken by whoever is free; XLA's own threads help where there are any
 
 typedef struct Team {
-  atomic_int next, done, held;
-  void (*part)(const struct Team*, int);
+  atomic_int next, done, held, short_of;  // memory, where a part found none
+  void (*part)(struct Team*, int);
   const XLA_FFI_CallFrame* call;
   float* sums;  // (PARTS, size), of each part
   num size, D;
@@ -151,24 +151,40 @@ static void bounds(const Team* t, int at, num* from, num* to) {
   *from = least(blocks * at / PARTS * BLOCK, t->D);
   *to = least(blocks * (at + 1) / PARTS * BLOCK, t->D);
 }
-static float* scratch(num rows) { return aligned_alloc(64, ((rows * ROW * 4 + 63) / 64) * 64); }
+static float* scratch(Team* t, num rows) {
+  float* room = aligned_alloc(64, ((rows * ROW * 4 + 63) / 64) * 64);
+  if (!room) atomic_store(&t->short_of, 1);
+  return room;
+}
 static float inverse(float v) { return v > 0 ? 1 / v : 0; }
 static float inverse_root(float v) { return v > 0 ? 1 / __builtin_sqrtf(v) : 0; }
 
+// What XLA says where there are no threads to be had: then we go on alone.
+static int refused(XLA_FFI_CallFrame* call, XLA_FFI_Error* said) {
+  if (!said) return 0;
+  XLA_FFI_Error_Destroy_Args drop = {sizeof drop, NULL, said};
+  call->api->XLA_FFI_Error_Destroy(&drop);
+  return 1;
+}
+
 // Run all parts; the sums of the parts, in their order, are the result `into` of (rows, columns).
-static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(const Team*, int), num D, num size, float* into) {
+static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(Team*, int), num D, num size, float* into) {
   Team* team = calloc(1, sizeof *team);
-  team->part = part, team->call = call, team->size = size, team->D = D;
-  team->sums = calloc(PARTS * (size ? size : 1), sizeof(float));
+  float* sums = calloc(PARTS * (size ? size : 1), sizeof(float));
+  if (!team || !sums) {
+    free(team), free(sums);
+    return no_memory(call);
+  }
+  team->part = part, team->call = call, team->size = size, team->D = D, team->sums = sums;
   int64_t threads = 1;
   XLA_FFI_ThreadPool_NumThreads_Args ask = {sizeof ask, NULL, call->ctx, &threads};
-  if (call->api->XLA_FFI_ThreadPool_NumThreads(&ask)) threads = 1;
+  if (refused(call, call->api->XLA_FFI_ThreadPool_NumThreads(&ask))) threads = 1;
   int helpers = least(threads, PARTS) - 1;
   atomic_store(&team->held, 2);  // ours, and that of the loop that asks for helpers
   for (int i = 0; i < helpers; i++) {
     atomic_fetch_add(&team->held, 1);
     XLA_FFI_ThreadPool_Schedule_Args more = {sizeof more, NULL, call->ctx, help, team};
-    if (call->api->XLA_FFI_ThreadPool_Schedule(&more)) { atomic_fetch_sub(&team->held, 1); break; }
+    if (refused(call, call->api->XLA_FFI_ThreadPool_Schedule(&more))) { atomic_fetch_sub(&team->held, 1); break; }
   }
   help(team);
   while (atomic_load(&team->done) < PARTS) sched_yield();
@@ -177,13 +193,14 @@ static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(const Team
     for (int at = 0; at < PARTS; at++) sum += team->sums[at * size + i];
     into[i] = sum;
   }
+  int short_of = atomic_load(&team->short_of);
   release(team);
-  return NULL;
+  return short_of ? no_memory(call) : NULL;
 }
 
 // ---- shown: U (K, D), J (O, D), used -> U J^T (K, O)
 
-static void shown_part(const Team* t, int at) {
+static void shown_part(Team* t, int at) {
   num K = side(t->call, 0, 0), O = side(t->call, 1, 0), D = t->D, used = rows_used(t, 2, K), from, to;
   const float *U = given(t->call, 0), *J = given(t->call, 1);
   bounds(t, at, &from, &to);
@@ -198,11 +215,12 @@ XLA_FFI_Error* filtax_shown(XLA_FFI_CallFrame* call) {
 
 // ---- left_over: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
 
-static void left_over_part(const Team* t, int at) {
+static void left_over_part(Team* t, int at) {
   num K = side(t->call, 0, 0), O = side(t->call, 1, 0), D = t->D, used = rows_used(t, 4, K), from, to;
   const float *U = given(t->call, 0), *J = given(t->call, 1), *V = given(t->call, 2), *less = given(t->call, 3);
   int one = single(t->call, 2);
-  float *P = made(t->call, 0), *near = scratch(O + 1 + used), *root = near + O * ROW, *rows = root + ROW;
+  float *P = made(t->call, 0), *near = scratch(t, O + 1 + used), *root = near + O * ROW, *rows = root + ROW;
+  if (!near) return;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
     num width = least(BLOCK, to - w);
@@ -230,10 +248,11 @@ XLA_FFI_Error* filtax_left_over(XLA_FFI_CallFrame* call) {
 
 // ---- gram: U (K, D), w (D), used, skip -> U diag(w) U^T (K, K); the block of the first `skip` rows is left zero
 
-static void gram_part(const Team* t, int at) {
+static void gram_part(Team* t, int at) {
   num K = side(t->call, 0, 0), D = t->D, used = rows_used(t, 2, K), skip = rows_used(t, 3, used), from, to;
   const float *U = given(t->call, 0), *weight = given(t->call, 1);
-  float *near = scratch(K + 1), *root = near + K * ROW, *C = t->sums + at * t->size;
+  float *near = scratch(t, K + 1), *root = near + K * ROW, *C = t->sums + at * t->size;
+  if (!near) return;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
     num width = least(BLOCK, to - w);
@@ -260,12 +279,13 @@ XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
 // ---- cut: V (D) or (), U (K, D), T (M, K), used -> V, U with its first rows in place, and their Gram matrix (rank, rank)
 // With a V for each parameter the rows of T U beyond the rank are squared, and the Gram matrix is weighed by 1 / V.
 
-static void cut_part(const Team* t, int at) {
+static void cut_part(Team* t, int at) {
   num K = side(t->call, 1, 0), M = side(t->call, 2, 0), D = t->D, used = rows_used(t, 3, K), from, to;
   num rank = result(t->call, 2)->dims[0];
   const float *V = given(t->call, 0), *U = given(t->call, 1), *T = given(t->call, 2);
   int one = single(t->call, 0);
-  float *free_ = made(t->call, 0), *rows = made(t->call, 1), *near = scratch(M + 2 + used), *scale = near + M * ROW, *root = scale + ROW;
+  float *free_ = made(t->call, 0), *rows = made(t->call, 1), *near = scratch(t, M + 2 + used), *scale = near + M * ROW, *root = scale + ROW;
+  if (!near) return;
   bounds(t, at, &from, &to);
   for (num w = from; w < to; w += BLOCK) {
     num width = least(BLOCK, to - w);

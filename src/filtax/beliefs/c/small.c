@@ -68,6 +68,7 @@ XLA_FFI_Error* filtax_explained(XLA_FFI_CallFrame* call) {
   num K = side(call, 0, 0), O = side(call, 0, 1);
   const float *s = given(call, 0), *S = given(call, 1), *L = given(call, 2);
   float *half = made(call, 0), *c = made(call, 1), *square = made(call, 2), *fit = malloc((K * O + 1) * sizeof *fit);
+  if (!fit) return no_memory(call);
   crossed(S, s, K, K, O, half);
   for (num o = 0; o < O; o++)
     for (num k = 0; k < K; k++) {
@@ -156,6 +157,10 @@ XLA_FFI_Error* filtax_turned(XLA_FFI_CallFrame* call) {
   const float* G = given(call, 0);
   float* Q = made(call, 0);
   double *A = calloc(2 * n * n + 4 * n, sizeof *A), *Z = A + n * n, *d = Z + n * n, *e = d + n, *v = e + n, *w = v + n;
+  if (!A || !n) {
+    free(A);
+    return n ? no_memory(call) : NULL;
+  }
   int fine = 1;
   for (num i = 0; i < n * n; i++) A[i] = G[i], fine = fine && __builtin_isfinite(G[i]);
   for (num i = 0; i < n; i++) Z[i * n + i] = 1;
