@@ -7,6 +7,7 @@ Everyday tests compile in haste, as most of their time goes into compiling; with
 and with 64-bit numbers off, they run what XLA makes of it for users.
 """
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -15,7 +16,9 @@ import jax
 import matplotlib as mpl
 import numpy as np
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
+from jax._src.interpreters import mlir
 
 import typed
 
@@ -39,6 +42,9 @@ mpl.use("Agg")
 
 # Only XLA is told where in the code an operation was written, and a seventh of the time went into finding that out.
 jax.config.update("jax_traceback_in_locations_limit", 0)
+
+# JAX makes a context of MLIR, with all its dialects, for every program: a tenth of the time went into ten thousand.
+mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 
 # The next run finds what took long to compile; to write down the rest costs a first run more than it saves the second.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cache" / "jax"))
@@ -66,12 +72,18 @@ def _memory_maps():
     return MAPS.read_bytes().count(b"\n") if MAPS.exists() else 0
 
 
+def pytest_configure(config):
+    """Look once for what was never closed when all is done, not five times: a worker holds gigabytes by then."""
+    config.stash[gc_collect_iterations_key] = 1
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
     """Forget compiled programs before they use up the memory maps of the process: XLA would end it without a word."""
     item.config.stash[_DONE] = done = item.config.stash.get(_DONE, 0) + 1
     if done % EVERY == 0 and _memory_maps() > MOST_MAPS:
         jax.clear_caches()
+        mlir.make_ir_context.cache_clear()
         gc.collect()
 
 
