@@ -42,6 +42,7 @@ mpl.use("Agg")
 
 # Only XLA is told where in the code an operation was written, and a seventh of the time went into finding that out.
 jax.config.update("jax_traceback_in_locations_limit", 0)
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # for the processes that tests start
 
 # JAX makes a context of MLIR, with all its dialects, for every program: a tenth of the time went into ten thousand.
 mlir.make_ir_context = functools.cache(mlir.make_ir_context)
