@@ -132,6 +132,17 @@ def test_a_cycle_that_turns_round_is_one_change(turned, tmp_path):
         assert all(1441 <= event["began"] <= event["row"] <= 1460 for event in told)
 
 
+def test_a_change_that_another_watch_tells_of_shows_as_probable(tmp_path):
+    """With a robust method in front the run lengths are never surprised; what told of the jump is sure of it."""
+    y = 10.0 + np.random.default_rng(3).normal(size=700) + np.where(np.arange(700) < 600, 0.0, 12.0)
+    carry_on(Config(hours(tmp_path / "t.csv", y), "y", time="t", block=512), tmp_path / "run")
+    [told] = changes(tmp_path / "run")
+    sure = np.concatenate([part["change_probability"] for part in open_run(tmp_path / "run").records()])
+    assert 601 <= told["began"] <= told["row"] <= 625
+    assert sure[told["row"] - 1] >= 0.999
+    assert np.nanmax(np.delete(sure, told["row"] - 1)) < 0.999
+
+
 def test_gross_errors_are_no_changes(tmp_path):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 3))

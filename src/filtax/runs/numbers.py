@@ -153,6 +153,9 @@ class NumberStream:
         alone = (scale != 1.0) & (absurd != 0.0)
         found = verdicts(self, slot, y, said, stretch, alarms, alone, again, usual, cell)
         found = self.once.tell(slot, found)
+        for row, kind, _ in found:  # other watches than the method's own have told of it: so sure is each of them
+            if kind == "change" and not self.late.delay:
+                said["change_probability"][row] = np.fmax(said["change_probability"][row], 1.0 - self.surprise.rate)
         told = {**said, **dict(zip(self.rivals.names, rivals.T, strict=True))}
         return {"y": given.numbers[self.plan.config.target], **released(told, self.plan.power)}, found
 

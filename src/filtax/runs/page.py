@@ -180,11 +180,11 @@ def _changes(run: Run, told: Digest) -> str:
     if len(found) > SHOWN:
         listed += f"<p>The latest {SHOWN} of {run.note['progress']['changes']:,}; all are in events.jsonl.</p>"
     why = (
-        "Largest probability of each stretch that the method should begin anew; lines across are alarms. A peak "
-        "without a line was a suspicion: the rows behind it did not bear it out, as after a gross error, or the change "
-        "had been told of. A line without a peak: rows kept falling outside of what was expected, or a level jumped "
-        "and stayed, or averages, as of days, showed what no row does: a trend that bends, or a level or a week that "
-        "became another one slowly."
+        "Largest probability of each stretch that a new regime began; lines across are alarms, and there it is at "
+        "least 1 less the rate of false alarms. A peak without a line was a suspicion of the method: the rows behind "
+        "it did not bear it out, as after a gross error, or the change had been told of. What else gives an alarm: "
+        "rows that kept falling outside of what was expected, a level that jumped and stayed, or averages, as of days, "
+        "which show what no row does: a trend that bends, or a level or a week that became another one slowly."
     )
     return f"{text}<p>{why}</p>{listed or '<p>No alarm was given.</p>'}"
 
