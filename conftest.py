@@ -16,7 +16,6 @@ import jax
 import matplotlib as mpl
 import numpy as np
 import pytest
-from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
 from jax._src.interpreters import mlir
 
@@ -71,11 +70,6 @@ MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 45_000, 5
 
 def _memory_maps():
     return MAPS.read_bytes().count(b"\n") if MAPS.exists() else 0
-
-
-def pytest_configure(config):
-    """Look once for what was never closed when all is done, not five times: a worker holds gigabytes by then."""
-    config.stash[gc_collect_iterations_key] = 1
 
 
 @pytest.hookimpl(trylast=True)
