@@ -96,20 +96,22 @@ def _memory(note: dict, size: list[int]) -> np.ndarray:
     if tuple(size) == (0, 0):
         return np.zeros(0)
     kernels = engine(note["params"]["method"], float(note["params"]["prior"]), *size)
-    return kernels.fresh if note.get("elder") else np.zeros(kernels.fresh.size - kernels.elder)
+    since = 0 if note.get("narrow") else 1 if note.get("elder") else 1 + kernels.elder
+    return np.zeros(kernels.fresh.size - since)
 
 
 def _now(note: dict, size: list[int], memory: np.ndarray) -> np.ndarray:
-    """A memory as it is laid out now; one of before had no elder, and gets one that knows what the champion does."""
-    if note.get("elder") or not memory.size:
+    """A memory as it is laid out now."""
+    if note.get("narrow") or not memory.size:
         return memory
-    return engine(note["params"]["method"], float(note["params"]["prior"]), *size).with_elder(memory)
+    kernels = engine(note["params"]["method"], float(note["params"]["prior"]), *size)
+    return kernels.renewed(memory, bool(note.get("elder")))
 
 
 def _of_learner(model: Any) -> tuple[dict, dict]:
     model._begin()
     memory = vars(model).get("_vector", np.zeros(0))
-    note = {"params": _params(model), "elder": True, **_learned(model)}
+    note = {"params": _params(model), "elder": True, "narrow": True, **_learned(model)}
     return note, {"memory": np.asarray(memory), **({"first": [model._first.rows]} if note["first"] else {})}
 
 
@@ -188,6 +190,7 @@ def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
         "estimator": type(fleet.estimator).__name__,
         "params": _params(fleet.estimator),
         "elder": True,
+        "narrow": True,
         "capacity": fleet.capacity,
         "events": fleet._events,
         "order": [_plain(key) for key in fleet._members],

@@ -138,16 +138,20 @@ class Engine:
 
     @property
     def elder(self) -> int:
-        """Numbers of a memory that belong to the race with the elder; they stand before the stretch."""
+        """Numbers of a memory that belong to the race with the elder."""
         memory = self.layout.unpack(self.fresh)
         return sum(np.size(leaf) for leaf in jax.tree.leaves((memory.regime, memory.rival)))
 
-    def with_elder(self, vector: np.ndarray) -> np.ndarray:
-        """A memory that was kept when there was no elder, with one that knows what its champion does."""
+    def renewed(self, vector: np.ndarray, elder: bool) -> np.ndarray:
+        """A memory of before, with what has been kept since: how narrow forecasts are, and the elder if it had none."""
         end = len(TOLD) + 1
         whole = np.concatenate([vector[:-end], self.fresh[vector.size - end : -end], vector[-end:]])
+        return whole if elder else self._with_elder(whole)
+
+    def _with_elder(self, vector: np.ndarray) -> np.ndarray:
+        """A memory with an elder that knows what its champion does."""
         with jax.enable_x64(True):
-            memory = self.layout.unpack(jnp.asarray(whole))
+            memory = self.layout.unpack(jnp.asarray(vector))
             if memory.rival is not None:
                 young = followed(memory.rival, memory.champion[0], jnp.array(True), memory.spell, bool(self.heads))
                 memory = eqx.tree_at(lambda held: held.rival, memory, young)
@@ -172,7 +176,7 @@ class Engine:
         zero, never = placed(np.zeros(())), placed(np.array(np.inf))
         inputs, target = (Units(*(placed(np.zeros(slots)) for _ in range(3))) for slots in (self.slots, 1))
         told = placed(np.array([float(name == "trust") for name in TOLD]))
-        return Memory(inputs, target, carry, carry, zero, zero, never, rival, zero, told)
+        return Memory(inputs, target, carry, carry, zero, zero, never, rival, zero, zero, told)
 
     def _one(self, step: Any, vector: Array, row: Array) -> Array:
         return self.layout.pack(step(self.layout.unpack(vector), row))

@@ -32,6 +32,7 @@ class Memory(Module):
         spell: Data since that beginning.
         regime: Data since the last change that was told of; infinite before the first.
         rival: The filter that never forgets, and how far it is behind; None where the champion does not forget either.
+        narrow: Logarithm of the factor by which forecasts are too narrow, by data that are no outliers.
         stretch: Logarithm of the factor by which intervals are stretched.
         told: What the last datum showed, in the order of `TOLD`.
     """
@@ -44,6 +45,7 @@ class Memory(Module):
     spell: Float[Array, "*H"]
     regime: Float[Array, "*H"]
     rival: Rivalry | None
+    narrow: Float[Array, ""]
     stretch: Float[Array, ""]
     told: Float[Array, "*H R"]
 

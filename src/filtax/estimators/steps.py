@@ -22,7 +22,7 @@ from filtax.estimators import alarms
 from filtax.estimators.elder import followed, studied
 from filtax.estimators.memory import TOLD, Memory
 from filtax.estimators.rivalry import Rivalry, outdone
-from filtax.estimators.stretch import next_stretch
+from filtax.estimators.stretch import next_narrow, next_stretch, widened
 from filtax.estimators.units import FAR as REACH
 from filtax.estimators.units import Units, reexpressed
 from filtax.programs import advance
@@ -130,12 +130,14 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     below = forecast.cdf(shown)
     known = finite & (memory.target.count[0] >= KNOWN) & (memory.target.scale[0] > 0.0)
     tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
-    odd, outlier = (((tail < chance) | jnp.isinf(y)) for chance in (rate, jnp.minimum(rate, alarms.ACTED)))
-    event = tail < alarms.SURPRISE
+    fair, shy = (widened(tail, memory.narrow, count) for count in (jnp.inf, memory.target.count[0]))
+    odd, outlier = (shy < rate) | jnp.isinf(y), (fair < jnp.minimum(rate, alarms.ACTED)) | jnp.isinf(y)
+    event = fair < alarms.SURPRISE
     score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
     level, deviation = row[M + 4], row[M + 5]
     outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))
     stretch = next_stretch(memory.stretch, outside, level, known)
+    narrow = next_narrow(memory.narrow, tail, known & ~outlier)
 
     inputs, target = memory.inputs.after(x, REACH), memory.target.after(jnp.where(outlier, jnp.nan, y)[None])
     z = _features(inputs, x)
@@ -144,7 +146,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     data = (jnp.where(outlier, jnp.nan, level), level)
     carries = _moved(memory, inputs, target, heads=False)
     champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
-    told = (old + size * forecast.mean, size * size * forecast.var, tail, jnp.where(outlier, 0.0, told[0]), *told[1:])
+    told = (old + size * forecast.mean, size * size * forecast.var, shy, jnp.where(outlier, 0.0, told[0]), *told[1:])
     made = forecast.log_prob(shown) - jnp.log(size)
 
     def race(rival: Rivalry) -> tuple[PyTree, Array]:
@@ -155,7 +157,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     rival, since = _raced(memory, race, made, known & ~outlier, limit)
     evidence = (score, rival, since, limit)
     after = _decided(memory, inputs, target, champion, challenger, evidence, odd, seen, told, heads=False)
-    return eqx.tree_at(lambda new: new.stretch, after, stretch)
+    return eqx.tree_at(lambda new: (new.narrow, new.stretch), after, (narrow, stretch))
 
 
 def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
@@ -238,4 +240,6 @@ def _decided(
     score = jnp.where(changed, 0.0, score)
     rival = None if rival is None else followed(rival, champion[0], changed, count, heads)
     target = target.younger(RELEARN, changed)
-    return Memory(inputs, target, champion, challenger, score, spell, regime, rival, memory.stretch, shown)
+    return Memory(
+        inputs, target, champion, challenger, score, spell, regime, rival, memory.narrow, memory.stretch, shown
+    )
