@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import bound, complexity, harness, run, tracking  # noqa: E402
+from benchmarks import bound, complexity, harness, lofi_protocol, run, tracking  # noqa: E402
 from benchmarks.harness import Bar, Result, Row, alternate, spread, table  # noqa: E402
 
 
@@ -202,3 +203,15 @@ def test_a_small_case_runs_end_to_end(tmp_path):
     assert {r["group"] for r in rows} == {"means", "means, covs, loglik"}
     assert all(0 < r["low"] <= r["seconds"] <= r["high"] for r in rows)
     assert "bars met" in done.stdout
+
+
+@pytest.mark.x64
+@pytest.mark.skipif(not os.environ.get("FILTAX_DATA"), reason="name the folder of data sets in FILTAX_DATA")
+def test_the_protocol_of_the_lofi_paper_in_small(capsys):
+    """One pass over 300 images, a small perceptron: far from chance, which errs on 0.9 with a likelihood of 2.3."""
+    small = "--units 20 --rank 5 --size 300 --judged 100 --seeds 2 --variances 0.1"
+    assert lofi_protocol.main(small.split()) == 0
+    chosen, found = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (chosen["chosen"], found["seeds"]) == (0.1, 2)
+    assert float(found["misclassification at the mean"].split()[0]) < 0.5
+    assert float(found["negative log-likelihood"].split()[0]) < 1.5

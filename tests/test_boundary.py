@@ -76,7 +76,7 @@ def test_settings_must_fit_the_parameters(name, prior):
 STEP = [
     (dict(y=None), "step: y is None; give a number, or NaN where it is missing"),
     (dict(y=[1.0, 2.0]), r"y has shape \(2,\) but the model predicts 1 number for this x; give y of shape \(\)"),
-    (dict(mask=1.0), r"mask must hold True and False, got float64; write mask.astype\(bool\)"),
+    (dict(mask=1.0), r"mask must hold True and False, got float64; write mask != 0"),
     (dict(mask=[True, False]), r"mask has shape \(2,\) but y has shape \(\)"),
     (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a tick"),
     (dict(dt=[1.0]), r"dt must be a single value, got shape \(1,\)"),

@@ -59,10 +59,17 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     if mask is None and dt is None and changed is None:
         if type(x) is type(y) is np.ndarray and x.dtype.kind in checks.NUMBERS and y.dtype.kind in checks.NUMBERS:
             return [x, y, None, None, None]  # as nearly always: there is nothing to turn
-        return [*arrays(x=x, y=y), None, None, None]
-    row = arrays(x=x, y=y, mask=mask, dt=dt, changed=changed)
+        return [*arrays(x=x, y=_one_kind(y)), None, None, None]
+    row = arrays(x=x, y=_one_kind(y), mask=mask, dt=dt, changed=changed)
     check_extras(*row[2:], rank=0)
     return row
+
+
+def _one_kind(y: Any) -> Any:
+    """The same program for 1, 1.0 and `jnp.asarray(1.0)`, whose dtype JAX takes for a suggestion."""
+    if type(y) is int:
+        return float(y)
+    return np.asarray(y) if getattr(y, "weak_type", False) and checks.is_concrete(y) else y
 
 
 def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False) -> None:
@@ -100,11 +107,12 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
     """Check what may come with a row (rank 0) or with many (rank 1)."""
     for shown, flags in (("mask", mask), ("changed", changed)):
         if flags is not None and flags.dtype.kind != "b":
-            raise ValueError(f"{shown} must hold True and False, got {flags.dtype}; write {shown}.astype(bool).")
+            raise ValueError(f"{shown} must hold True and False, got {flags.dtype}; write {shown} != 0.")
     for shown, value in (("dt", dt), ("changed", changed)):
         if value is not None and value.ndim != rank:
             wanted = "one value for each row" if rank else "a single value"
-            raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}.")
+            give = "give shape (T,)" if rank else "give one of them, or many rows to scan"
+            raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}; {give}.")
     if dt is not None:
         checks.positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
 
@@ -152,7 +160,7 @@ def _covariance(cov: Any, mean: Array) -> Array:
             "init: cov is None; give a variance, (D,) variances or a (D, D) matrix, or leave it out for 1."
         )
     cov = checks.placed(arrays(cov=cov)[0])
-    checks.covariance_like("init(cov=...)", cov, singular=True)
+    checks.covariance_like("init(cov=...)", cov, singular=True, hint="A variance of 0 is that of a number that is known.")
     if cov.ndim and cov.shape[0] != mean.size:
         raise ValueError(
             f"init: mean has D = {mean.size} parameters but cov has shape {cov.shape}; give a variance, (D,) or (D, D)."

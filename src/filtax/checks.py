@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 MOST = 10_000_000  # hypotheses that may be asked for: more of them fit into no memory
+FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
@@ -92,10 +93,11 @@ def numeric(name: str, value: Any) -> Any:
         except (ValueError, TypeError):
             array = np.asarray(None)
     if array.dtype.kind not in NUMBERS:
-        raise ValueError(
-            f"{name} must hold numbers, got {_brief(value)}; give a number, a list of numbers or an array, NaN for "
-            "what is missing."
-        )
+        wanted, give = "numbers", "a number, a list of numbers or an array"
+        if name in FLAGS:
+            wanted, give = "True and False", "one of them, or an array of them"
+        missing = ", NaN for what is missing" if name in ROWS else ""
+        raise ValueError(f"{name} must hold {wanted}, got {_brief(value)}; give {give}{missing}.")
     return array
 
 
@@ -245,7 +247,8 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
     if lowest < -1000 * len(numbers) * eps or (not singular and lowest <= 64 * len(numbers) * eps):
         wanted = "positive semidefinite" if singular else "positive definite"
         raise ValueError(
-            f"{call} must be {wanted}; in units of its variances its smallest eigenvalue is {lowest:.3g}.{_tail(hint)}"
+            f"{call} must be {wanted}, but in units of its variances its smallest eigenvalue is {lowest:.3g}; give a "
+            f"covariance A @ A.T, or variances.{_tail(hint)}"
         )
 
 

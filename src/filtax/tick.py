@@ -62,9 +62,11 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     outputs = method.model.outputs(initial.mean, x)
     width = likelihood.width(outputs)
     if y.size != width:
+        shape = "()" if width == 1 else f"({width},)"
+        give = f"y of shape {shape}" if width == outputs else f"the index of the class, from 0 to {outputs - 1}"
         raise ValueError(
             f"y has shape {y.shape} but the model predicts {width} number{'s' if width > 1 else ''} for this x; "
-            f"give y of shape {'()' if width == 1 else (width,)}."
+            f"give {give}."
         )
     if mask is not None and mask.shape != y.shape:
         raise ValueError(

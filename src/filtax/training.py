@@ -112,6 +112,10 @@ def warmup(
     >>> warm.losses[-1] < warm.losses[0]
     True
     """
+    if not (start is None or isinstance(start, Warm)):
+        raise ValueError(f"warmup(start=...) must be what an earlier warmup returned, got {type(start).__name__}.")
+    if hasattr(model.predictor, "begin"):
+        raise ValueError("warmup(model=...): this model lives in a subspace, whose offset stays; give the plain one.")
     params = params if start is None else start.params
     theta, layout = flatten(params)
     X, Y = _checked(model, theta, layout, X, Y)
@@ -194,6 +198,8 @@ def _checked(model: Model, theta: Array, layout: Layout, X: Any, Y: Any) -> tupl
         )
     checks.finite("warmup(params=...)", theta)
     checks.finite("warmup(X=...)", X, flags=True)
+    if np.all(np.isnan(checks.numeric("warmup(Y=...)", Y).astype("float64"))):
+        raise ValueError(f"warmup(Y=...) holds {Y.size} numbers, all NaN; give at least one that is not missing.")
     X = jnp.asarray(X.astype(theta.dtype) if X.dtype.kind == "f" else X)
     Y = jnp.asarray(Y.reshape(len(Y), -1), theta.dtype)
     outputs = Model(model.predictor.bind(layout), None).outputs(theta, X[0])

@@ -1,5 +1,6 @@
 """Passes that a C compiler makes for a CPU, against numpy in float64; and what is done where there is none."""
 
+import pathlib
 import subprocess
 
 import jax
@@ -136,7 +137,7 @@ def test_a_program_calls_them_once_each(monkeypatch):
     assert text.count('"filtax_shown"') == 2  # the other looks again where a spread is low
 
 
-@pytest.mark.parametrize("cause", ["no compiler", "it fails", "not wanted"])
+@pytest.mark.parametrize("cause", ["no compiler", "it fails", "it makes nothing", "not wanted"])
 def test_products_serve_where_there_are_none(monkeypatch, tmp_path, cause):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if cause == "no compiler":
@@ -144,6 +145,10 @@ def test_products_serve_where_there_are_none(monkeypatch, tmp_path, cause):
     elif cause == "it fails":
         failed = lambda *_, **__: (_ for _ in ()).throw(subprocess.CalledProcessError(1, "cc"))
         monkeypatch.setattr(native.subprocess, "run", failed)
+        monkeypatch.setattr(native, "_folders", lambda: (tmp_path / "one", tmp_path / "two"))
+    elif cause == "it makes nothing":
+        made = lambda command, **_: pathlib.Path(command[-1]).write_text("nothing")
+        monkeypatch.setattr(native.subprocess, "run", made)
         monkeypatch.setattr(native, "_folders", lambda: (tmp_path / "one", tmp_path / "two"))
     else:
         monkeypatch.setenv("FILTAX_NATIVE", "0")

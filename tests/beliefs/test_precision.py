@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import filtax as fx
 from filtax.beliefs import Precision
 from moments import spd
 
@@ -44,3 +45,14 @@ def test_a_belief_that_has_no_factor_gives_no_evidence():
     done = belief.condition(jnp.eye(2), 3.0 * jnp.eye(2), jnp.ones(2))
     assert not done.ok
     jax.tree.map(np.testing.assert_array_equal, done.belief, belief)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_equal_features_that_drift(seed):
+    """The covariance on the way is nearly singular: what comes back as a precision without a factor is not taken."""
+    method = fx.method("LG(form=precision)+C-ACI(q=0.01)", model=fx.models.linear(noise=1.0))
+    a = np.random.default_rng(seed).normal(size=(50, 1)).astype("float32")
+    state, infos = method.scan(method.init(mean=jnp.zeros(2, "float32"), cov=1e8), np.hstack([a, a]), a[:, 0])
+    assert np.isfinite(method.belief(state).cov).all()
+    assert np.isfinite(infos.var).all()
+    np.testing.assert_allclose(method.belief(state).mean.sum(), 1.0, rtol=1e-3)

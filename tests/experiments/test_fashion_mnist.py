@@ -61,7 +61,6 @@ def test_few_dimensions_do_not_decide_what_is_said_of_many():
 
 
 @pytest.mark.x64
-@pytest.mark.nightly
 @pytest.mark.skipif(not AT_HAND, reason="name the folder of data sets in FILTAX_DATA")
 def test_a_small_run_learns():
     experiment = find("fashion-mnist")

@@ -122,3 +122,18 @@ def test_residuals():
     assert np.isnan(categorical().residual(jnp.array([np.nan]), p)).all()
     for likelihood in (bernoulli(), poisson()):
         np.testing.assert_allclose(likelihood.residual(jnp.array([1.0]), jnp.asarray(0.2)), 0.8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("eta", [-80.0, -700.0, -1e4])
+def test_the_evidence_of_events_that_hardly_happen(eta, dtype):
+    """Log of e^(y eta) / y!: the rate itself is too small for any number."""
+
+    def evidence(m, y):
+        return poisson().predictive(m[None], jnp.full((1, 1), 1e-12, dtype), None, scalar=True).log_prob(y)
+
+    at, (none, one, five) = jnp.asarray(eta, dtype), (jnp.asarray(y, dtype) for y in (0.0, 1.0, 5.0))
+    np.testing.assert_allclose(evidence(at, one), eta, rtol=1e-6)
+    np.testing.assert_allclose(evidence(at, five), 5.0 * eta - np.log(120.0), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(evidence)(at, five), 5.0, rtol=1e-5)
+    np.testing.assert_allclose(evidence(at, none), 0.0, atol=1e-6)

@@ -149,7 +149,7 @@ def test_where_the_last_layer_is():
     ("params", "last", "sentence"),
     [
         ({"out": np.ones(2), "body": np.ones(3)}, True, "a dictionary has no order; name it"),
-        ((np.ones(3),), True, "cannot be found in a int"),
+        ((np.ones(3),), True, "cannot be found in parameters of type int"),
         (np.ones(5), True, "flat vector of 5"),
         (np.ones(5), 9, "flat vector of 5"),
         ((np.ones(3), np.ones(2)), 4, "there is no 4 on the path"),

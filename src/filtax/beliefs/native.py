@@ -125,6 +125,9 @@ def _made(folder: pathlib.Path, name: str) -> pathlib.Path:
         sources = sorted(map(str, FOLDER.glob("*.c")))
         command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", *sources, "-o", str(draft)]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
+        held = ctypes.CDLL(str(draft))  # what a compiler calls done may be none: it must not lie in the cache for good
+        if not all(hasattr(held, f"filtax_{name}") for name in NAMES):
+            raise OSError(f"{compiler} made no kernels")
         draft.chmod(0o700)
         path = folder / f"{name}-{_digest(draft)}.so"
         os.replace(draft, path)

@@ -58,8 +58,8 @@ class Precision(Module):
         moved = self.mean + solve_upper(root, solve_lower(root, matmul(G.T, r[:, None])[:, 0]))
         V = solve_lower(cholesky(self.precision), G.T)
         L = triangular_root(jnp.concatenate([jnp.eye(r.size, dtype=r.dtype), V.T], axis=1))
-        # a pivot of zero is a variance that no number holds; without a factor of the old precision there is no evidence
-        sound = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root) ** 2))
+        # without a factor of the old precision there is no evidence
+        sound = jnp.all(jnp.isfinite(moved)) & _has_factor(wanted, root)
         sound &= jnp.all(jnp.isfinite(wanted)) & jnp.all(jnp.isfinite(L))
         taken = sound & jnp.any(G != 0.0)
         new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
@@ -100,10 +100,16 @@ class Precision(Module):
         return Covariance(self.mean, self.cov)
 
     def _through(self, moved: Covariance) -> "Precision":
-        """Return to the precision; where that cannot be done in finite numbers the old belief stays."""
+        """Return to the precision; where that cannot be done in numbers with a factor the old belief stays."""
         precision = _inverse(moved.cov)
-        sound = jnp.all(jnp.isfinite(precision))
+        sound = jnp.all(jnp.isfinite(precision)) & _has_factor(precision, cholesky(precision))
         return Precision(jnp.where(sound, moved.mean, self.mean), jnp.where(sound, precision, self.precision))
+
+
+def _has_factor(A: Array, root: Array) -> Array:
+    """Whether a precision has a factor on any other occasion too: a pivot that is rounding may be none next time."""
+    eps = jnp.finfo(A.dtype).eps
+    return jnp.all(jnp.diagonal(root) ** 2 > eps * jnp.diagonal(A)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root)))
 
 
 def _inverse(A: Array) -> Array:

@@ -20,7 +20,7 @@ from filtax.beliefs.products import inverse
 
 __all__ = ["resolved"]
 
-LOW = 1e3  # roundings of JVJᵀ below which a spread is low: P is then still right to a part in a hundred
+LOW = 1e5  # roundings of JVJᵀ below which a spread is low: P is then right to some 1e-5; networks hardly get there
 
 
 def resolved(

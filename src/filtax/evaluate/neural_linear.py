@@ -72,6 +72,7 @@ def neural_linear(
     """
     checks.whole("neural_linear(every=...)", every, least=1)
     checks.whole("neural_linear(memory=...)", memory, least=1)
+    checks.key("neural_linear(key=...)", key)
     X, Y = np.asarray(X), np.asarray(Y)
     if len(Y) == 0 or len(X) != len(Y):
         raise ValueError(f"neural_linear: X has {len(X)} rows and Y has {len(Y)}; give the same number, at least one.")

@@ -94,5 +94,6 @@ def random_directions(size: int, count: int, *, key: Array, dtype: DTypeLike | N
     checks.whole("random_directions(count=...)", count)
     if count > size:
         raise ValueError(f"random_directions(count={count}): there are only {size} parameters; ask for fewer.")
+    checks.key("random_directions(key=...)", key)
     drawn = jax.random.normal(key, (size, count), jnp.result_type(float) if dtype is None else dtype)
     return drawn / jnp.sqrt(jnp.sum(drawn * drawn, axis=0, keepdims=True))

@@ -150,7 +150,7 @@ class PoissonLikelihood(Module):
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Poisson:
         """Average the Poisson over N(eta, spread), one output at a time."""
-        return Poisson(_within(eta), _root(jnp.diagonal(spread)), scalar)
+        return Poisson(_below(eta), _root(jnp.diagonal(spread)), scalar)
 
     def residual(self, y: Array, mean: Array) -> Array:
         """Y - expected count."""
@@ -158,7 +158,7 @@ class PoissonLikelihood(Module):
 
     def given(self, eta: Array, x: Array | None, scalar: bool) -> Poisson:
         """Counts of rate exp(eta)."""
-        return Poisson(_within(eta), None, scalar)
+        return Poisson(_below(eta), None, scalar)
 
     def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
         """Log probability of the counts y."""
@@ -212,6 +212,11 @@ def _masked(B: Array, r: Array, mask: Array | None) -> Whitened:
 
 def _within(eta: Array) -> Array:
     return jnp.clip(eta, -cap(eta.dtype), cap(eta.dtype))
+
+
+def _below(eta: Array) -> Array:
+    """A log rate whose rate is a number; that of no events at all may be as low as it likes."""
+    return jnp.minimum(eta, cap(eta.dtype))
 
 
 def _root(variance: Array) -> Array:

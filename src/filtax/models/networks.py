@@ -21,6 +21,8 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, PyTree
 
+from filtax import checks
+
 __all__ = ["Network", "lenet5", "mlp"]
 
 _FRAME = 32  # the side of the images that LeNet-5 was made for
@@ -84,6 +86,7 @@ class Network(eqx.Module):  # its methods are compared by value; those of filtax
         dtype = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
             raise ValueError(f"Network.init(dtype=...) must be a floating dtype, got {dtype}; use float32 or float64.")
+        checks.key("Network.init(key=...)", key)
         keys = jax.random.split(key, len(self._weights))
         return tuple(
             {

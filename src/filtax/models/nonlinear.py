@@ -4,6 +4,7 @@ Axes: D parameters, O outputs. Cost: one forward pass and O backward passes.
 Thesis: algo:extended-kalman-filter (errata E5): the residual is y - h(mean, x), never y - H mean.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -100,4 +101,20 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
     """
     if not callable(h):
         raise ValueError(f"nonlinear(h=...) must be a function h(params, x), got {type(h).__name__}.")
+    _check_two(h)
     return Model(Function(h), resolve("nonlinear", noise, likelihood))
+
+
+def _check_two(h: Callable) -> None:
+    """Refuse a function that cannot be called with the parameters and x, where that can be known."""
+    try:
+        signature = inspect.signature(h)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise ValueError(
+            f"nonlinear(h=...) must be a function of two arguments, h(params, x), got one of {signature}; where x is "
+            "of no use, write lambda params, x: ..."
+        ) from None
