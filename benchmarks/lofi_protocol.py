@@ -7,7 +7,8 @@
 Published for LoFi-10: misclassification 0.218 and 0.224, negative log-likelihood 0.61 and 0.60, of the perceptron
 (784-500-500-10) and the network with two convolutions. The variance at the start is chosen on three further draws of
 the training images, never on the test set. Forecasts are judged with the parameters averaged out, and at their mean, as
-a network without a belief would be. Needs an accelerator for its full size; `--units 20 --size 300 --judged 500` does not.
+a network without a belief would be. Needs an accelerator for its full size, but not for
+`--units 20 --size 300 --judged 500`.
 """
 
 import argparse

@@ -23,7 +23,7 @@ from filtax.module import Module
 from filtax.passage import remembered, seen, take_apart
 from filtax.spelling import spell
 from filtax.state import INFO, Info, State
-from filtax.tick import fresh_bank
+from filtax.tick import fresh_bank, laid_by
 
 __all__ = ["Bone"]
 
@@ -77,7 +77,7 @@ class Bone(Module):
         """
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
         seed = boundary.check_key(self, key)
-        initial = self.posterior.start(mean, cov, self.prior.drift.moves, *seed)
+        initial = laid_by(self.posterior.start(mean, cov, self.prior.drift.moves, *seed))
         compatibility.check_support(self, initial)
         zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
         key = None if seed and not getattr(self.weighting, "needs_key", False) else key  # the belief carries it

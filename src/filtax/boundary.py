@@ -160,7 +160,9 @@ def _covariance(cov: Any, mean: Array) -> Array:
             "init: cov is None; give a variance, (D,) variances or a (D, D) matrix, or leave it out for 1."
         )
     cov = checks.placed(arrays(cov=cov)[0])
-    checks.covariance_like("init(cov=...)", cov, singular=True, hint="A variance of 0 is that of a number that is known.")
+    checks.covariance_like(
+        "init(cov=...)", cov, singular=True, hint="A variance of 0 is that of a number that is known."
+    )
     if cov.ndim and cov.shape[0] != mean.size:
         raise ValueError(
             f"init: mean has D = {mean.size} parameters but cov has shape {cov.shape}; give a variance, (D,) or (D, D)."

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from filtax import checks
 from filtax.protocols import Bank
 from filtax.state import State
-from filtax.tick import fresh_bank
+from filtax.tick import fresh_bank, whole
 
 __all__ = ["furnished", "grown", "in_growing_banks", "remembers", "roomy"]
 
@@ -127,7 +127,7 @@ def _noting(method: Any, state: State, x: Any, y: Any) -> State:
     aux = state.bank.aux
     for part in (method.auxiliary, method.weighting):
         if hasattr(part, "furnish"):
-            aux = part.furnish(aux, state.initial, x, y.size)
+            aux = part.furnish(aux, whole(state.initial), x, y.size)
     if aux is state.bank.aux:
         return state
     bank = Bank(state.bank.belief, aux, state.bank.log_weight)

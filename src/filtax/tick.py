@@ -23,7 +23,7 @@ from filtax.module import Module
 from filtax.protocols import Bank, Proposed, Update, each
 from filtax.state import Info
 
-__all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "look_ahead", "propose", "tick"]
+__all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "laid_by", "look_ahead", "propose", "tick", "whole"]
 
 
 class Datum(Module):
@@ -86,12 +86,27 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), ~sound)
 
 
+def laid_by(initial: PyTree) -> PyTree:
+    """An initial belief as a state keeps it: of what is large and zero, nothing."""
+    return _by_parts(initial, "packed")
+
+
+def whole(initial: PyTree) -> PyTree:
+    """The initial belief of a state with all that the beliefs of its bank have."""
+    return _by_parts(initial, "unpacked")
+
+
+def _by_parts(belief: PyTree, verb: str) -> PyTree:
+    ask = lambda part: getattr(part, verb)() if hasattr(part, verb) else part  # noqa: E731
+    return jax.tree.map(ask, belief, is_leaf=lambda part: hasattr(part, verb))
+
+
 def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Bank | None = None) -> Bank:
     """The bank before any datum, of a given size or of the auxiliary variable's: all slots hold the initial belief.
 
     With `like`, what a part keeps of the data has room for data like those that this bank has seen.
     """
-    dtype = initial.mean.dtype
+    initial, dtype = whole(initial), initial.mean.dtype
     grown = slots is not None and slots != method.auxiliary.slots
     aux, log_weight = method.auxiliary.start_of(slots, dtype) if grown else method.auxiliary.start(dtype)
     slots = log_weight.size
@@ -103,6 +118,7 @@ def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Ban
 
 def propose(method: Any, bank: Bank, initial: PyTree, dt: Array | None) -> tuple[Proposed, PyTree]:
     """Let a tick pass: the hypotheses that may hold now, and their beliefs before the datum."""
+    initial = whole(initial)
     proposed = method.auxiliary.expand(bank, initial, dt)
     return proposed, _beliefs(method, proposed, initial, dt)
 
@@ -137,6 +153,7 @@ def tick(
     method: Any, bank: Bank, initial: PyTree, t: Array, datum: Datum, dt: Array | None, key: Array | None, age: Array
 ) -> Outcome:
     """Let time pass, then condition on one datum; `age` counts the data since the stream began (anew)."""
+    initial = whole(initial)
     proposed, beliefs = propose(method, bank, initial, dt)
     foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
     absorb = lambda proposed, beliefs, power=None: _absorb(method, proposed, beliefs, t, datum, key, power)  # noqa: E731

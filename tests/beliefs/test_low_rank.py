@@ -295,20 +295,3 @@ def test_what_the_columns_have_in_common_is_held_until_drift(monkeypatch):
     monkeypatch.undo()
     J, B, r = jnp.ones((2, D)), jnp.eye(2), jnp.zeros(2)
     assert belief.condition(J, B, r).belief.overlap[0, 0] < 0.0  # elsewhere nobody adds to it
-
-
-@pytest.mark.parametrize("form", ["diagonal", "spherical"])
-@pytest.mark.parametrize("cov", [1.0, 100.0])
-def test_singular_values_four_powers_of_ten_apart_survive_a_filter_in_float32(form, cov):
-    """Rows that mix all directions: without a second look at gains the smallest kept was off by 5e-4 to 3e-2."""
-    method = fx.method(f"LoFi(rank=6, spare=4, form={form})+C-Static", model=fx.models.linear(noise=1.0))
-    sizes, off = np.r_[np.geomspace(1e4, 1.0, 6), np.geomspace(0.3, 0.03, 4)], []
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        U, Q = np.linalg.qr(rng.normal(size=(300, 10)))[0], np.linalg.qr(rng.normal(size=(10, 10)))[0]
-        W = ((U * sizes) @ Q).astype("float32")
-        state = method.init(mean=jnp.zeros(300, "float32"), cov=cov)
-        state, _ = method.scan(state, W.T.copy(), np.zeros(10, "float32"), keep=())
-        found = np.linalg.svd(np.asarray(method.belief(state).factor, "float64"), compute_uv=False)[:6]
-        off.append(np.abs(found / np.linalg.svd(W.astype("float64"), compute_uv=False)[:6] - 1.0).max())
-    assert max(off) < 1e-4

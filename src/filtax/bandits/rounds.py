@@ -27,7 +27,7 @@ from filtax.module import Module
 from filtax.programs import advance
 from filtax.protocols import Bank, each
 from filtax.state import State
-from filtax.tick import admit, conform, look_ahead, propose, tick
+from filtax.tick import admit, conform, look_ahead, propose, tick, whole
 
 __all__ = ["Chosen", "age", "furnish", "learn", "look", "stack"]
 
@@ -187,7 +187,7 @@ def _advance(method: Any, state: State, x: Array | None, y: Array, complete: boo
 
 def _missing(method: Any, state: State, x: Array | None) -> Bank:
     """The bank a tick later: a datum that is missing scores 0 under every hypothesis."""
-    bank, initial = state.bank, state.initial
+    bank, initial = state.bank, whole(state.initial)
     weighting = method.weighting
     verbs = [(method.prior, "recall"), *((weighting, verb) for verb in ("choose", "learn", "respond"))]
     if any(hasattr(part, verb) for part, verb in verbs) or getattr(weighting, "needs_key", False):

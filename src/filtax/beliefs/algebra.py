@@ -34,6 +34,7 @@ __all__ = [
     "semiroot",
     "settled",
     "stable_root",
+    "widened",
 ]
 
 WARP = 32  # threads, and so outputs that one of them can have a row each of
@@ -190,6 +191,20 @@ def extended(A: Float[Array, "K K"], more: int) -> Float[Array, "M M"]:
     [[3.0, 0.0], [0.0, 1.0]]
     """
     return jax.lax.dynamic_update_slice(jnp.eye(len(A) + more, dtype=A.dtype), A, (0, 0))
+
+
+def widened(held: tuple[Array, ...], datum: tuple[Array, ...], more: int) -> tuple[tuple, tuple]:
+    """R, L, N and what a datum brings, with rows and columns for that datum beyond the end.
+
+    >>> one = jnp.ones((1, 1))
+    >>> [A.shape for A in widened((one, one), (one, one, one, one), 1)[0]]
+    [(2, 2), (2, 2)]
+    """
+    (core, root, *overlap), (B, half, c, L, *of_overlap) = held, datum
+    below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
+    held = extended(core, more), extended(root, more), *(jnp.pad(N, (0, more)) for N in overlap)
+    of_overlap = [jnp.pad(of_overlap[0], below), of_overlap[1]] if of_overlap else []
+    return held, (B, jnp.pad(half, below), jnp.pad(c, beside), L, *of_overlap)
 
 
 def stable_root(lost: Float[Array, "K K"], kernel: str = "") -> Float[Array, "K K"]:

@@ -33,23 +33,35 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import checks
-from filtax.beliefs.algebra import by_kernel, explained, extended, judged, known, lowered, placed, settled, stable_root
+from filtax.beliefs.algebra import (
+    by_kernel,
+    explained,
+    extended,
+    judged,
+    known,
+    lowered,
+    placed,
+    settled,
+    stable_root,
+    widened,
+)
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.resolved import resolved
-from filtax.beliefs.truncation import cut
+from filtax.beliefs.truncation import cut, roomy
 from filtax.linalg import log_det, solve_lower
 from filtax.module import Module
 
-__all__ = ["LowRank", "roomy"]
+__all__ = ["LowRank"]
 
 
 class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all share a V; `used` counts the rows in use.
+    is U, `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all share a V; `used` counts the rows in use. Of
+    a belief that is laid by, such as the initial one, there are none (X = 0): they are zero.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -57,7 +69,7 @@ class LowRank(Module):
 
     mean: Float[Array, " D"]
     free: Float[Array, "*D"]
-    rows: Float[Array, "K D"]
+    rows: Float[Array, "X D"]
     core: Float[Array, "K K"]
     root: Float[Array, "K K"]
     shed: Float[Array, "K K"]
@@ -79,6 +91,16 @@ class LowRank(Module):
         rows = jnp.zeros((len(eye), mean.size), mean.dtype)
         overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
         return cls(mean, free, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
+
+    def packed(self) -> "LowRank":
+        """The same before any datum, without the rows of U, which are zero: half of a state would be zeros."""
+        return eqx.tree_at(lambda belief: belief.rows, self, self.rows[:0])
+
+    def unpacked(self) -> "LowRank":
+        """The belief with its rows again."""
+        if len(self.rows) == len(self.core):
+            return self
+        return eqx.tree_at(lambda held: held.rows, self, jnp.zeros((len(self.core), self.mean.size), self.mean.dtype))
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
@@ -212,7 +234,7 @@ class LowRank(Module):
         own = lowered(datum[3], datum[0], kernel).T  # what a datum takes is a block of S beside the others
         held = (self.core, self.root, *((self.overlap,) if len(datum) > 4 else ()))
         if not lazy:
-            held, datum = _widened(held, datum, O)
+            held, datum = widened(held, datum, O)
         core, root, *found = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
         N = found[0] if found else self._unknown(taken & known(self.overlap))
         wide, place = self.shed if lazy else extended(self.shed, O), (self.used, self.used)
@@ -272,27 +294,6 @@ class LowRank(Module):
         return product(product(self.core.T, squared), self.core)
 
 
-def roomy(rank: int) -> int:
-    """Spare columns that make a step cheap on average.
-
-    A cut costs as the square of all columns and is shared by the data between: least for as many as the rank. Few of
-    them cost little, so that data of several outputs find room; a diagonal belief needs none.
-
-    >>> roomy(50), roomy(10), roomy(0)
-    (50, 20, 0)
-    """
-    return max(rank, 20) if rank else 0
-
-
 def _row(value: Array) -> Array:
     """Numbers of the parameters, to multiply (O, D)."""
     return value.reshape(1, -1)
-
-
-def _widened(held: tuple[Array, ...], datum: tuple[Array, ...], more: int) -> tuple[tuple, tuple]:
-    """R, L, N and what a datum brings, with rows and columns for that datum beyond the end."""
-    (core, root, *overlap), (B, half, c, L, *of_overlap) = held, datum
-    below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
-    held = extended(core, more), extended(root, more), *(jnp.pad(N, (0, more)) for N in overlap)
-    of_overlap = [jnp.pad(of_overlap[0], below), of_overlap[1]] if of_overlap else []
-    return held, (B, jnp.pad(half, below), jnp.pad(c, beside), L, *of_overlap)

@@ -35,7 +35,7 @@ from filtax.linalg import matmul
 SPINNING = 64  # columns beyond which LAPACK's threads share a matrix, and wait for each other at full speed
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
-__all__ = ["Shortened", "again", "cut", "leading", "too_wide"]
+__all__ = ["Shortened", "again", "cut", "leading", "roomy", "too_wide"]
 
 
 def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
@@ -285,3 +285,15 @@ def _rotation(
 
     # the choice is between small matrices: one between long ones would keep both in memory
     return jax.lax.cond(too_wide(gram, Q, rank), look_again, lambda: (turned, product(product(Q.T, gram), Q)))
+
+
+def roomy(rank: int) -> int:
+    """Spare columns that make a step cheap on average.
+
+    A cut costs as the square of all columns and is shared by the data between: least for as many as the rank. Few of
+    them cost little, so that data of several outputs find room; a diagonal belief needs none.
+
+    >>> roomy(50), roomy(10), roomy(0)
+    (50, 20, 0)
+    """
+    return max(rank, 20) if rank else 0

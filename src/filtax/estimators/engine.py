@@ -29,7 +29,7 @@ from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
 from filtax.state import State
-from filtax.tick import conform
+from filtax.tick import conform, whole
 
 __all__ = ["Engine", "engine", "grown"]
 
@@ -168,7 +168,7 @@ class Engine:
     def _fresh(self, state: State) -> Memory:
         """Before the first datum; made by numpy, so that a new size compiles little but the kernels."""
         carry = (state.bank, state.t, state.began, state.refused, state.strain)
-        belief = state.initial
+        belief = whole(state.initial)
         if self.heads:
             spread = lambda leaf: placed(np.array(np.broadcast_to(leaf, (self.heads, *leaf.shape))))  # noqa: E731
             carry, belief = jax.tree.map(spread, (carry, belief))

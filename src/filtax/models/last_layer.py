@@ -75,8 +75,8 @@ def _found(branch: Any) -> Any:
         entries = _entries(branch)
         if entries is None:
             raise ValueError(
-                f'last layer: it cannot be found in parameters of type {type(branch).__name__}; name it, such as last="head" or '
-                'last=("layers", -1).'
+                f"last layer: it cannot be found in parameters of type {type(branch).__name__}; name it, "
+                'such as last="head" or last=("layers", -1).'
             )
         full = {key: entry for key, entry in entries.items() if jax.tree.leaves(entry)}
         if len(full) != 1:

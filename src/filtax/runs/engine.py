@@ -22,7 +22,7 @@ from filtax.growth import remembers
 from filtax.models import bernoulli, linear
 from filtax.runs.racing import raced, raced_heads
 from filtax.state import State, usual
-from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+from filtax.tick import admit, conform, fresh_bank, look_ahead, tick, whole
 
 __all__ = ["Learner"]
 
@@ -68,7 +68,7 @@ class Learner:
         """What a run carries from row to row before any datum, for so many series or heads."""
         state = self.state
         bank = fresh_bank(self.method, state.initial)
-        race = [unsuspected(state.initial), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
+        race = [unsuspected(whole(state.initial)), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
         one = (bank, state.t, state.began, state.refused, state.strain, *(race if self.races else []))
         return jax.tree.map(lambda leaf: placed(np.array(np.broadcast_to(leaf, (slots, *leaf.shape)))), one)
 
