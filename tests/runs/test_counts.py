@@ -22,8 +22,29 @@ def test_rows_without_a_target_are_counted_apart(tmp_path):
     found = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert (found["rows"], found["blank"], found["rejected"]) == (59, 3, 1)
     assert "<b>3</b>without a target" in (tmp_path / "run" / "report.html").read_text()
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    places = [(event["file"], event["line"], event["reason"]) for event in events if event["event"] == "blank"]
+    assert places == [("t.csv", line, "there is no target") for line in (6, 32, 33)]
     again = filtax("resume", "run", home=tmp_path)
     assert "56 rows learned, 3 without a target, 1 left out" in again.stderr
+    assert "no checkpoint" not in again.stderr
+    for manifest in (tmp_path / "run" / "checkpoint").glob("*.json"):
+        manifest.unlink()
+    anew = filtax("resume", "run", home=tmp_path)
+    assert "There is no checkpoint in run: the run starts anew." in anew.stderr
+    assert "56 rows learned, 3 without a target, 1 left out" in anew.stderr
+
+
+def test_without_features_a_season_is_still_a_baseline(tmp_path):
+    y = 5.0 * np.sin(np.arange(96) * np.pi / 12.0) + np.random.default_rng(1).normal(size=96)
+    hours = np.datetime64("2024-01-01T00") + np.arange(96)
+    (tmp_path / "t.csv").write_text(
+        "t,y\n" + "".join(f"{hour}:00,{value}\n" for hour, value in zip(hours, y, strict=True))
+    )
+    done = filtax("run", "t.csv", "--target", "y", "--time", "t", "--no-features", *QUICK, home=tmp_path)
+    assert "seasonal-naive(24)" in done.stdout
+    assert "loses to seasonal-naive(24) on mae" in done.stdout
+    assert filtax("resume", "run", home=tmp_path).stdout == done.stdout
 
 
 def test_labels_that_are_missing_are_no_labels_and_a_nameless_column_is_no_row(tmp_path):

@@ -46,6 +46,7 @@ from filtax.beliefs.algebra import (
     widened,
 )
 from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs.packing import packed, unpacked, with_rows
 from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.resolved import resolved
@@ -60,8 +61,8 @@ class LowRank(Module):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all share a V; `used` counts the rows in use. Of
-    a belief that is laid by, such as the initial one, there are none (X = 0): they are zero.
+    is U, of none where the belief is laid by (X = 0), `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all
+    share a V; `used` counts the rows in use.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
@@ -92,15 +93,7 @@ class LowRank(Module):
         overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
         return cls(mean, free, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
-    def packed(self) -> "LowRank":
-        """The same before any datum, without the rows of U, which are zero: half of a state would be zeros."""
-        return eqx.tree_at(lambda belief: belief.rows, self, self.rows[:0])
-
-    def unpacked(self) -> "LowRank":
-        """The belief with its rows again."""
-        if len(self.rows) == len(self.core):
-            return self
-        return eqx.tree_at(lambda held: held.rows, self, jnp.zeros((len(self.core), self.mean.size), self.mean.dtype))
+    packed, unpacked = packed, unpacked
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
@@ -108,9 +101,10 @@ class LowRank(Module):
         return 1.0 / self.free
 
     @property
+    @with_rows
     def factor(self) -> Float[Array, "D K"]:
         """W, the factor of the precision; columns not used are zero."""
-        return (_row(inverse(self.free)) * product(self._live().T, self.rows)).T
+        return (_row(inverse(self.free)) * product(live(self.core, self.used).T, self.rows)).T
 
     @property
     def cov(self) -> Float[Array, "D D"]:
@@ -118,16 +112,19 @@ class LowRank(Module):
         return self.spread(jnp.eye(self.mean.size, dtype=self.mean.dtype))
 
     @property
+    @with_rows
     def var(self) -> Float[Array, " D"]:
         """The variances; none falls below that of the parameter were all others known."""
-        least = self.free / (1.0 + inverse(self.free) * squares(product(self._live().T, self.rows)))
+        least = self.free / (1.0 + inverse(self.free) * squares(product(live(self.core, self.used).T, self.rows)))
         known = product(live(self.shed, self.used).T, self.rows)
         return jnp.maximum(self.free - squares(known), least)
 
+    @with_rows
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
         return self._seen(J)[3]
 
+    @with_rows
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
 
@@ -147,10 +144,12 @@ class LowRank(Module):
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
+    @with_rows
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         """Add independent noise of variance q to every parameter."""
         return self._moved(self.mean, None, q)
 
+    @with_rows
     def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
         for name, matrix in (("F", F), ("Q", noise)):
@@ -162,6 +161,7 @@ class LowRank(Module):
         mean = self.mean if F is None else F * self.mean
         return self._moved(mean if b is None else mean + b, F, None if noise is None else noise * noise)
 
+    @with_rows
     def mix(self, initial: "LowRank", keep: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         r"""Move towards `initial`, whose factor is taken to be zero, as that of `start` is.
 
@@ -170,10 +170,12 @@ class LowRank(Module):
         mean = keep * self.mean + (1.0 - keep) * initial.mean
         return self._moved(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.free)
 
+    @with_rows
     def inflate(self, factor: Float[Array, ""]) -> "LowRank":
         """Multiply the covariance by a factor; the mean stays."""
         return self._moved(self.mean, jnp.sqrt(factor), None)
 
+    @with_rows
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         r"""Draw exactly: $\mu + V^{1/2}\epsilon_1 + U^\top RM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
         checks.key("sample(key=...)", key)
@@ -219,10 +221,6 @@ class LowRank(Module):
     def _fits(self, outputs: int) -> Array:
         """Whether there is room now."""
         return self.used + outputs <= len(self.core) if self._lazy(outputs) else jnp.ones((), bool)
-
-    def _live(self) -> Array:
-        """R without the rows for what is not used."""
-        return live(self.core, self.used)
 
     def _unknown(self, now: Array | bool = True) -> Array:
         return jnp.where(now, -1.0, self.overlap)

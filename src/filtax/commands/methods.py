@@ -10,7 +10,9 @@ __all__ = ["methods"]
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="A published method, to see its parts and parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A published method, or a name made of parts, to see them.")
+    ] = None,
 ) -> None:
     """List the parts that a method's name is made of, and the published methods that are made of them.
 

@@ -79,6 +79,8 @@ def resume(
         from filtax.runs.home import home_of
 
         config = Config.read(folder)
+        if not any((folder / "checkpoint").glob("*.json")):
+            talk(f"There is no checkpoint in {folder}: the run starts anew.")
         _start(config, folder, each, home_of(config, folder))
 
 

@@ -1,12 +1,14 @@
 """The parts a method's name can be made of, and the published methods they make, read off the code itself."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 from filtax import checks
-from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
+from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method
 from filtax.methods import PUBLISHED, REFERENCES, source
+from filtax.models import linear
 
 __all__ = ["catalogue", "describe", "published"]
 
@@ -61,11 +63,15 @@ def published() -> list[tuple[str, ...]]:
 def describe(name: str) -> str:
     """Say of one published method who proposed it, its parts, its parameters and whence their defaults, its reference.
 
+    Of a name that is made of parts, what they are; defaults are filled in.
+
     >>> print(describe("titsias_2023").splitlines()[0])
     Titsias et al. (2023): keep the share of the belief under which the datum is most probable.
+    >>> print(describe("LG+RL[1]-OUPR").splitlines()[0])
+    LG+RL[1]-OUPR(hazard=0.01)
     """
     if name not in PUBLISHED:
-        raise ValueError(f"no published method {name!r}. {checks.nearest(name, PUBLISHED)}")
+        return _composed(name)
     row = PUBLISHED[name]
     about = (inspect.getdoc(row.build) or "").splitlines()[0]
     parts = [f"  {role:<10} {value}" for role, value in zip(row._fields[3:], row[3:], strict=True)]
@@ -74,6 +80,16 @@ def describe(name: str) -> str:
     use = f"filtax.methods.{name}(model, ...) takes"
     task = f"  {'task':<10} {row.task}; changes: {row.changes}"
     return "\n".join([about, task, *parts, use, *shown, REFERENCES[name]])
+
+
+def _composed(name: str) -> str:
+    """The parts of a name in the grammar, each with a sentence."""
+    if not re.search(r"[-+\[]", name):
+        raise ValueError(f"no published method {name!r}. {checks.nearest(name, PUBLISHED)}")
+    made = method(name, model=linear(noise=1.0))
+    rooms = {"A.1": made.posterior, "M.2": made.auxiliary, "M.3": made.prior}
+    told = [f"  {role:<10} {part.name}: {_meaning(type(part))}" for role, part in rooms.items()]
+    return "\n".join([made.name, *told, f'use: filtax.method("{name}", model=...)'])
 
 
 def _default(name: str, parameter: inspect.Parameter) -> str:

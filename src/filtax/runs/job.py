@@ -159,9 +159,10 @@ class _Job:
             with np.errstate(over="ignore"):  # what leaves the range is infinite, and not believed
                 said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
-            strange = sum(kind == "unexpected label" for _, kind, _ in found)
-            self.progress.blank += int(np.isnan(said["y"]).sum()) - strange
-            for row, kind, value in sorted([*gaps, *found], key=lambda event: event[0]):
+            strange = {row for row, kind, _ in found if kind == "unexpected label"}
+            blank = [(row, "blank", None) for row in np.flatnonzero(np.isnan(said["y"])).tolist() if row not in strange]
+            self.progress.blank += len(blank)
+            for row, kind, value in sorted([*gaps, *found, *blank], key=lambda event: event[0]):
                 self.telling.event(block, row, kind, value, self.ledger)
             self.progress.rows += block.rows
             self.latest = block.position or self.latest

@@ -77,6 +77,7 @@ class Plan:
         wary: Whether bands far ahead are wider until errors of their own are known; not in runs of before.
         growth: Whether a change of course must show in logarithms too; not in runs of before.
         hourly: Whether rows are judged by what forecasts of their hour were off by; not in runs of before.
+        cycles: Those of the seasonal baselines where no features are made of the target; runs of before have none.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
     0
@@ -103,6 +104,7 @@ class Plan:
     wary: bool = False
     growth: bool = False
     hourly: bool = False
+    cycles: tuple[int, ...] = ()
 
     @property
     def limit(self) -> float | None:
@@ -125,7 +127,7 @@ class Plan:
         season = None if self.season is None else {**asdict(self.season), "cycles": list(self.season.cycles)}
         columns = {"numbers": list(self.numbers), "texts": list(self.texts)}
         found = {"config": self.config.to_json(), **columns, "season": season, "heads": self.heads}
-        more: dict[str, Any] = {"steps": list(self.steps), "powers": dict(self.powers)}
+        more: dict[str, Any] = {"steps": list(self.steps), "powers": dict(self.powers), "cycles": list(self.cycles)}
         more |= {name: getattr(self, name) for name in SINCE}
         return {**found, **{name: value for name, value in more.items() if value}}
 
@@ -135,7 +137,7 @@ class Plan:
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
         since = (plain.get(name, False) for name in SINCE)
-        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), *since)
+        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), *since, tuple(plain.get("cycles", ())))
         return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
 
 
@@ -199,6 +201,7 @@ def decide(config: Config, block: Block) -> Plan:
         )
     season = Season.of(_one_series(block)) if timed else None
     regular = season is not None and is_regular(season, _one_series(block))
+    cycles = Season.of(_one_series(block)).cycles if config.time and not timed and task == "regress" else ()
     heads = 0 if task == "regress" else _heads(block, target, labels)
     usual = _usual(config, timed, len(numbers) >= WIDE, heads)
     steps = nearer_steps(config.horizon)
@@ -212,7 +215,7 @@ def decide(config: Config, block: Block) -> Plan:
     )
     measured = numbers if heads else (*numbers, target)
     since = _since(timed, regular, heads, weights)
-    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since)
+    return Plan(config, numbers, texts, season, heads, steps, _powers(block, measured), **since, cycles=cycles)
 
 
 def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bool]:

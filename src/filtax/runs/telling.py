@@ -76,6 +76,8 @@ class Telling:
         elif kind == "distrusted":
             self.progress.distrusted += 1
             event["probability"] = value
+        elif kind == "blank":
+            event["reason"] = "there is no target"
         elif kind == "gap":
             self.progress.gaps += 1
             self.progress.missing += value
