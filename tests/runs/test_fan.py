@@ -11,10 +11,11 @@ from command import filtax, sentence
 from filtax.evaluate import last_value, naive_plus_change, seasonal_naive
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.foretell import reach
+from filtax.runs.nearer import nearer_steps
 from filtax.runs.numbers import NumberStream
 from filtax.runs.outlook import next_steps
 from filtax.runs.outputs import write_outputs
-from filtax.runs.plan import Plan, nearer_steps
+from filtax.runs.plan import Plan
 from filtax.runs.steps import by_step
 
 pytestmark = pytest.mark.x64

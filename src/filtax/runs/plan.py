@@ -14,9 +14,10 @@ from filtax.runs.config import Config
 from filtax.runs.gaps import is_regular
 from filtax.runs.inputs import WIDTH
 from filtax.runs.large import power_of
+from filtax.runs.nearer import nearer_steps
 from filtax.streams import Season
 
-__all__ = ["STEPS", "Plan", "decide", "label_of", "nearer_steps"]
+__all__ = ["Plan", "decide", "label_of"]
 
 FEW = 10  # different whole numbers that still count as labels
 SAMPLE = 1000  # rows that decide
@@ -37,7 +38,6 @@ SINCE = (
     "growth",
     "hourly",
 )  # what runs of before do not have
-STEPS = 48  # steps up to a horizon that are forecast at most
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
 # takes a fifth of the time.
@@ -137,23 +137,9 @@ class Plan:
         season = plain["season"] and Season(**{**plain["season"], "cycles": tuple(plain["season"]["cycles"])})
         columns = (tuple(plain["numbers"]), tuple(plain["texts"]))
         since = (plain.get(name, False) for name in SINCE)
-        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), *since, tuple(plain.get("cycles", ())))
-        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more)
-
-
-def nearer_steps(horizon: int) -> tuple[int, ...]:
-    """Steps below a horizon that are forecast beside it: all, or `STEPS` of a long one, closer where they are near.
-
-    >>> nearer_steps(4), nearer_steps(1)
-    ((1, 2, 3), ())
-    >>> steps = nearer_steps(1440)
-    >>> len(steps) < STEPS, steps[:3], steps[-1]
-    (True, (1, 2, 3), 1234)
-    """
-    if horizon <= STEPS:
-        return tuple(range(1, horizon))
-    spread = np.rint(np.geomspace(1.0, horizon, STEPS)).astype(int)
-    return tuple(sorted(set(spread.tolist()) - {horizon}))
+        more = (tuple(plain.get("steps", ())), plain.get("powers", {}), *since)
+        cycles = tuple(plain.get("cycles", ()))
+        return cls(Config.from_json(plain["config"]), *columns, season, plain["heads"], *more, cycles=cycles)
 
 
 def label_of(value: float | str) -> str:
