@@ -67,7 +67,7 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
 
 def _one_kind(y: Any) -> Any:
     """The same program for 1, 1.0 and `jnp.asarray(1.0)`, whose dtype JAX takes for a suggestion."""
-    if type(y) is int:
+    if type(y) is int and y.bit_length() < 1000:
         return float(y)
     return np.asarray(y) if getattr(y, "weak_type", False) and checks.is_concrete(y) else y
 

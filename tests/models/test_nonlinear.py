@@ -1,5 +1,6 @@
 """Any differentiable predictor: its value, and its Jacobian against central differences in numpy."""
 
+import functools
 import inspect
 
 import jax
@@ -87,3 +88,16 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"nonlinear: give noise=... or likelihood=..., got neither"):
         nonlinear(decay)
     assert nonlinear(decay, likelihood=poisson()).likelihood == poisson()
+
+
+def test_a_function_must_take_two_arguments():
+    """Its own, not those of what it wraps; what cannot be asked passes."""
+    with pytest.raises(ValueError, match=r"two arguments, h\(params, x\), got one of \(params\)"):
+        nonlinear(lambda params: params, noise=1.0)
+
+    @functools.wraps(np.sin)
+    def wrapper(params, x):
+        return params[0] * x
+
+    for h in (wrapper, jax.jit(wrapper), functools.partial(lambda a, params, x: a * x, 1.0), lambda *args: args[0]):
+        assert nonlinear(h, noise=1.0).predictor is not None

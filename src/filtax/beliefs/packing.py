@@ -32,7 +32,8 @@ def unpacked(self: Any) -> Any:
     """
     if self.rows.shape[-2] == self.core.shape[-1]:
         return self
-    return eqx.tree_at(lambda held: held.rows, self, jnp.zeros((len(self.core), self.mean.size), self.mean.dtype))
+    shape = (*self.core.shape[:-1], self.mean.shape[-1])  # many in one, too
+    return eqx.tree_at(lambda held: held.rows, self, jnp.zeros(shape, self.mean.dtype))
 
 
 def with_rows(verb: Callable) -> Callable:

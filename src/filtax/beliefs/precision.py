@@ -47,7 +47,7 @@ class Precision(Module):
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        V = solve_lower(cholesky(self.precision), J.T)
+        V = solve_lower(_factor(self.precision), J.T)
         return matmul(V.T, V)
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
@@ -56,10 +56,10 @@ class Precision(Module):
         wanted = self.precision + matmul(G.T, G)
         root = cholesky(wanted)
         moved = self.mean + solve_upper(root, solve_lower(root, matmul(G.T, r[:, None])[:, 0]))
-        V = solve_lower(cholesky(self.precision), G.T)
+        V = solve_lower(_factor(self.precision), G.T)
         L = triangular_root(jnp.concatenate([jnp.eye(r.size, dtype=r.dtype), V.T], axis=1))
-        # without a factor of the old precision there is no evidence
-        sound = jnp.all(jnp.isfinite(moved)) & _has_factor(wanted, root)
+        # a pivot of zero is a variance that no number holds
+        sound = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root) ** 2))
         sound &= jnp.all(jnp.isfinite(wanted)) & jnp.all(jnp.isfinite(L))
         taken = sound & jnp.any(G != 0.0)
         new = Precision(jnp.where(taken, moved, self.mean), jnp.where(taken, wanted, self.precision))
@@ -92,7 +92,7 @@ class Precision(Module):
         checks.key("sample(key=...)", key)
         noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
         flat = noise.reshape(-1, self.mean.size)
-        drawn = solve_upper(cholesky(self.precision), flat.T).T
+        drawn = solve_upper(_factor(self.precision), flat.T).T
         return self.mean.reshape((1,) * len(shape) + (-1,)) + drawn.reshape(noise.shape)
 
     @property
@@ -100,18 +100,19 @@ class Precision(Module):
         return Covariance(self.mean, self.cov)
 
     def _through(self, moved: Covariance) -> "Precision":
-        """Return to the precision; where that cannot be done in numbers with a factor the old belief stays."""
+        """Return to the precision; where that cannot be done in finite numbers the old belief stays."""
         precision = _inverse(moved.cov)
-        sound = jnp.all(jnp.isfinite(precision)) & _has_factor(precision, cholesky(precision))
+        sound = jnp.all(jnp.isfinite(precision))
         return Precision(jnp.where(sound, moved.mean, self.mean), jnp.where(sound, precision, self.precision))
 
 
-def _has_factor(A: Array, root: Array) -> Array:
-    """Whether a precision has a factor on any other occasion too: a pivot that is rounding may be none next time."""
-    eps = jnp.finfo(A.dtype).eps
-    return jnp.all(jnp.diagonal(root) ** 2 > eps * jnp.diagonal(A)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root)))
+def _factor(A: Array) -> Array:
+    """Cholesky factor; where rounding made A indefinite, of one with diagonals larger by a few roundings."""
+    root, few = cholesky(A), 4.0 * len(A) * jnp.finfo(A.dtype).eps
+    sound = jnp.all(jnp.isfinite(root)) & jnp.all(jnp.isfinite(1.0 / jnp.diagonal(root) ** 2))
+    return jnp.where(sound, root, cholesky(A + few * jnp.diag(jnp.diagonal(A))))
 
 
 def _inverse(A: Array) -> Array:
-    half = solve_lower(cholesky(A), jnp.eye(A.shape[0], dtype=A.dtype))
+    half = solve_lower(_factor(A), jnp.eye(A.shape[0], dtype=A.dtype))
     return matmul(half.T, half)

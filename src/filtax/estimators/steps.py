@@ -132,7 +132,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     tail = jnp.where(known, 2.0 * jnp.minimum(below, 1.0 - below), 1.0)
     fair, shy = (widened(tail, memory.narrow, count) for count in (jnp.inf, memory.target.count[0]))
     odd, outlier = (shy < rate) | jnp.isinf(y), (fair < jnp.minimum(rate, alarms.ACTED)) | jnp.isinf(y)
-    event = fair < alarms.SURPRISE
+    event = tail < alarms.SURPRISE  # by the forecast itself: noise that grows is a change
     score = alarms.next_score(memory.score, event, jnp.asarray(alarms.SURPRISE, y.dtype), known)
     level, deviation = row[M + 4], row[M + 5]
     outside = tail < 2.0 * ndtr(-deviation * jnp.exp(memory.stretch))

@@ -27,6 +27,7 @@ __all__ = ["FARTHEST", "RATE", "deviation", "next_narrow", "next_stretch", "stre
 RATE = 0.02  # a factor that is wrong is forgotten within some 150 rows
 FEW = 8.0  # data of which nobody knows how far the next may lie
 JUDGED = 0.9  # the interval by which it is told whether forecasts are too narrow
+NARROWEST = math.log(1.2)  # what outliers that are missed may make of it
 FARTHEST = math.log(4.0)  # a model that is off by more is wrong, not unlucky
 
 
@@ -61,7 +62,7 @@ def next_narrow(narrow: Float[Array, ""], tail: Float[Array, ""], good: Bool[Arr
     [0.018, -0.002]
     """
     outside = tail < 2.0 * ndtr(-deviation(JUDGED) * jnp.exp(narrow))
-    return next_stretch(narrow, outside, jnp.asarray(JUDGED, narrow.dtype), good)
+    return jnp.minimum(next_stretch(narrow, outside, jnp.asarray(JUDGED, narrow.dtype), good), NARROWEST)
 
 
 def widened(tail: Float[Array, ""], narrow: Float[Array, ""], count: Float[Array, ""] | float) -> Float[Array, ""]:

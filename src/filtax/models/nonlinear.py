@@ -108,7 +108,7 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
 def _check_two(h: Callable) -> None:
     """Refuse a function that cannot be called with the parameters and x, where that can be known."""
     try:
-        signature = inspect.signature(h)
+        signature = inspect.signature(h, follow_wrapped=False)  # not that of what it is a wrapper of
     except (TypeError, ValueError):
         return
     try:
