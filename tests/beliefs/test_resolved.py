@@ -116,6 +116,7 @@ def test_a_state_keeps_no_zeros():
     method = fx.method("LoFi(rank=6)+RL[2]-PR(hazard=0.5)", model=fx.models.linear(noise=1.0))
     state = method.init(mean=jnp.zeros(300, "float32"), cov=2.0)
     assert state.initial.rows.shape == (0, 300)
+    assert not np.any(state.bank.belief.rows)
     state, _ = method.step(state, np.ones(300, "float32"), 1.0)
     again, _ = method.step(state, np.ones(300, "float32"), 1.0, changed=True)
     first, _ = method.step(method.init(mean=jnp.zeros(300, "float32"), cov=2.0), np.ones(300, "float32"), 1.0)
