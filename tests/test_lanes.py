@@ -1,5 +1,9 @@
 """A loop whose streams lie side by side: the same numbers as `jax.lax.scan`, whatever is vmapped, kept or asked for."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +13,8 @@ import filtax as fx
 from filtax import lanes
 from filtax.calls import apart, by_streams
 from filtax.sideways import sideways
-from filtax.tuning import SMALL_LOOP
+
+TESTS = Path(__file__).parent
 
 
 def reached(body, carry, rows):
@@ -231,19 +236,39 @@ def kernels(body, carry, rows, platform="cpu"):
     return text.count('xla_cpu_small_call = "true"'), text.count('inlineable = "false"')
 
 
-def test_a_small_loop_is_one_kernel_where_that_is_asked_for(monkeypatch):
+def test_a_small_loop_is_one_kernel():
     """Not so a large one, nor one that needs a library, and only for a CPU."""
     product = apart(lambda a, b: a * b)
     body = lambda a, y: (jnp.sin(product(a, y)), a)
-    small, large = jnp.ones((5, 3)), jnp.ones((5, lanes.SMALL + 1))
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    assert kernels(body, small[0], small) == (0, 0)
-    monkeypatch.setenv("XLA_FLAGS", f"--xla_backend_extra_options={SMALL_LOOP}")
+    small, large = jnp.ones((5, 3)), jnp.ones((5, lanes.ONE + 1))
     assert kernels(body, small[0], small) == (1, 2)
     assert kernels(body, small[0], small, platform="cuda") == (0, 0)
-    assert kernels(body, large[0], large) == (0, 0)
+    assert kernels(body, large[0], large)[0] == 0
+    assert kernels(body, small[0], small[:0])[0] == 0
     for other in (jnp.sort, lambda a: jnp.eye(3) @ a, lambda a: a.at[jnp.argmax(a)].set(0.0)):
-        assert kernels(lambda a, y, other=other: (jax.jit(other)(product(a, y)), a), small[0], small) == (0, 0)
+        assert kernels(lambda a, y, other=other: (jax.jit(other)(product(a, y)), a), small[0], small)[0] == 0
+
+
+@pytest.mark.parametrize("total", [jnp.sum, jnp.max, jnp.min])
+def test_long_sums_are_left_to_the_library_that_xla_asks(total):
+    """From 4096 numbers on; inside of one kernel XLA's compiler knows no such thing, and says so."""
+    ways = [lambda a: total(a), lambda a: by_streams(lambda b: total(b)[None], lambda b: total(b)[None], (1,))(a)[0]]
+    for size, marked in ((lanes.SUMMED, 1), (lanes.SUMMED + 1, 0), (4096, 0)):
+        for way in ways:
+            rows = jnp.ones((3, size))
+            body = lambda a, y, way=way: (a + y, way(a + y))
+            assert kernels(body, rows[0], rows)[0] == marked
+            _, kept = jax.jit(lambda rows, body=body: lanes.scan(body, rows[0], rows))(rows)
+            assert kept.tolist() == [(t + 2.0) * (size if total is jnp.sum else 1) for t in range(3)]
+
+
+@pytest.mark.parametrize("loops", ["0 20", pytest.param("20 1000", marks=pytest.mark.nightly)])
+def test_random_loops_are_the_same_as_one_kernel(loops):
+    """In a process of its own: what XLA's compiler cannot take, such as a number that nothing reads, ends it."""
+    done = subprocess.run([sys.executable, TESTS / "loops.py", *loops.split()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made, _, of, *_ = done.stdout.split()
+    assert int(made) > 0.8 * int(of)
 
 
 def test_what_no_row_touches_does_not_pass_through_the_loop():

@@ -10,7 +10,7 @@ many vectors that lie one after the other: there is little to make anew, and eac
 top of a program, such as that of one event: XLA counts its operations, those made anew with them, and from a thousand
 on hands it to another thread, which costs as much as all the rest. (After `filtax.tune_xla` none is.)
 
-After `filtax.tune_xla` a small loop can be one kernel. A call is then a jump inside of it, and nothing is made anew.
+A small loop can be one kernel (`in_one`). A call is then a jump inside of it, and nothing is made anew.
 """
 
 import functools
@@ -26,7 +26,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, PyTree
 
-__all__ = ["apart", "by_streams", "chosen", "in_one", "tuned"]
+__all__ = ["apart", "by_streams", "chosen", "in_one", "made_once", "tuned"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
 TUNED = "xla_cpu_small_while_loop"  # a flag of processes in which no program goes to another thread
@@ -48,6 +48,22 @@ def apart(function: Callable[..., Any], *, single: bool = False) -> Callable[...
         return jax.tree.unflatten(tree, _kept.bind(*leaves, given=given, made=made, single=single))
 
     return run
+
+
+def made_once(array: Array) -> Array:
+    """The same array, made before anything reads it: XLA would make it again for each number of what it is read by.
+
+    A barrier does not stop it on a CPU; a call does.
+
+    >>> made_once(jnp.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    return _once.bind(_same(array))
+
+
+@jax.jit
+def _same(array: Array) -> Array:
+    return array
 
 
 def by_streams(
@@ -123,25 +139,32 @@ def tuned() -> bool:
     return TUNED in os.environ.get("XLA_FLAGS", "")
 
 
-def in_one(function: Callable[..., list[Array]]) -> Callable[..., Any]:
+def in_one(function: Callable[..., list[Array]], *, unread: bool = False) -> Callable[..., Any]:
     """How to write a function of a program down such that XLA's CPU compiler makes one kernel of it.
 
     What it calls `apart` stays a call. It must be small, and hold nothing that needs a library: no dense product, no
-    sort, no scatter, no random numbers.
+    sort, no scatter, no random numbers. XLA's compiler breaks down on a kernel that does not read all of its arguments:
+    if some may be `unread`, a number of each is looked at.
 
     >>> callable(in_one(lambda a: [a + 1.0]))
     True
     """
-    called = jax.jit(function)
+    called = jax.jit(lambda *args: [*function(*args), _looked_at(args)] if unread else function(*args))
 
     def write(context: Any, *given: Any) -> Any:
-        before = _writing.set(True)
+        before, made = _writing.set(True), len(context.avals_out)
         try:
-            return mlir.lower_fun(lambda *args: _one.bind(*called(*args)), multiple_results=True)(context, *given)
+            run = lambda *args: _one.bind(*called(*args))[:made]  # noqa: E731
+            return mlir.lower_fun(run, multiple_results=True)(context, *given)
         finally:
             _writing.reset(before)
 
     return write
+
+
+def _looked_at(given: Sequence[Array]) -> Array:
+    """A number that takes one from each array."""
+    return functools.reduce(jnp.add, [jnp.ravel(array)[0].astype(jnp.float32) for array in given])
 
 
 _writing = ContextVar("in one kernel", default=False)
@@ -149,6 +172,13 @@ _one = Primitive("in_one")  # the identity, on all that one call has returned, a
 _one.multiple_results = True
 _kept = Primitive("kept_apart")  # the same
 _kept.multiple_results = True
+_once = Primitive("made_once")  # the same, of one array
+
+
+@_once.def_impl
+@_once.def_abstract_eval
+def _itself(value: Any) -> Any:
+    return value
 
 
 @_kept.def_impl
@@ -193,6 +223,13 @@ def _whole(_: Any, *values: Any) -> list[Any]:
     return list(values)
 
 
+def _held(_: Any, value: Any) -> list[Any]:
+    call = getattr(value.owner, "operation", None)
+    if call is not None and call.name == "func.call":
+        _mark(call, inlineable="false")
+    return [value]
+
+
 def _mark(call: Any, **attributes: str) -> None:
     texts: dict[str, Any] = {name: mlir.ir.StringAttr.get(text) for name, text in attributes.items()}
     call.attributes["mhlo.frontend_attributes"] = mlir.ir.DictAttr.get(texts)
@@ -220,8 +257,12 @@ def _side_by_side(held: Sequence[Any], sizes: tuple[int, ...]) -> bool:
 
 
 batching.primitive_batchers[_kept] = _batched
+batching.primitive_batchers[_once] = lambda values, axes: (_once.bind(*values), axes[0])
+ad.deflinear2(_once, lambda slope, _: [slope])
 ad.primitive_jvps[_kept] = _differentiated
 ad.primitive_transposes[_kept] = _transposed
 mlir.register_lowering(_one, _whole, cacheable=False)
 mlir.register_lowering(_kept, lambda _, *values, **__: list(values))
+mlir.register_lowering(_once, lambda _, value: [value])
+mlir.register_lowering(_once, _held, platform="cpu", cacheable=False)
 mlir.register_lowering(_kept, _lowered, platform="cpu", cacheable=False)

@@ -7,8 +7,9 @@ covariance of a linear model, say) is still computed once.
 
 Where they share most of what is carried on, that runs ahead in a loop of its own, and the streams follow.
 
-A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`. After
-`filtax.tune_xla` that of a single small filter is one kernel for a CPU, with all that is done before it.
+A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`. On a CPU it
+is one kernel, with all that is done before it, if its arrays are small: as many kernels a row as it has operations cost
+ten times what a filter of four parameters has to compute.
 """
 
 import math
@@ -22,14 +23,16 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
-from filtax.calls import in_one, tuned
+from filtax.calls import chosen, in_one
 from filtax.parting import laid_open, parted, program
 from filtax.sideways import ELEMENTWISE, sideways
 
 __all__ = ["SMALL", "plain", "scan"]
 
 WIDE = 16  # streams from which on they fill the lanes
+ONE = 8192  # numbers in an array up to which a loop is faster as one kernel than as many on all cores
 SMALL = 128  # numbers in an array of one stream up to which its own axes are too short to run along
+SUMS, SUMMED = ("reduce_max", "reduce_min", "reduce_sum"), 2048  # of 4096 numbers and more XLA leaves to a library
 PLAIN = ELEMENTWISE | frozenset(
     "broadcast_in_dim by_streams concatenate custom_jvp_call dynamic_slice iota jit kept_apart pad reduce_and "
     "reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape slice squeeze stack transpose".split()
@@ -225,9 +228,11 @@ def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
 
 def _written(context: Any, *given: Any, **how: Any) -> Any:
     """The loop for a CPU."""
-    small = all(_numbers(one) <= SMALL for one in how["jaxpr"].out_avals) and plain(how["jaxpr"])
+    jaxpr = how["jaxpr"]
+    sized = all(map(_numbers, context.avals_in)) and all(_numbers(one) <= ONE for one in jaxpr.out_avals)
     loop = partial(_loop, **how)
-    return (in_one(loop) if small and tuned() else mlir.lower_fun(loop, multiple_results=True))(context, *given)
+    write = in_one(loop, unread=True) if sized and plain(jaxpr) else mlir.lower_fun(loop, multiple_results=True)
+    return write(context, *given)
 
 
 def plain(closed: ClosedJaxpr) -> bool:
@@ -236,9 +241,20 @@ def plain(closed: ClosedJaxpr) -> bool:
     >>> plain(jax.make_jaxpr(jnp.sin)(1.0)), plain(jax.make_jaxpr(jnp.sort)(jnp.ones(2)))
     (True, False)
     """
-    eqns = closed.jaxpr.eqns
-    inner = [held for eqn in eqns for held in eqn.params.values() if isinstance(held, ClosedJaxpr)]
-    return all(eqn.primitive.name in PLAIN for eqn in eqns) and all(map(plain, inner))
+    return all(_written_out(eqn) and all(map(plain, _within(eqn))) for eqn in closed.jaxpr.eqns)
+
+
+def _written_out(eqn: Any) -> bool:
+    name = eqn.primitive.name
+    return name in PLAIN and (name not in SUMS or _numbers(eqn.invars[0].aval) <= SUMMED)
+
+
+def _within(eqn: Any) -> list[ClosedJaxpr]:
+    """Programs that an operation holds, and the one of two that it will choose."""
+    held = [value for value in eqn.params.values() if isinstance(value, ClosedJaxpr)]
+    if eqn.primitive.name != "by_streams":
+        return held
+    return [jax.make_jaxpr(chosen(eqn.invars[0].aval.shape, **eqn.params))(eqn.invars[0].aval)]
 
 
 _rows.def_impl(lambda *given, **how: jax.jit(partial(_loop, **how))(*given))

@@ -14,8 +14,9 @@ SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 def tune_xla() -> None:
     """Set JAX up for small filters on a CPU; call it before anything is computed. Results do not change.
 
-    Small loops are compiled whole: a scan over a small filter becomes several times faster. And calls run in the thread
-    that makes them: handing a single event to another thread and back costs more than the event.
+    Loops of some size are compiled whole. A scan over a small filter is so without it; this does the same for robust
+    filters that iterate, and for many streams. And calls run in the thread that makes them: handing a single event to
+    another thread and back costs more than the event.
 
     It is an opt-in because both are settings of the whole process, and the first is undocumented by XLA, so that a
     later version may drop it.

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Key
 from filtax import checks
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.square_root import root_of
+from filtax.calls import made_once
 from filtax.factor import factor
 from filtax.linalg import gram, matmul, safe_sqrt, trace
 from filtax.module import Module
@@ -96,7 +97,7 @@ class Covariance(Module):
         """The variances, none below zero; of many parameters once for all, as the diagonal is slow to walk."""
         if self.mean.size <= SMALL:
             return _diagonal(self.cov)
-        return _written(jnp.maximum(self.var, 0.0))
+        return made_once(jnp.maximum(self.var, 0.0))
 
     def _cut(self, U: Array, most: Array, doubt: Array, var: Array) -> Array:
         """Σ - U Uᵀ; each variance keeps `doubt` of its old value, and does not fall below that divided by `most`."""
@@ -104,7 +105,7 @@ class Covariance(Module):
             # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
             eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
             return jnp.where(eye, jnp.maximum(_diagonal(cut) + doubt * var, var * (1.0 / most))[:, None], cut)
-        U = _written(U)  # else XLA merges what made it, the trust included, into each of the D² products
+        U = made_once(U)  # else XLA merges what made it, the trust included, into each of the D² products
         at, left = jnp.arange(self.mean.size), var - jnp.sum(U * U, axis=1)
         return (self.cov - gram(U)).at[at, at].set(jnp.maximum(left + doubt * var, var / most))
 
@@ -188,14 +189,6 @@ def _guarded(spread: Array) -> Array:
         return jnp.maximum(spread, 0.0)
     spread = _symmetric(spread)
     return jnp.where(np.eye(spread.shape[0], dtype=bool), jnp.maximum(spread, 0.0), spread)
-
-
-def _written(A: Array) -> Array:
-    """The same numbers, made once: XLA would make them again wherever they are used, from the covariance as it was.
-
-    A barrier does not stop it on a CPU; a scatter does.
-    """
-    return jnp.zeros_like(A).at[jnp.arange(len(A))].set(A)
 
 
 def _diagonal(A: Array) -> Array:

@@ -97,9 +97,8 @@ class Mixture(Module):
         return jax.vmap(lambda one, *rest: one._each(function, *rest))(self, *arguments)
 
     def _average(self, values: Array) -> Array:
-        weight = jnp.exp(self.log_weight)
-        used = (weight > 0.0).reshape((-1,) + (1,) * (values.ndim - 1))
-        return jnp.tensordot(weight, jnp.where(used, values, 0.0), axes=1)  # 0 times an infinite variance is 0
+        weight = jnp.exp(self.log_weight).reshape((-1,) + (1,) * (values.ndim - 1))
+        return jnp.sum(jnp.where(weight > 0.0, weight * values, 0.0), axis=0)  # 0 times an infinite variance is 0
 
     @property
     def _gap(self) -> Array:
