@@ -113,7 +113,7 @@ def load(folder: Any, like: PyTree, *, config: Any = None) -> tuple[PyTree, dict
             skipped.append(f"{_manifest(folder, number)}: {problem}.")
             continue
         return state, {**manifest, "skipped": skipped}
-    raise Damaged(f"{skipped[0][:-1]}, and no older checkpoint is sound; start anew without resuming.")
+    raise Damaged(f"{skipped[0][:-1]}, and no older checkpoint is sound; start anew in another folder.")
 
 
 def generations(folder: Any) -> list[int]:
