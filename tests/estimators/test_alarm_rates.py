@@ -50,6 +50,36 @@ def test_a_regressor_keeps_to_the_rate_from_the_start(signal):
     assert np.mean(np.concatenate(told)[:, ALARM] > 0) < 0.003
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_features_that_are_missing_make_no_outliers(share):
+    """A forecast knows that they may lie a scale off: once 5 to 7 of 1000 were outliers, and 75 to 80 % inside."""
+    rng, told, inside = np.random.default_rng(306), [], []
+    for _ in range(6):
+        X, gaps = rng.normal(size=(2048, 3)), rng.random((2048, 3)) < share
+        y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2048)
+        told.append(told_of(Regressor(capacity=4), np.where(gaps, np.nan, X), y))
+        z = (y[BEGUN:] - told[-1][:, TOLD.index("mean")]) / np.sqrt(told[-1][:, TOLD.index("var")])
+        inside.append(np.abs(z[gaps[BEGUN:].any(axis=1)]) < 1.645)
+    assert np.mean(np.concatenate(told)[:, ALARM] > 0) < 0.0015
+    assert 0.88 < np.mean(np.concatenate(inside)) < 0.96
+
+
+def test_what_is_forecast_knows_of_gaps_as_what_is_told():
+    """A feature that is missing is worth its weight times its scale; the variance of a Student t has a little more."""
+    rng, model = np.random.default_rng(307), Regressor(capacity=4)
+    rows = rng.normal(size=(200, 2))
+    for a, b in rows:
+        model.learn_one({"a": a, "b": b}, a - 3.0 * b + 0.1 * rng.normal())
+    whole, gap = (model.predict_one(x, with_dist=True) for x in ({"a": 0.0, "b": 0.0}, {"a": 0.0}))
+    scale = np.sqrt(gap.var - whole.var)
+    assert 0.98 < scale / (3.0 * np.std(rows[:, 1])) < 1.1
+    assert gap.mean == pytest.approx(model.predict_one({"a": 0.0, "b": np.mean(rows[:, 1])}), abs=0.02)
+    low, high = model.predict_interval_one({"a": 0.0})
+    narrow = model.predict_interval_one({"a": 0.0, "b": 0.0})
+    assert 0.8 < (high - low) / (2 * 1.645 * scale) < 1.1
+    assert narrow[1] - narrow[0] < 0.5
+
+
 def test_many_outliers_do_not_hide_the_next():
     """What is called an outlier does not tell how wide forecasts should be."""
     rng = np.random.default_rng(304)

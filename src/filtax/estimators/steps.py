@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 from jaxtyping import Array, PyTree
 
+from filtax.beliefs import collapse
 from filtax.bone import Bone
 from filtax.distributions import Mixture, Normal, StudentT
 from filtax.estimators import alarms
@@ -84,7 +85,7 @@ def _moved(memory: Memory, inputs: Units, target: Units, heads: bool) -> tuple[P
 
 def moments(method: Bone, state: State, memory: Memory, x: Array) -> Array:
     """Mean and variance of y in its own units."""
-    seen = _distribution(method, state, memory, x)
+    seen = _with_gaps(memory, x, _distribution(method, state, memory, x))
     centre, unit = _level(memory.target)
     return jnp.stack([centre + unit * seen.mean, unit * unit * seen.var])
 
@@ -93,16 +94,31 @@ def _distribution(method: Bone, state: State, memory: Memory, x: Array) -> PyTre
     return look_ahead(method, memory.champion[0], state.initial, _features(memory.inputs, x), None, False)
 
 
+def _with_gaps(memory: Memory, x: Array, law: PyTree) -> PyTree:
+    """A forecast that knows what is missing: a feature that is absent counts as its mean, and may lie a scale off."""
+    bank, parts = memory.champion[0], law.parts if isinstance(law, Mixture) else law
+    if not isinstance(parts, StudentT | Normal):
+        return law
+    weights = collapse(bank.belief, bank.log_weight).mean[1:]
+    gaps = jnp.sum(jnp.where(jnp.isnan(x) & (memory.inputs.scale > 0.0), jnp.square(weights), 0.0))
+    parts = _changed(parts, lambda location, spread: (location, spread + gaps))
+    return Mixture(parts, law.log_weight) if isinstance(law, Mixture) else parts
+
+
+def _changed(parts: PyTree, change: Callable) -> PyTree:
+    """A Gaussian or Student-t of other location and squared scale."""
+    location, spread, *rest = jax.tree.leaves(parts)
+    return jax.tree.unflatten(jax.tree.structure(parts), [*change(location, spread), *rest])
+
+
 def scaled(method: Bone, state: State, memory: Memory, x: Array) -> PyTree:
     """The forecast distribution in the units of y."""
     centre, unit = _level(memory.target)
-    seen = _distribution(method, state, memory, x)
+    seen = _with_gaps(memory, x, _distribution(method, state, memory, x))
     parts = seen.parts if isinstance(seen, Mixture) else seen
     if not isinstance(parts, StudentT | Normal):
         raise ValueError(f"{method.name} has no forecast distribution of numbers in units of y.")
-    location, spread, *rest = jax.tree.leaves(parts)
-    scaled = [centre + unit * location, unit * unit * spread, *rest]
-    parts = jax.tree.unflatten(jax.tree.structure(parts), scaled)
+    parts = _changed(parts, lambda location, spread: (centre + unit * location, unit * unit * spread))
     return Mixture(parts, seen.log_weight) if isinstance(seen, Mixture) else parts
 
 
@@ -123,7 +139,8 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     M = memory.inputs.count.size
     x, y, limit, rate = row[:M], row[M], row[M + 1], row[M + 2]
     seen = ~jnp.isnan(y)
-    forecast = _distribution(method, state, memory, x)
+    law = _distribution(method, state, memory, x)
+    forecast = _with_gaps(memory, x, law)
     old, size = _level(memory.target)
     finite = jnp.isfinite(y)
     shown = jnp.where(finite, jnp.clip((y - old) / size, -FAR, FAR), 0.0)
@@ -147,7 +164,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     carries = _moved(memory, inputs, target, heads=False)
     champion, challenger, told = _both(method, state, carries, z, data, memory.score == 0.0, score > 0.0, heads=False)
     told = (old + size * forecast.mean, size * size * forecast.var, shy, jnp.where(outlier, 0.0, told[0]), *told[1:])
-    made = forecast.log_prob(shown) - jnp.log(size)
+    made = law.log_prob(shown) - jnp.log(size)  # the elder knows nothing of gaps
 
     def race(rival: Rivalry) -> tuple[PyTree, Array]:
         belief = reexpressed(rival.bank, memory.inputs, inputs, memory.target, target)
