@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax.estimators import Classifier, Regressor, load, save
+from filtax.estimators import Classifier, Fleet, Regressor, Segmenter, load, save
 from filtax.estimators.memory import TOLD
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -86,7 +86,48 @@ def test_a_golden_estimator_that_is_young_still_knows_its_first_rows(form):
     np.testing.assert_allclose(learned, whole, rtol=1e-9, atol=1e-12)
 
 
+def readings(start, stop):
+    for t in range(start, stop):
+        jump = 9.0 if t >= 28 else 500.0 if t in (16, 17) else 0.0
+        yield {"a": (t * 37 % 11) / 5.0 + jump, "b": (t * 23 % 7) / 3.0 - jump}
+
+
+def watched(start, stop, model=None):
+    model = Segmenter(warmup=12, keep=5, least=3) if model is None else model
+    for x in readings(start, stop):
+        model.learn_one(x)
+    return model
+
+
+def test_a_golden_segmenter_goes_on_from_the_middle_of_a_doubt():
+    model, manifest = load(GOLDEN / "format-5/segmenter")
+    assert (manifest["source"], model.t_, model.alarm_, model.trust_) == ({"row": 18}, 18, "outlier", 0.0)
+    assert len(model._vigil.doubted) == 2
+    found, whole = (watched(start, 40, model) for start, model in ((18, model), (0, None)))
+    assert found.changes_ == whole.changes_ == [30]  # as the program that wrote it
+    np.testing.assert_allclose(found._vigil.state, whole._vigil.state, rtol=1e-9, atol=1e-12)
+
+
+def fleet_of(start, stop, fleet=None):
+    fleet = Fleet(Regressor("NIG(shape=2)+C-Static", capacity=4), capacity=3) if fleet is None else fleet
+    for t in range(start, stop):
+        fleet.learn_one("ab"[t % 3 == 0], {"a": float(t % 7)}, 3.0 * (t % 7) + (t % 3) * 0.5)
+    return fleet
+
+
+def test_a_golden_fleet_is_read_and_goes_on():
+    fleet, manifest = load(GOLDEN / "format-5/fleet")
+    assert (manifest["source"], fleet.keys(), fleet.capacity, fleet.idle(2)) == ({"row": 60}, ["b", "a"], 3, ["b"])
+    said = [fleet.predict_one(key, {"a": 3.0}) for key in "ab"]
+    np.testing.assert_allclose(said, [9.749470311228311, 8.999768159789799], rtol=1e-12)
+    found, whole = fleet_of(60, 70, fleet), fleet_of(0, 70)
+    for key in "ab":
+        np.testing.assert_allclose(found.member(key)._vector, whole.member(key)._vector, rtol=1e-9, atol=1e-12)
+
+
 if __name__ == "__main__":
+    save(Path(sys.argv[1]) / "segmenter", watched(0, 18), source={"row": 18})
+    save(Path(sys.argv[1]) / "fleet", fleet_of(0, 60), source={"row": 60})
     save(Path(sys.argv[1]) / "young", young(0, 6), source={"row": 6})
     for kind in (Regressor, Classifier):
         save(Path(sys.argv[1]) / kind.__name__.lower(), taught(kind(capacity=4), 0, 120), source={"row": 120})

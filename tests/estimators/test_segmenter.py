@@ -113,3 +113,67 @@ def test_a_target_is_watched_where_there_are_no_features():
 def test_nothing_at_all_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match=r"x is \{\} and there is no y; give \{name: number\}, or the reading as y"):
         Segmenter().learn_one({})
+
+
+def test_a_forecast_is_the_segment_and_how_probable_each_is():
+    """Of a regime that was told of with this very reading, the probability is its own and not that of a further one."""
+    model = Segmenter(keep=30)
+    assert model.predict_one(with_dist=True).probabilities == model.predict_proba_one() == {0: 1.0}
+    told = []
+    for value in [*np.random.default_rng(1).normal(size=70), *np.random.default_rng(2).normal(9.0, 1.0, size=30)]:
+        model.learn_one(value)
+        seen, p, k = model.predict_one({"x": 1.0}, with_dist=True), model.change_probability_, model.predict_one()
+        before = k - 1 if model.alarm_ == "change" else k
+        assert seen.probabilities == model.predict_proba_one({"x": 1.0}) == {before: 1.0 - p, before + 1: p}
+        told += [seen.prob(1)] if model.alarm_ == "change" else []
+    assert (model.predict_one(), model.t_) == (1, 100)
+    assert len(told) == 1
+    assert told[0] > model.threshold
+
+
+def test_a_change_that_is_found_behind_the_warm_up_is_no_further_one():
+    """It is told of while the first readings are learned, and others of the same segment follow at once."""
+    y = np.random.default_rng(15).normal(size=30)
+    y[15:] += 1000.0
+    model = Segmenter(keep=30)
+    model.learn_many(y)
+    assert (model.alarm_, model.predict_one(), model.predict_one(with_dist=True).mode) == ("change", 1, 1)
+    assert model.predict_proba_one() == {1: 1.0 - model.change_probability_, 2: model.change_probability_}
+    assert model.predict_proba_one()[1] > 0.9
+
+
+def test_labels_are_the_segments_of_all_readings_as_known_now():
+    rng = np.random.default_rng(0)
+    y = np.r_[rng.normal(size=60), rng.normal(9.0, 1.0, size=40)]
+    model = Segmenter(keep=30)
+    with pytest.raises(
+        AttributeError, match=r"nothing was read yet: Segmenter has no labels_ before the first reading"
+    ):
+        _ = model.labels_
+    for t, value in enumerate(y):
+        model.learn_one(value)
+        assert model.labels_.shape == (t + 1,)
+        assert model.labels_[-1] == model.predict_one()
+    assert model.labels_.tolist() == [0] * 60 + [1] * 40
+    assert model.fit_predict(y[:, None]).tolist() == model.labels_.tolist()
+    assert not hasattr(model, "predict")
+
+
+def test_what_is_no_number_is_refused_and_nothing_begins():
+    model = Segmenter()
+    with pytest.raises(ValueError, match=r"the reading 'volts' is 'high', which is no number; give a number, None"):
+        model.learn_one({"volts": "high"})
+    with pytest.raises(ValueError, match=r"the reading 'reading' is array\(\[1., 2.\]\), which is no number"):
+        model.learn_one(np.array([1.0, 2.0]))
+    model.learn_one({"amperes": 1.0})
+    assert (model._names, model.t_) == (["amperes"], 1)
+
+
+def test_parameters_that_change_during_a_stream_count_from_the_next_fit_on():
+    y = np.r_[np.random.default_rng(3).normal(size=40), np.random.default_rng(4).normal(9.0, 1.0, size=20)]
+    model = Segmenter(keep=30)
+    model.learn_many(y[:35])
+    model.set_params(threshold=1.0)  # no alarm at all
+    model.learn_many(y[35:])
+    assert model.changes_ == [40]
+    assert model.fit(y[:, None]).changes_ == []

@@ -3,8 +3,8 @@
 Regressor      a number, with a forecast distribution
 Classifier     a label, with probabilities; classes may appear at any time
 Segmenter      where a stream of readings changed
+Fleet          thousands of keyed streams of one of these, each of which learns what it would alone
 load, save     an estimator in a folder of checkpoints
-Fleet          thousands of keyed streams of one of the first two, in one state
 """
 
 from filtax.estimators.checkpoints import load, save

@@ -14,6 +14,17 @@ from filtax.estimators.beginning import EXTRA, Beginning
 from filtax.estimators.classifier import Classifier
 from filtax.estimators.engine import engine
 from filtax.estimators.fleet import Fleet
+from filtax.estimators.notes import (
+    name_features,
+    of_segmenter,
+    of_segmenters,
+    params_of,
+    plain,
+    shapes_of_segmenter,
+    shapes_of_segmenters,
+    to_segmenter,
+    to_segmenters,
+)
 from filtax.estimators.regressor import Regressor
 from filtax.estimators.segmenter import Segmenter
 
@@ -21,7 +32,6 @@ __all__ = ["load", "save"]
 
 LEARNERS: dict[str, Any] = {"Classifier": Classifier, "Regressor": Regressor}
 KINDS: dict[str, Any] = {**LEARNERS, "Fleet": Fleet, "Segmenter": Segmenter}
-PLAIN = (str, int, float, bool)
 
 
 def save(folder: Any, model: Any, *, source: Any = None, held: bool = False) -> int:
@@ -50,7 +60,7 @@ def save(folder: Any, model: Any, *, source: Any = None, held: bool = False) -> 
     kind = type(model).__name__
     if KINDS.get(kind) is not type(model):
         raise ValueError(f"save(model=...) must be one of {', '.join(KINDS)}, got {kind}.")
-    note, arrays = {"Fleet": _of_fleet, "Segmenter": _of_segmenter}.get(kind, _of_learner)(model)
+    note, arrays = {"Fleet": _of_fleet, "Segmenter": of_segmenter}.get(kind, _of_learner)(model)
     return store.save(folder, arrays, note={"kind": kind, **note}, source=source, held=held)
 
 
@@ -67,7 +77,7 @@ def load(folder: Any) -> tuple[Any, dict]:
     with jax.enable_x64(True):
         arrays, manifest = store.load(folder, _like)
     note = manifest["note"]
-    make = {"Fleet": _to_fleet, "Segmenter": _to_segmenter}.get(note["kind"], _to_learner)
+    make = {"Fleet": _to_fleet, "Segmenter": to_segmenter}.get(note["kind"], _to_learner)
     return make(note, arrays), manifest
 
 
@@ -77,7 +87,9 @@ def _like(manifest: dict) -> dict:
     if not isinstance(note, dict) or note.get("kind") not in KINDS:
         raise store.Foreign("it holds no estimator")
     if note["kind"] == "Segmenter":
-        return _arrays_of_segmenter(note)
+        return shapes_of_segmenter(note)
+    if note["kind"] == "Fleet" and note["estimator"] == "Segmenter":
+        return shapes_of_segmenters(note)
     if note["kind"] == "Fleet":
         pools, tales = note["pools"], note["tales"]
         sizes = [(len(pool["keys"]), _memory(note, pool["size"]).size) for pool in pools]
@@ -111,7 +123,7 @@ def _now(note: dict, size: list[int], memory: np.ndarray) -> np.ndarray:
 def _of_learner(model: Any) -> tuple[dict, dict]:
     model._begin()
     memory = vars(model).get("_vector", np.zeros(0))
-    note = {"params": _params(model), "elder": True, "narrow": True, **_learned(model)}
+    note = {"params": params_of(model), "elder": True, "narrow": True, **_learned(model)}
     return note, {"memory": np.asarray(memory), **({"first": [model._first.rows]} if note["first"] else {})}
 
 
@@ -122,19 +134,15 @@ def _to_learner(note: dict, arrays: dict) -> Any:
     return model
 
 
-def _params(model: Any) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in model.get_params().items()}
-
-
 def _learned(model: Any) -> dict[str, Any]:
     """What a learner knows beside its memory."""
-    waiting = [[_plain(id), {_plain(name): _plain(x) for name, x in row.items()}] for id, row in model._pending.items()]
+    waiting = [[plain(id), {plain(name): plain(x) for name, x in row.items()}] for id, row in model._pending.items()]
     return {
-        "slots": [[_plain(part) for part in key] for key in model._table.slot],  # in the order of the slots
+        "slots": [[plain(part) for part in key] for key in model._table.slot],  # in the order of the slots
         "room": model._table.room,
         "capacity": model._table.capacity,
         "size": list(model._size),
-        "labels": [_plain(label) for label in vars(model).get("_labels", [])],
+        "labels": [plain(label) for label in vars(model).get("_labels", [])],
         "waiting": [[id, list(row.items())] for id, row in waiting],
         "late": [model._pending.given_up, model._pending.unknown],
         "columns": vars(model).get("n_features_in_"),
@@ -157,7 +165,7 @@ def _revived(kind: str, params: dict, note: dict, first: np.ndarray | None) -> A
     if kind == "Classifier":
         model._labels = list(note["labels"])
     model._first = None if note.get("first") is None else Beginning(first)  # of those of before it is not known
-    _name_features(model, note)
+    name_features(model, note)
     return model
 
 
@@ -167,133 +175,69 @@ def _given(params: dict, note: dict) -> dict:
     return {**params, "capacity": None} if doubled else params
 
 
-def _name_features(model: Any, note: dict) -> None:
-    if note["columns"] is not None:
-        model.n_features_in_ = note["columns"]
-    if note["names"]:
-        model.feature_names_in_ = np.asarray(note["names"], dtype=object)
-
-
-def _of_fleet(fleet: Fleet) -> tuple[dict, dict]:
-    """Streams of one kind tell much the same of themselves: each different tale is told once."""
-    tales: list[dict] = []
-    pools = []
-    for size, pool in fleet._pools.items():
-        told = []
-        for key in pool.row:
-            tale = _learned(fleet._members[key])
-            if tale not in tales[-16:]:
-                tales.append(tale)
-            told.append([_plain(key), fleet._last[key], len(tales) - 1 - tales[::-1].index(tale)])
-        pools.append({"size": list(size), "keys": told})
+def _of_fleet(fleet: Any) -> tuple[dict, dict]:
+    """What all fleets tell, and what the streams of each kind do."""
     note = {
         "estimator": type(fleet.estimator).__name__,
-        "params": _params(fleet.estimator),
-        "elder": True,
-        "narrow": True,
+        "params": params_of(fleet.estimator),
         "capacity": fleet.capacity,
         "events": fleet._events,
-        "order": [_plain(key) for key in fleet._members],
-        "tales": tales,
-        "pools": pools,
+        "order": [plain(key) for key in fleet.keys()],
     }
+    if isinstance(fleet.estimator, Segmenter):
+        own, arrays = of_segmenters(fleet._crew.members)
+        return {**note, **own, "last": [fleet._last[key] for key in fleet.keys()]}, arrays
+    own, arrays = _of_learners(fleet)
+    return {**note, "elder": True, "narrow": True, **own}, arrays
+
+
+def _of_learners(fleet: Any) -> tuple[dict, dict]:
+    """Streams of one kind tell much the same of themselves: each different tale is told once."""
+    members, held = fleet._crew.members, fleet._crew.pools
+    tales: list[dict] = []
+    pools = []
+    for size, pool in held.items():
+        told = []
+        for key in pool.row:
+            tale = _learned(members[key])
+            if tale not in tales[-16:]:
+                tales.append(tale)
+            told.append([plain(key), fleet._last[key], len(tales) - 1 - tales[::-1].index(tale)])
+        pools.append({"size": list(size), "keys": told})
     memories = [np.stack([pool.get(key) for key in pool.row]) if pool.row else np.zeros((0, pool.kernels.fresh.size))
-                for pool in fleet._pools.values()]  # fmt: skip
-    firsts = [[fleet._members[key]._first for key in pool.row] for pool in fleet._pools.values()]
+                for pool in held.values()]  # fmt: skip
+    firsts = [[members[key]._first for key in pool.row] for pool in held.values()]
     young = [[first.rows for first in found if first is not None] for found in firsts]
-    rows = _young([(list(size), sum(map(len, found))) for size, found in zip(fleet._pools, young, strict=True)])
+    rows = _young([(list(size), sum(map(len, found))) for size, found in zip(held, young, strict=True)])
     for room, found in zip(rows.get("first", []), young, strict=False):
         room[:] = np.concatenate([room[:0], *found])
-    return note, {"memories": memories, **rows}
+    return {"tales": tales, "pools": pools}, {"memories": memories, **rows}
 
 
 def _to_fleet(note: dict, arrays: dict) -> Fleet:
-    given = _given(note["params"], note["tales"][0] if note["tales"] else note)
-    fleet: Any = Fleet(LEARNERS[note["estimator"]](**given), capacity=note["capacity"])
+    if note["estimator"] == "Segmenter":
+        fleet: Any = Fleet(KINDS["Segmenter"](**note["params"]), capacity=note["capacity"])
+        fleet._crew.members = dict(zip(note["order"], to_segmenters(note, arrays), strict=True))
+        last = dict(zip(note["order"], note["last"], strict=True))
+    else:
+        given = _given(note["params"], note["tales"][0] if note["tales"] else note)
+        fleet = Fleet(LEARNERS[note["estimator"]](**given), capacity=note["capacity"])
+        last = _to_learners(fleet._crew, note, arrays)
     fleet._events = note["events"]
-    members, last = {}, {}
+    fleet._last = {key: last[key] for key in note["order"]}
+    return fleet
+
+
+def _to_learners(crew: Any, note: dict, arrays: dict) -> dict:
+    """Put the streams into their crew; returns when each learned last."""
+    last = {}
     for at, (pool, memories) in enumerate(zip(note["pools"], arrays["memories"], strict=True)):
         row = 0
         for (key, event, tale), memory in zip(pool["keys"], memories, strict=True):
             start, row = row, row + (note["tales"][tale].get("first") or 0)
             first = arrays["first"][at][start:row] if row > start else None
-            members[key] = _revived(note["estimator"], note["params"], note["tales"][tale], first)
+            member = _revived(note["estimator"], note["params"], note["tales"][tale], first)
+            crew.put(key, member, _now(note, pool["size"], memory))
             last[key] = event
-            fleet._put(key, members[key], _now(note, pool["size"], memory))
-    fleet._members = {key: members[key] for key in note["order"]}
-    fleet._last = {key: last[key] for key in note["order"]}
-    return fleet
-
-
-def _of_segmenter(model: Any) -> tuple[dict, dict]:
-    held = vars(model)
-    note = {
-        "params": _params(model),
-        "readings": None if "_names" not in held else [_plain(name) for name in model._names],
-        "early": len(held.get("_early", [])),
-        "watching": "_state" in held,
-        "changes": [int(at) for at in held.get("changes_", [])],
-        "t": held.get("t_", 0),
-        "alarm": held.get("_last", {}).get("alarm"),
-        "trust": held.get("_last", {}).get("trust", 1.0),
-        "start": held.get("_last", {}).get("start", 0),
-        "doubted": len(held.get("_doubted", [])),
-        "calm": held.get("_calm", 0),
-        "share": held.get("_share", 0.0),
-        "columns": held.get("n_features_in_"),
-        "names": [str(name) for name in held.get("feature_names_in_", [])],
-    }
-    if note["readings"] is None:
-        return note, {}
-    arrays: dict[str, Any] = {"odds": np.array(model._last["odds"])}
-    if model._early:
-        arrays["early"] = np.concatenate(model._early)
-    if note["watching"]:
-        arrays |= {"state": model._state, "unit": np.stack(model._unit), "sums": np.stack(model._sums)}
-    if note["doubted"]:
-        state, sums = model._before
-        arrays |= {"doubted": np.concatenate(model._doubted), "before": state, "sums before": np.stack(sums)}
-    return note, arrays
-
-
-def _arrays_of_segmenter(note: dict) -> dict:
-    if note["readings"] is None:
-        return {}
-    width = len(note["readings"])
-    arrays: dict[str, Any] = {"odds": np.zeros(())}
-    if note["early"]:
-        arrays["early"] = np.zeros((note["early"], width))
-    if note["watching"]:
-        fresh: Any = Segmenter(**note["params"])
-        state = fresh._start(width)
-        arrays |= {"state": state, "unit": np.zeros((2, width)), "sums": np.zeros((3, width))}
-        if note.get("doubted"):  # those of before doubted nothing
-            doubted = np.zeros((note["doubted"], width))
-            arrays |= {"doubted": doubted, "before": state, "sums before": np.zeros((3, width))}
-    return arrays
-
-
-def _to_segmenter(note: dict, arrays: dict) -> Any:
-    model: Any = Segmenter(**note["params"])
-    if note["readings"] is None:
-        return model
-    model._begin(list(note["readings"]))
-    model.changes_, model.t_ = list(note["changes"]), note["t"]
-    trust = note.get("trust", 0.0 if note["alarm"] in ("missing", "outlier") else 1.0)  # once the alarm said it
-    model._last = {"alarm": note["alarm"], "trust": trust, "odds": float(arrays["odds"]), "start": note["start"]}
-    model._early = [row[None] for row in arrays["early"]] if note["early"] else []
-    if note["watching"]:
-        model._state, model._unit, model._sums = arrays["state"], tuple(arrays["unit"]), list(arrays["sums"])
-    model._calm, model._share = note.get("calm", 0), note.get("share", 0.0)
-    if note.get("doubted"):
-        model._doubted = [row[None] for row in arrays["doubted"]]
-        model._before = (arrays["before"], list(arrays["sums before"]))
-    _name_features(model, note)
-    return model
-
-
-def _plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, PLAIN):
-        return value
-    raise ValueError(f"{value!r:.40} cannot be stored: give names, classes and ids as texts, numbers or truth values.")
+    crew.members = {key: crew.members[key] for key in note["order"]}
+    return last

@@ -7,6 +7,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(given)})"
 
     @classmethod
+    @cache
     def _signature(cls) -> dict[str, inspect.Parameter]:
         return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
 
