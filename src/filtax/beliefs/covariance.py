@@ -32,13 +32,14 @@ from filtax.module import Module
 __all__ = ["Covariance"]
 
 SMALL = 16  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
+LARGE = 256  # from here on the diagonal is kept beside the matrix: to walk along it takes a tenth of a step
 # The rounding of a cut in ε of the variances is (2 √D + 8): with √D near-collinear features went negative, with 4 for
 # the 8 one stream of few parameters in fifty thousand, with none one in a hundred.
 ROUNDING, LEAST = 2.0, 8.0
 
 
 class Covariance(Module):
-    """N(mean, cov).
+    """N(mean, cov); `diagonal` is that of cov if there are more than `LARGE` parameters, and else None.
 
     >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()
     [4.0, 4.0]
@@ -48,16 +49,28 @@ class Covariance(Module):
 
     mean: Float[Array, " D"]
     cov: Float[Array, "D D"]
+    diagonal: Float[Array, " D"] | None = None
 
     @classmethod
     def start(cls, mean: Array, cov: Array) -> "Covariance":
         """Build from a mean and a covariance given as variances (D,) or in full (D, D)."""
-        return cls(mean, jnp.diag(cov) if cov.ndim < 2 else cov)
+        return cls.of(mean, jnp.diag(cov) if cov.ndim < 2 else cov)
+
+    @classmethod
+    def of(cls, mean: Array, cov: Array, var: Array | None = None) -> "Covariance":
+        """Build from a mean and a covariance, whose diagonal may be known.
+
+        >>> Covariance.of(jnp.zeros(300), jnp.eye(300)).diagonal.shape
+        (300,)
+        """
+        if mean.size <= LARGE:
+            return cls(mean, cov)
+        return cls(mean, cov, jnp.diagonal(cov) if var is None else var)
 
     @property
     def var(self) -> Float[Array, " D"]:
         """The variances."""
-        return jnp.diagonal(self.cov)
+        return jnp.diagonal(self.cov) if self.diagonal is None else self.diagonal
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
@@ -90,8 +103,8 @@ class Covariance(Module):
         U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
         moved = self.mean + matmul(U, z[:, None])[:, 0]
         mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
-        cov = self._cut(U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0), var)
-        return Conditioned(Covariance(mean, cov), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
+        after = self._cut(mean, U, jnp.where(sound, most, 1.0), jnp.where(sound, doubt, 0.0), var)
+        return Conditioned(after, z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
     def _known(self) -> Array:
         """The variances, none below zero; of many parameters once for all, as the diagonal is slow to walk."""
@@ -99,15 +112,16 @@ class Covariance(Module):
             return _diagonal(self.cov)
         return made_once(jnp.maximum(self.var, 0.0))
 
-    def _cut(self, U: Array, most: Array, doubt: Array, var: Array) -> Array:
+    def _cut(self, mean: Array, U: Array, most: Array, doubt: Array, var: Array) -> "Covariance":
         """Σ - U Uᵀ; each variance keeps `doubt` of its old value, and does not fall below that divided by `most`."""
         if self.mean.size <= SMALL:
             # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
             eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
-            return jnp.where(eye, jnp.maximum(_diagonal(cut) + doubt * var, var * (1.0 / most))[:, None], cut)
+            left = jnp.maximum(_diagonal(cut) + doubt * var, var * (1.0 / most))
+            return Covariance(mean, jnp.where(eye, left[:, None], cut))
         U = made_once(U)  # else XLA merges what made it, the trust included, into each of the D² products
-        at, left = jnp.arange(self.mean.size), var - jnp.sum(U * U, axis=1)
-        return (self.cov - gram(U)).at[at, at].set(jnp.maximum(left + doubt * var, var / most))
+        left = jnp.maximum(var - jnp.sum(U * U, axis=1) + doubt * var, var / most)
+        return _with_diagonal(mean, self.cov - gram(U), left)
 
     def _doubt(self, J: Array, B: Array, most: Array, var: Array) -> Array:
         """Share of each old variance that the rounding of a cut is worth; none where nothing is cut.
@@ -128,9 +142,8 @@ class Covariance(Module):
         if D <= SMALL:
             wider = self.cov + jnp.broadcast_to(q, (D,))[:, None]
             return Covariance(self.mean, jnp.where(np.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
-        at = jnp.arange(D)
         wider = self.var + q
-        return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
+        return _with_diagonal(self.mean, self.cov, jnp.where(jnp.isfinite(wider), wider, self.var))
 
     def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
@@ -166,7 +179,7 @@ class Covariance(Module):
         weight = jnp.exp(log_weight)
         mean = matmul(weight[None, :], batch.mean)[0]
         gap = safe_sqrt(weight)[:, None] * (batch.mean - mean[None])
-        return Covariance(mean, jnp.sum(weight[:, None, None] * batch.cov, axis=0) + matmul(gap.T, gap))
+        return Covariance.of(mean, jnp.sum(weight[:, None, None] * batch.cov, axis=0) + matmul(gap.T, gap))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters; directions that rounding made negative count as certain."""
@@ -180,7 +193,13 @@ class Covariance(Module):
         The covariance is not asked about the mean: vmapped streams of a linear model then go on sharing it.
         """
         sound = jnp.isfinite(trace(cov))
-        return Covariance(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
+        return Covariance.of(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
+
+
+def _with_diagonal(mean: Array, cov: Array, var: Array) -> Covariance:
+    """A belief of more than `SMALL` parameters, with other variances."""
+    at = jnp.arange(mean.size)
+    return Covariance.of(mean, cov.at[at, at].set(var), var)
 
 
 def _guarded(spread: Array) -> Array:
