@@ -42,6 +42,25 @@ print(filtax.models.last_layer.__module__, filtax.auxiliary.hazards.__name__)
     assert run(code) == ["function"] * 3 + ["filtax.models.subspace", "filtax.auxiliary.hazards"]
 
 
+def test_garbage_is_looked_for_as_before_and_not_while_a_name_is_loaded():
+    assert run("""
+import gc, filtax, sys
+runs = []
+gc.callbacks.append(lambda phase, info: runs.append(info["generation"]))
+filtax.method
+print(len(runs) == 0, gc.isenabled())
+gc.disable()
+filtax.Regressor
+print(gc.isenabled())
+gc.enable()
+try:
+    sys.modules["filtax.sharding"] = None  # cannot be loaded
+    filtax.shard
+except ImportError:
+    print(gc.isenabled())
+""") == ["True", "True", "False", "True"]
+
+
 def test_an_unknown_name_is_refused_with_those_that_there_are():
     with pytest.raises(AttributeError, match=r"filtax.weighting has no 'exact_'; it has Bounded, Diverse,"):
         fx.weighting.exact_  # noqa: B018
