@@ -1,11 +1,13 @@
 """Names are loaded when they are used, a module never stands in the place of its function, and little is loaded."""
 
+import gc
 import subprocess
 import sys
 
 import pytest
 
 import filtax as fx
+from filtax import gathering
 from filtax.gathering import Parts
 
 
@@ -59,6 +61,14 @@ try:
 except ImportError:
     print(gc.isenabled())
 """) == ["True", "True", "False", "True"]
+
+
+def test_garbage_is_looked_for_again_when_the_last_thread_has_loaded():
+    with gathering._quiet:
+        with gathering._quiet:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are():

@@ -33,6 +33,15 @@ for name in ("LoFi(rank=5)+C-ACI(q=1e-3)", "LG(form=diagonal)+C-Static", "LG(for
     parts = [leaf.addressable_shards[0].data.size * 8 == leaf.size for leaf in jax.tree.leaves(apart.bank.belief)
              if 72 in leaf.shape]
     assert held == {8} and all(parts), (name, held, parts)
+
+# what devices exchange cannot be part of the one kernel that a small loop is
+kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+state, X, Y = kf.init(mean=jnp.zeros(8), cov=1.0), rng.normal(size=(6, 8)), rng.normal(size=(40, 6))
+alone, split = (kf.scan(held, X, Y[0])[1].mean for held in (state, shard(state, mesh)))
+np.testing.assert_allclose(split, alone, rtol=1e-12)
+streams = jax.device_put(Y, jax.NamedSharding(mesh, jax.P("parameters")))
+each = jax.jit(jax.vmap(lambda y: kf.scan(state, X, y)[1].mean))
+np.testing.assert_allclose(each(streams), each(Y), rtol=1e-12)
 print("same")
 """
 

@@ -26,7 +26,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, PyTree
 
-__all__ = ["apart", "by_streams", "chosen", "in_one", "made_once", "tuned"]
+__all__ = ["alone", "apart", "by_streams", "chosen", "in_one", "made_once", "tuned"]
 
 MANY = 8  # streams from which on a call of its own is worth its price
 TUNED = "xla_cpu_small_while_loop"  # a flag of processes in which no program goes to another thread
@@ -67,19 +67,23 @@ def _same(array: Array) -> Array:
 
 
 def by_streams(
-    few: Callable[[Array], Array], many: Callable[[Array], Array], made: tuple[int, ...]
+    few: Callable[[Array], Array],
+    many: Callable[[Array], Array],
+    made: tuple[int, ...],
+    slope: Callable[[tuple, tuple], tuple] | None = None,
 ) -> Callable[[Array], Array]:
     """One of two ways to compute the same of one array: `few` for a single stream on a CPU, `many` for a batch.
 
     Which it is shows when the program is complete, and only that one is traced: so the shape that both have `made` of
-    one array is told, and the dtype is that of the array. It has no slope of its own: the caller gives one.
+    one array is told, and the dtype is that of the array. A `slope` takes arrays and tangents to values and tangents,
+    as for `jax.custom_jvp`; without one it is that of `many`.
 
     >>> import jax.numpy as jnp
     >>> either = by_streams(lambda a: a + a, lambda a: 2.0 * a, (2,))
     >>> either(jnp.ones(2)).tolist(), jax.vmap(either)(jnp.ones((100, 2))).sum().item()
     ([2.0, 2.0], 400.0)
     """
-    return lambda A: _either.bind(A, few=few, many=many, made=made, rank=A.ndim)
+    return lambda A: _either.bind(A, few=few, many=many, made=made, rank=A.ndim, slope=slope)
 
 
 _either = Primitive("by_streams")
@@ -91,7 +95,7 @@ def _mapped(way: Callable, extra: int) -> Callable:
 
 @_either.def_impl
 def _now(A: Array, **ways: Any) -> Array:
-    return jax.jit(functools.partial(_either.bind, **ways))(A)
+    return jax.jit(chosen(A.shape, **ways))(A)
 
 
 @_either.def_abstract_eval
@@ -101,6 +105,12 @@ def _shape(A: Any, *, made: tuple[int, ...], rank: int, **_: Any) -> Any:
 
 def _stacked(values: Sequence[Array], axes: Sequence[Any], **ways: Any) -> tuple[Array, int]:
     return _either.bind(jnp.moveaxis(values[0], axes[0], 0), **ways), 0
+
+
+def _sloped(given: Sequence[Array], slopes: Sequence[Any], **ways: Any) -> tuple[Array, Array]:
+    (A,), (dA,), slope = given, map(ad.instantiate_zeros, slopes), ways["slope"]
+    one = lambda A, dA: slope((A,), (dA,)) if slope else jax.jvp(ways["many"], (A,), (dA,))  # noqa: E731
+    return _mapped(one, A.ndim - ways["rank"])(A, dA)
 
 
 def chosen(
@@ -126,6 +136,7 @@ def _batch(context: Any, A: Any, *, many: Callable, rank: int, **_: Any) -> Any:
 
 
 batching.primitive_batchers[_either] = _stacked
+ad.primitive_jvps[_either] = _sloped
 mlir.register_lowering(_either, _batch)
 mlir.register_lowering(_either, _chosen, platform="cpu")
 
@@ -137,6 +148,12 @@ def tuned() -> bool:
     False
     """
     return TUNED in os.environ.get("XLA_FLAGS", "")
+
+
+def alone(context: Any) -> bool:
+    """Whether a program is written for one device: what several exchange cannot be part of a kernel."""
+    axes = context.module_context.axis_context
+    return (axes.mesh.size if hasattr(axes, "mesh") else getattr(axes, "num_devices", 1)) == 1
 
 
 def in_one(function: Callable[..., list[Array]], *, unread: bool = False) -> Callable[..., Any]:

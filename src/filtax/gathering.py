@@ -9,6 +9,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +37,8 @@ class _Gathered(ModuleType):
         known = vars(self)
         if name not in known["__all__"]:
             raise AttributeError(f"{self.__name__} has no {name!r}; it has {', '.join(known['__all__'])}.")
-        home = _loaded(f"{self.__name__}.{known['_homes'].get(name, name)}")
+        with _quiet:  # all of JAX would be looked through, and there is none
+            home = import_module(f"{self.__name__}.{known['_homes'].get(name, name)}")
         known[name] = getattr(home, name) if name in known["_homes"] else home
         return known[name]
 
@@ -49,15 +51,26 @@ class _Gathered(ModuleType):
         return vars(self)["__all__"]
 
 
-def _loaded(module: str) -> ModuleType:
-    """A module, loaded without looking for garbage meanwhile: all of JAX is looked through, and there is none."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module(module)
-    finally:
-        if collects:
-            gc.enable()
+class _Quiet:
+    """A time in which Python does not look for garbage, as long as any thread is within."""
+
+    def __init__(self) -> None:
+        self.lock, self.within, self.collects = Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.collects = self.collects if self.within else gc.isenabled()
+            self.within += 1
+            gc.disable()
+
+    def __exit__(self, *_: Any) -> None:
+        with self.lock:
+            self.within -= 1
+            if self.collects and not self.within:
+                gc.enable()
+
+
+_quiet = _Quiet()
 
 
 class Parts(Mapping[str, Callable[..., Any]]):

@@ -6,6 +6,7 @@ array that travels anyway, and the rest is written as one kernel.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import mlir
 from jaxtyping import Array
 
-from filtax.calls import in_one
+from filtax.calls import alone, in_one
 from filtax.lanes import SMALL, plain
 from filtax.parting import laid_open
 
@@ -89,7 +90,7 @@ def _written(context: Any, *given: Any, jaxpr: ClosedJaxpr) -> Any:
 
 
 def _in_one(context: Any, *given: Any, jaxpr: ClosedJaxpr) -> Any:
-    return in_one(jaxpr_as_fun(jaxpr))(context, *given)
+    return (in_one(jaxpr_as_fun(jaxpr)) if alone(context) else partial(_written, jaxpr=jaxpr))(context, *given)
 
 
 mlir.register_lowering(_event, _written)

@@ -23,7 +23,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jaxtyping import Array, PyTree
 
-from filtax.calls import chosen, in_one
+from filtax.calls import alone, chosen, in_one
 from filtax.parting import laid_open, parted, program
 from filtax.sideways import ELEMENTWISE, sideways
 
@@ -228,10 +228,13 @@ def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
 
 def _written(context: Any, *given: Any, **how: Any) -> Any:
     """The loop for a CPU."""
-    jaxpr = how["jaxpr"]
+    jaxpr, loop = how["jaxpr"], partial(_loop, **how)
     sized = all(map(_numbers, context.avals_in)) and all(_numbers(one) <= ONE for one in jaxpr.out_avals)
-    loop = partial(_loop, **how)
-    write = in_one(loop, unread=True) if sized and plain(jaxpr) else mlir.lower_fun(loop, multiple_results=True)
+    write = (
+        in_one(loop, unread=True)
+        if sized and alone(context) and plain(jaxpr)
+        else mlir.lower_fun(loop, multiple_results=True)
+    )
     return write(context, *given)
 
 

@@ -139,7 +139,7 @@ def _triangular_root(A: Array) -> Array:
         square = jnp.sum(A * A, axis=1, keepdims=True)
         return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
     if N <= SMALL + 2 and M <= 2 * SMALL:
-        return by_streams(_scalar_reflections, _reflections, (N, N))(A)
+        return by_streams(_scalar_reflections, _reflections, (N, N), _triangular_root_jvp)(A)
     if M < N:
         A = jnp.pad(A, ((0, 0), (0, N - M)))
     upper = jnp.linalg.qr(A.T, mode="r")

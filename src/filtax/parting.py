@@ -139,11 +139,6 @@ def _divided(eqn: JaxprEqn, values: Sequence[tuple[Any, bool]]) -> list[tuple[An
     return [(next(both[differs]), differs) for differs in parts.differs]
 
 
-def _inlined(eqn: JaxprEqn, values: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
-    inner = eqn.params["call_jaxpr"]
-    return _opened(inner.jaxpr, inner.consts, values)
-
-
 def _passed(eqn: JaxprEqn, values: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
     """What is kept apart is what differs."""
     sizes = [size for size, (_, differs) in zip(eqn.params["made"], values, strict=True) if differs]
@@ -151,7 +146,7 @@ def _passed(eqn: JaxprEqn, values: Sequence[tuple[Any, bool]]) -> list[tuple[Any
     return [(kept.pop(0) if differs else value, differs) for value, differs in values]
 
 
-_MIXED = {"jit": _divided, "custom_jvp_call": _inlined, "custom_vjp_call": _inlined, "kept_apart": _passed}
+_MIXED = {"jit": _divided, "kept_apart": _passed}  # a function that has a slope of its own stays whole
 
 
 def _views(eqns: Sequence[JaxprEqn], wanted: set) -> list[JaxprEqn]:

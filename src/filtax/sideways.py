@@ -63,11 +63,11 @@ def _evaluate(
 def _equation(eqn: JaxprEqn, given: Sequence, there: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
     aval: Any = eqn.outvars[0].aval
     name, shape = eqn.primitive.name, aval.shape
-    inner = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}.get(name)
-    if inner is not None:
-        step, found = sideways(eqn.params[inner], there, size)
-        made = jax.jit(step)(*given) if name == "jit" else step(*given)
-        return made, found
+    if name == "jit":
+        step, found = sideways(eqn.params["jaxpr"], there, size)
+        return jax.jit(step)(*given), found
+    if name == "custom_jvp_call":
+        return _ruled(eqn, given, there, size)
     if name == "by_streams":
         return _of_one(eqn, given[0], size)
     if name in ELEMENTWISE:
@@ -122,6 +122,20 @@ def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequ
     front = [jnp.moveaxis(value, -1, 0) if differs else value for value, differs in zip(given, there, strict=True)]
     made = jax.vmap(lambda *values: bind(eqn, values), in_axes=axes)(*front)
     return [jnp.moveaxis(value, 0, -1) for value in made], [True] * len(made)
+
+
+def _ruled(eqn: JaxprEqn, given: Sequence, there: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
+    """A function that has a slope of its own keeps it."""
+    step, found = sideways(eqn.params["call_jaxpr"], there, size)
+
+    def whole(*values: Any) -> list[Any]:
+        made = zip(step(*values), found, strict=True)
+        return [one if differs else jnp.broadcast_to(one[..., None], (*one.shape, size)) for one, differs in made]
+
+    run = jax.custom_jvp(whole)
+    run.defjvp(lambda values, slopes: jax.jvp(lambda *values: _mapped(eqn, values, there)[0], values, slopes))
+    made = run(*given)
+    return made, [True] * len(made)
 
 
 def _of_one(eqn: JaxprEqn, A: Any, size: int) -> tuple[Sequence[Any], Sequence[bool]]:

@@ -175,3 +175,10 @@ def test_a_part_without_weight_does_not_count_even_if_its_variance_is_infinite()
     mixed = Mixture(parts, jnp.array([-jnp.inf, 0.0], "float32"))
     assert float(mixed.var) == 2.0
     assert float(mixed.mean) == 0.0
+
+
+@pytest.mark.x64
+def test_a_hypothesis_that_is_impossible_has_no_slope_however_wide_it_is():
+    parts = Normal(jnp.array([[0.0], [2.0]]), jnp.array([[[1.0]], [[jnp.inf]]]), scalar=True)
+    slope = jax.grad(lambda log_weight: Mixture(parts, log_weight).var)(jnp.array([0.0, -jnp.inf]))
+    assert slope.tolist() == [1.0, 0.0]

@@ -80,6 +80,18 @@ def test_what_is_forecast_knows_of_gaps_as_what_is_told():
     assert narrow[1] - narrow[0] < 0.5
 
 
+def test_features_that_go_together_widen_a_forecast_no_further_than_y_goes():
+    """Their weights are large and cancel: once a forecast without them was forty times as wide as y."""
+    rng, model = np.random.default_rng(308), Regressor(capacity=4)
+    y = []
+    for _ in range(400):
+        p = rng.normal()
+        q = p + 0.02 * rng.normal()
+        y.append(50.0 * (q - p) + 0.05 * rng.normal())
+        model.learn_one({"p": p, "q": q}, y[-1])
+    assert 0.9 < np.sqrt(model.predict_one({}, with_dist=True).var) / np.std(y) < 1.6
+
+
 def test_many_outliers_do_not_hide_the_next():
     """What is called an outlier does not tell how wide forecasts should be."""
     rng = np.random.default_rng(304)

@@ -98,7 +98,7 @@ class Mixture(Module):
 
     def _average(self, values: Array) -> Array:
         weight = jnp.exp(self.log_weight).reshape((-1,) + (1,) * (values.ndim - 1))
-        return jnp.sum(jnp.where(weight > 0.0, weight * values, 0.0), axis=0)  # 0 times an infinite variance is 0
+        return jnp.sum(weight * jnp.where(weight > 0.0, values, 0.0), axis=0)  # 0 times an infinite variance is 0
 
     @property
     def _gap(self) -> Array:

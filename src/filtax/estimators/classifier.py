@@ -8,7 +8,7 @@ import numpy as np
 
 from filtax import checks
 from filtax.estimators import arrays
-from filtax.estimators.features import is_missing
+from filtax.estimators.features import hashable, is_missing
 from filtax.estimators.forecast import Chances
 from filtax.estimators.stream import Learner, records
 
@@ -189,6 +189,8 @@ class Classifier(Learner):
 
     def _class(self, label: Any) -> int:
         """The number of a label; a new one becomes a class."""
+        if not hashable(label):
+            raise ValueError(f"y must be a label, got {label!r:.40}; give a text, a number or a truth value.")
         if label in self._labels:
             at = self._labels.index(label)
             known = self._labels[at]

@@ -5,6 +5,7 @@ takes one out, and `targets` and `asked` refuse what such an estimator cannot do
 all streams of a round before any of them learns.
 """
 
+import copy
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -27,12 +28,11 @@ def crew(estimator: Any) -> "Learners | Segmenters":
     >>> len(crew(Segmenter()).members)
     0
     """
-    if isinstance(estimator, Learner):
-        return Learners(estimator)
-    if isinstance(estimator, Segmenter):
-        return Segmenters(estimator)
-    given = type(estimator).__name__
-    raise ValueError(f"Fleet(estimator=...) must be a Regressor, Classifier or Segmenter, got {given}.")
+    if not isinstance(estimator, Learner | Segmenter):
+        given = type(estimator).__name__
+        raise ValueError(f"Fleet(estimator=...) must be a Regressor, Classifier or Segmenter, got {given}.")
+    own: Any = estimator.clone()  # what becomes of the one that was given is its owner's business
+    return Learners(own) if isinstance(own, Learner) else Segmenters(own)
 
 
 class Segmenters:
@@ -91,10 +91,7 @@ class Learners:
 
     def learn(self, events: list[Event]) -> None:
         """One event of each of some streams."""
-        rows = []
-        for key, x, y in events:
-            member = self._met(key)
-            rows.append((key, member, member._table.row(x), member._targets([y])))
+        rows = self._checked(events)
         waiting: dict[tuple[int, int], list[tuple[Hashable, np.ndarray]]] = {}
         young: list[tuple[Hashable, np.ndarray]] = []
         for key, member, row, target in rows:
@@ -146,6 +143,20 @@ class Learners:
         self.pools[member._size].put(key, memory)
         self.members[key] = member
 
+    def _checked(self, events: list[Event]) -> list[tuple[Hashable, Any, np.ndarray, np.ndarray]]:
+        """Each event as numbers. Names and classes that are new are noted; if one event is refused, none was."""
+        rows, noted = [], []
+        try:
+            for key, x, y in events:
+                member = self._met(key)
+                noted.append((member, _notes(member)))
+                rows.append((key, member, member._table.row(x), member._targets([y])))
+        except BaseException:
+            for member, before in noted:
+                vars(member).update(before)
+            raise
+        return rows
+
     def _met(self, key: Hashable) -> Any:
         if key in self.members:
             return self.members[key]
@@ -163,6 +174,13 @@ class Learners:
             self.pools[before].remove(key)
         member._make_room()
         self.put(key, member, vars(member).pop("_vector"))
+
+
+def _notes(member: Any) -> dict[str, Any]:
+    """Names and classes that a member knows, as they are now."""
+    table = copy.copy(member._table)
+    table.slot = dict(table.slot)
+    return {"_table": table, **({"_labels": list(member._labels)} if "_labels" in vars(member) else {})}
 
 
 class _Pool:

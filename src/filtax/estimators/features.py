@@ -17,7 +17,7 @@ import numpy as np
 
 from filtax import checks
 
-__all__ = ["SIZES", "SlotTable", "is_missing"]
+__all__ = ["SIZES", "SlotTable", "hashable", "is_missing"]
 
 CATEGORY = math.inf  # how a row marks a category that is there
 SHARED = 8  # one slot in so many is shared once the others are taken
@@ -35,6 +35,19 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and math.isnan(value)
+
+
+def hashable(value: Any) -> bool:
+    """Whether a value, with all that is in it, can be looked up.
+
+    >>> hashable(("a", 1)), hashable(("a", [1]))
+    (True, False)
+    """
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _own(capacity: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from filtax import checks
 from filtax.estimators.crews import crew
+from filtax.estimators.features import hashable
 from filtax.estimators.stream import records
 
 __all__ = ["Fleet"]
@@ -43,9 +44,9 @@ class Fleet:
     """
 
     def __init__(self, estimator: Any, capacity: int = 10_000):
-        self._crew = crew(estimator)
         checks.whole("Fleet(capacity=...)", capacity, least=1, hint="It is the most keys to hold.")
-        self.estimator, self.capacity = estimator, capacity
+        self._crew = crew(estimator)
+        self.estimator, self.capacity = self._crew.estimator, capacity
         self._last: dict[Hashable, int] = {}
         self._events = 0
 
@@ -53,6 +54,7 @@ class Fleet:
         return len(self._crew.members)
 
     def __contains__(self, key: Hashable) -> bool:
+        _check(key)
         return key in self._crew.members
 
     def keys(self) -> list[Hashable]:
@@ -71,15 +73,14 @@ class Fleet:
             X: Of each its features by name, or its reading: a sequence, or a data frame.
             y: Target of each; a `Segmenter` needs none.
         """
+        if not isinstance(X, Iterable):
+            raise ValueError(f"learn_many: X is {X!r:.40}; give a row for each key, or use learn_one.")
         keys, X = list(keys), records(X) if hasattr(X, "columns") else list(X)
         y = self._crew.targets(y, len(keys))
         if not len(keys) == len(X) == len(y):
             raise ValueError(f"learn_many: {len(keys)} keys, {len(X)} rows and {len(y)} targets must belong together.")
-        odd = next((key for key in keys if not isinstance(key, Hashable)), None)
-        if odd is not None:
-            raise ValueError(
-                f"Fleet: {odd!r:.40} cannot be a key; keys come first, and are texts, numbers or the like."
-            )
+        for key in keys:
+            _check(key)
         new = [key for key in dict.fromkeys(keys) if key not in self]
         if len(self) + len(new) > self.capacity:
             raise ValueError(
@@ -153,3 +154,9 @@ class Fleet:
             raise ValueError(f"Fleet.{verb}: these are streams of a {own}; it is a verb of a Fleet({kind}()).")
         self._crew.asked(verb, x)
         return getattr(self.member(key), verb)
+
+
+def _check(key: Any) -> None:
+    """Refuse what would not be found again: a list, or a number that is not equal to itself."""
+    if not hashable(key) or key != key:
+        raise ValueError(f"Fleet: {key!r:.40} cannot be a key; keys come first, and are texts, numbers or the like.")

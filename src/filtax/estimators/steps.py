@@ -95,13 +95,16 @@ def _distribution(method: Bone, state: State, memory: Memory, x: Array) -> PyTre
 
 
 def _with_gaps(memory: Memory, x: Array, law: PyTree) -> PyTree:
-    """A forecast that knows what is missing: a feature that is absent counts as its mean, and may lie a scale off."""
+    """A forecast that knows what is missing: a feature that is absent counts as its mean, and may lie a scale off.
+
+    Weights of features that go together are large and cancel: all gaps are worth what y itself varies by at most.
+    """
     bank, parts = memory.champion[0], law.parts if isinstance(law, Mixture) else law
     if not isinstance(parts, StudentT | Normal):
         return law
     weights = collapse(bank.belief, bank.log_weight).mean[1:]
     gaps = jnp.sum(jnp.where(jnp.isnan(x) & (memory.inputs.scale > 0.0), jnp.square(weights), 0.0))
-    parts = _changed(parts, lambda location, spread: (location, spread + gaps))
+    parts = _changed(parts, lambda location, spread: (location, spread + jnp.minimum(gaps, 1.0)))
     return Mixture(parts, law.log_weight) if isinstance(law, Mixture) else parts
 
 

@@ -120,7 +120,9 @@ class Table:
             if len(chunk) or chunk.rejected:
                 yield chunk
             if chunk.rejected and self._on_bad == "stop":
-                raise InputError(f"{chunk.rejected[0]}. Repair it, or let what is bad be left out and counted.")
+                raise InputError(
+                    f"{chunk.rejected[0]}. Repair it, or have what is bad left out and counted: --on-bad reject."
+                )
             self._first = next(self._raws, None)
 
     def position(self, chunk: Chunk, row: int = -1) -> Position:

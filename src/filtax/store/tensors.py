@@ -91,7 +91,7 @@ def _check_names(names: list[str], entries: dict[str, dict]) -> None:
     only = sorted(set(entries) - set(names)) or sorted(set(names) - set(entries))
     raise Foreign(
         f"it holds another kind of state: {only[0]} is on one side only; give a state of the same method, and of one "
-        "that remembers data a state that has seen a datum"
+        "that remembers data a state that has seen a datum; or it is of another version of filtax, which reads it"
     )
 
 
