@@ -271,63 +271,6 @@ def test_random_loops_are_the_same_as_one_kernel(loops):
     assert int(made) > 0.8 * int(of)
 
 
-@jax.custom_vjp
-def rounded(a):
-    """As if it were not rounded, for its slope."""
-    return jnp.round(4.0 * a) / 4.0
-
-
-rounded.defvjp(lambda a: (rounded(a), None), lambda _, slope: (slope,))
-
-
-@jax.custom_jvp
-def floored(a, b):
-    return jnp.floor(4.0 * a) / 4.0 + b
-
-
-floored.defjvp(lambda given, slopes: (floored(*given), 3.0 * slopes[0] + slopes[1]))
-
-
-@pytest.mark.x64
-@pytest.mark.parametrize("streams", [3, 20])
-@pytest.mark.parametrize("way", [rounded, lambda a: floored(a, 1.0), lambda a: floored(a, jnp.asarray(2.0))])
-def test_a_function_that_has_a_slope_of_its_own_keeps_it(way, streams):
-    """Whether streams are mapped before or after: once it was lost from 16 streams on, and nothing said so."""
-    rng = np.random.default_rng(5)
-    X, Y = rng.normal(size=(streams, 4, 2)), rng.normal(size=(streams, 4))
-
-    def total(q, x, y):
-        method = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=lambda x: way(q * x[0] ** 2) + 0.1))
-        return method.scan(method.init(mean=jnp.zeros(2)), x, y, keep=("log_evidence",))[1].log_evidence.sum()
-
-    alone = sum(jax.grad(total)(0.33, x, y) for x, y in zip(X, Y, strict=True))
-    both = lambda q: jax.vmap(lambda x, y: total(q, x, y))(X, Y).sum()
-    np.testing.assert_allclose([jax.grad(both)(0.33), jax.grad(jax.jit(both))(0.33)], alone, rtol=1e-9)
-
-
-@pytest.mark.x64
-def test_slopes_of_slopes_in_either_direction():
-    X, Y = np.random.default_rng(6).normal(size=(6, 3)), np.ones(6)
-
-    def total(q):
-        method = fx.method("LG+C-ACI", model=fx.models.linear(noise=0.3), prior=fx.priors.additive_inflation(q))
-        return method.scan(method.init(mean=jnp.zeros(3)), X, Y, keep=("log_evidence",))[1].log_evidence.sum()
-
-    ways = [jax.hessian(total), jax.grad(jax.grad(total)), jax.jacfwd(jax.jacfwd(total))]
-    step = 1e-5
-    near = (jax.grad(total)(0.1 + step) - jax.grad(total)(0.1 - step)) / (2 * step)
-    np.testing.assert_allclose([way(0.1) for way in ways], near, rtol=1e-6)
-
-
-def test_nothing_needs_a_compiler():
-    """`jax.disable_jit` is how people look into a program; here it went round in circles."""
-    method = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=0.3))
-    run = lambda: method.scan(method.init(mean=jnp.zeros(2)), jnp.ones((3, 2)), jnp.ones(3))[1].mean
-    with jax.disable_jit():
-        seen = run()
-    np.testing.assert_allclose(seen, run(), rtol=1e-6)
-
-
 def test_what_no_row_touches_does_not_pass_through_the_loop():
     body = lambda carry, y: ((carry[0], carry[1] + y), carry[0])
     still, rows = jnp.zeros(2), jnp.ones((5, 2))

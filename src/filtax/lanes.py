@@ -25,7 +25,7 @@ from jaxtyping import Array, PyTree
 
 from filtax.calls import alone, chosen, in_one
 from filtax.parting import laid_open, parted, program
-from filtax.sideways import ELEMENTWISE, sideways
+from filtax.sideways import ELEMENTWISE, sideways, spread_out
 
 __all__ = ["SMALL", "plain", "scan"]
 
@@ -113,7 +113,7 @@ def _vmapped(given: Sequence[Any], axes: Sequence[Any], **how: Any) -> tuple[Seq
             break
         for i in grown:  # what begins alike and then differs
             at = shared + i
-            differs[at], values[at] = True, jnp.broadcast_to(values[at][..., None], (*values[at].shape, size))
+            differs[at], values[at] = True, spread_out(values[at], size)
     most = max(numbers[:carried], default=0)
     if not any(there for there, n in zip(found, numbers[:carried], strict=False) if n == most):
         held = [new if axis is None else old for old, new, axis in zip(given, values, axes, strict=True)]
@@ -188,7 +188,7 @@ def _turning(
         kept = [turned(value, there, -1, 0) for value, there in zip(made[carried:], found[carried:], strict=True)]
         for i, differed in enumerate(differs[fixed - carried : fixed]):
             if differed and not found[i]:  # what differed and now is alike still has a place for each
-                found[i], made[i] = True, jnp.broadcast_to(made[i][..., None], (*made[i].shape, size))
+                found[i], made[i] = True, spread_out(made[i], size)
         return [*made[:carried], *kept]
 
     return run, found

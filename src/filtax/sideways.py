@@ -10,11 +10,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jaxtyping import Array
 
 from filtax.calls import chosen
 from filtax.parting import bind
 
-__all__ = ["sideways"]
+__all__ = ["ELEMENTWISE", "sideways", "spread_out"]
 
 ELEMENTWISE = frozenset(
     "abs add and atan2 cbrt ceil clamp convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 "
@@ -124,13 +125,23 @@ def _mapped(eqn: JaxprEqn, given: Sequence, there: Sequence[bool]) -> tuple[Sequ
     return [jnp.moveaxis(value, 0, -1) for value in made], [True] * len(made)
 
 
+def spread_out(value: Any, size: int) -> Array:
+    """What all streams share, with a place for each.
+
+    >>> spread_out(2.0, 3).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    value = jnp.asarray(value)  # it may be a number that stands in the program itself
+    return jnp.broadcast_to(value[..., None], (*value.shape, size))
+
+
 def _ruled(eqn: JaxprEqn, given: Sequence, there: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
     """A function that has a slope of its own keeps it."""
     step, found = sideways(eqn.params["call_jaxpr"], there, size)
 
     def whole(*values: Any) -> list[Any]:
         made = zip(step(*values), found, strict=True)
-        return [one if differs else jnp.broadcast_to(one[..., None], (*one.shape, size)) for one, differs in made]
+        return [one if differs else spread_out(one, size) for one, differs in made]
 
     run = jax.custom_jvp(whole)
     run.defjvp(lambda values, slopes: jax.jvp(lambda *values: _mapped(eqn, values, there)[0], values, slopes))
