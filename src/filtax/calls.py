@@ -233,18 +233,12 @@ def _lowered(_: Any, *values: Any, given: tuple[int, ...], made: tuple[int, ...]
     return list(values)
 
 
-def _whole(_: Any, *values: Any) -> list[Any]:
+def _whole(_: Any, *values: Any, **attributes: str) -> list[Any]:
+    """Mark the call that made the values as one that stays a call."""
     call = getattr(values[0].owner, "operation", None)
     if call is not None and call.name == "func.call":
-        _mark(call, inlineable="false", xla_cpu_small_call="true")
+        _mark(call, inlineable="false", **attributes)
     return list(values)
-
-
-def _held(_: Any, value: Any) -> list[Any]:
-    call = getattr(value.owner, "operation", None)
-    if call is not None and call.name == "func.call":
-        _mark(call, inlineable="false")
-    return [value]
 
 
 def _mark(call: Any, **attributes: str) -> None:
@@ -278,8 +272,8 @@ batching.primitive_batchers[_once] = lambda values, axes: (_once.bind(*values), 
 ad.deflinear2(_once, lambda slope, _: [slope])
 ad.primitive_jvps[_kept] = _differentiated
 ad.primitive_transposes[_kept] = _transposed
-mlir.register_lowering(_one, _whole, cacheable=False)
+mlir.register_lowering(_one, functools.partial(_whole, xla_cpu_small_call="true"), cacheable=False)
 mlir.register_lowering(_kept, lambda _, *values, **__: list(values))
 mlir.register_lowering(_once, lambda _, value: [value])
-mlir.register_lowering(_once, _held, platform="cpu", cacheable=False)
+mlir.register_lowering(_once, _whole, platform="cpu", cacheable=False)
 mlir.register_lowering(_kept, _lowered, platform="cpu", cacheable=False)
