@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
+from filtax.beliefs.dense import applied, downdated, renewed
 from filtax.beliefs.square_root import root_of
 from filtax.calls import made_once
 from filtax.factor import factor
@@ -74,7 +75,7 @@ class Covariance(Module):
 
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
-        return _guarded(matmul(J, matmul(self.cov, J.T)))
+        return _guarded(matmul(J, applied(self.cov, J)))
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
@@ -83,7 +84,7 @@ class Covariance(Module):
         $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. Where the digits cannot hold L, the
         outputs are taken one after the other, each by a number instead of a matrix.
         """
-        PJ = matmul(self.cov, J.T)
+        PJ = applied(self.cov, J)
         spread = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
         if r.size == 1 or self.mean.size <= SMALL:
             return self._at_once(J, B, r, PJ, spread)
@@ -119,9 +120,8 @@ class Covariance(Module):
             eye, cut = np.eye(self.mean.size, dtype=bool), self.cov - gram(U)
             left = jnp.maximum(_diagonal(cut) + doubt * var, var * (1.0 / most))
             return Covariance(mean, jnp.where(eye, left[:, None], cut))
-        U = made_once(U)  # else XLA merges what made it, the trust included, into each of the D² products
         left = jnp.maximum(var - jnp.sum(U * U, axis=1) + doubt * var, var / most)
-        return _with_diagonal(mean, self.cov - gram(U), left)
+        return Covariance.of(mean, downdated(self.cov, U, left), left)
 
     def _doubt(self, J: Array, B: Array, most: Array, var: Array) -> Array:
         """Share of each old variance that the rounding of a cut is worth; none where nothing is cut.
@@ -143,7 +143,8 @@ class Covariance(Module):
             wider = self.cov + jnp.broadcast_to(q, (D,))[:, None]
             return Covariance(self.mean, jnp.where(np.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
         wider = self.var + q
-        return _with_diagonal(self.mean, self.cov, jnp.where(jnp.isfinite(wider), wider, self.var))
+        var = jnp.where(jnp.isfinite(wider), wider, self.var)
+        return Covariance.of(self.mean, renewed(self.cov, var), var)
 
     def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
@@ -194,12 +195,6 @@ class Covariance(Module):
         """
         sound = jnp.isfinite(trace(cov))
         return Covariance.of(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
-
-
-def _with_diagonal(mean: Array, cov: Array, var: Array) -> Covariance:
-    """A belief of more than `SMALL` parameters, with other variances."""
-    at = jnp.arange(mean.size)
-    return Covariance.of(mean, cov.at[at, at].set(var), var)
 
 
 def _guarded(spread: Array) -> Array:

@@ -1,8 +1,9 @@
-r"""Passes over a tall basis on a CPU, and the algebra between them, in C (the folder `c`), where there is a compiler.
+r"""Passes over large matrices on a CPU, and the algebra between them, in C (the folder `c`), where there is a compiler.
 
 XLA's products of a few long rows keep one core busy, and read the rows more often than need be; LAPACK's threads wait
-for each other at full speed. Here XLA's threads share each pass, and a row is read once: a step of LoFi takes less than
-half the time. The source is compiled when the first program of that kind is traced (about a second, once on a machine:
+for each other at full speed; and cores hand each other what XLA divides now by rows, now by columns. Here XLA's threads
+share each pass, a core has the same share in the next one, and a row is read once: a step of LoFi takes less than half
+the time. The source is compiled when the first program of that kind is traced (about a second, once on a machine:
 the result lies in the user's cache), by `$CC`, `cc`, `gcc` or `clang`. Where there is none, or FILTAX_NATIVE=0, matrix
 products serve, and give the same numbers up to rounding.
 
@@ -27,13 +28,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 __all__ = [
+    "DENSE",
     "SMALL",
+    "applied",
     "cut",
+    "downdated",
     "explained",
     "gram",
     "left_over",
     "library",
     "lowered",
+    "narrowed",
+    "reached",
+    "renewed",
     "rooted",
     "serves",
     "shown",
@@ -42,7 +49,8 @@ __all__ = [
 ]
 
 SMALL = ("explained", "lowered")  # of the small algebra, by the names they have there
-NAMES = ("shown", "left_over", "gram", "cut", "turned", "rooted", *SMALL)
+DENSE = ("applied", "reached", "downdated", "narrowed", "renewed")
+NAMES = ("shown", "left_over", "gram", "cut", "turned", "rooted", *SMALL, *DENSE)
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC")
 FOLDER = pathlib.Path(__file__).parent / "c"
 
@@ -162,6 +170,31 @@ def cut(free: Array, rows: Array, turn: Array, used: Array, rank: int) -> tuple[
     """V, U with its first `rank` rows written over by those of turnᵀ U, and their Gram matrix (rank, rank)."""
     call = _call("cut", free.shape, rows.shape, (rank, rank), aliases={1: 1})
     return tuple(call(free, rows, turn.T, used))
+
+
+def applied(A: Array, J: Array) -> Array:
+    """A Jᵀ (D, O) of a square matrix."""
+    return _call("applied", J.T.shape)(A, J)
+
+
+def reached(A: Array, J: Array) -> Array:
+    """J A (O, D)."""
+    return _call("reached", J.shape)(A, J)
+
+
+def downdated(A: Array, U: Array, diagonal: Array) -> Array:
+    """A - U Uᵀ with a diagonal that is known, written over A."""
+    return _call("downdated", A.shape, aliases={0: 0})(A, U, U.T, diagonal)
+
+
+def narrowed(A: Array, V: Array, C: Array) -> tuple[Array, Array]:
+    """A - (A Vᵀ) C, written over A, and A Vᵀ (D, O)."""
+    return tuple(_call("narrowed", A.shape, V.T.shape, aliases={0: 0})(A, V, C))
+
+
+def renewed(A: Array, diagonal: Array) -> Array:
+    """A with other numbers on its diagonal, written over A."""
+    return _call("renewed", A.shape, aliases={0: 0})(A, diagonal)
 
 
 def explained(s: Array, shed: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
+from filtax.beliefs.dense import narrowed, reached
 from filtax.linalg import log_det, matmul, psd_root, safe_sqrt, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
@@ -21,9 +22,6 @@ __all__ = ["SquareRoot", "root_of", "two_sum"]
 
 FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the whole array is reduced
-CACHED = range(
-    257, 2049
-)  # D for which a sum over rows is a tenth faster than XLA's product; above, it leaves the cache
 
 
 class SquareRoot(Module):
@@ -73,9 +71,7 @@ class SquareRoot(Module):
 
     def reach(self, J: Float[Array, "O D"]) -> Float[Array, "O D"]:
         """A root of the spread, with the digits that the spread itself has lost."""
-        if len(J) == 1 and self.mean.size in CACHED:
-            return jnp.sum(J[0, :, None] * self.root, axis=0)[None]
-        return matmul(J, self.root)
+        return reached(self.root, J)
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
@@ -101,12 +97,10 @@ class SquareRoot(Module):
             z = solve_lower(L, r)
             move = matmul(U, z[:, None])[:, 0]
         else:
-            RV = matmul(self.root, V)
-            L, root = (
-                _reduce(self.root, V)[::2]
-                if self.mean.size <= FULL
-                else _downdate(self.root, V, RV, jnp.where(sound, size, 0.0))
-            )
+            if self.mean.size <= FULL:
+                (L, _, root), RV = _reduce(self.root, V), matmul(self.root, V)
+            else:
+                L, root, RV = _downdate(self.root, V, jnp.where(sound, size, 0.0))
             z = solve_lower(L, r)
             move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
         moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
@@ -242,8 +236,8 @@ def _reduce(root: Array, V: Array) -> tuple[Array, Array, Array]:
     return full[:O, :O], jnp.where(some, full[O:, :O], 0.0), jnp.where(some, full[O:, O:], root)
 
 
-def _downdate(root: Array, V: Array, RV: Array, size: Array) -> tuple[Array, Array]:
-    r"""L, and root (I - V L^{-T} (L + I)^{-1} Vᵀ): two thin products instead of a D³ reduction.
+def _downdate(root: Array, V: Array, size: Array) -> tuple[Array, Array, Array]:
+    r"""L, root (I - V L^{-T} (L + I)^{-1} Vᵀ), and root V: thin products instead of a D³ reduction.
 
     `size` is the sum of the squares of V, which for a single output is all that L needs.
     """
@@ -252,5 +246,4 @@ def _downdate(root: Array, V: Array, RV: Array, size: Array) -> tuple[Array, Arr
         L = jnp.sqrt(1.0 + size).reshape(1, 1)
     else:
         L = triangular_root(jnp.concatenate([eye, V.T], axis=1))
-    cut = solve_upper(L, solve_lower(L + eye, V.T))
-    return L, root - matmul(RV, cut)
+    return L, *narrowed(root, V.T, solve_upper(L, solve_lower(L + eye, V.T)))

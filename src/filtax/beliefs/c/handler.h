@@ -1,5 +1,8 @@
 // What every handler needs: its arrays, and the answer to XLA when it asks what the handler is.
 
+#pragma once
+#define _GNU_SOURCE
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,49 +1,16 @@
 // Passes over a tall basis U (K, D), row-major float32, for XLA on a CPU: what `products` and `truncation` mean, with all
-// cores at work and each block of parameters read once. Handlers of XLA's foreign function interface.
-//
-// Parameters are divided into PARTS, whatever the number of threads, and sums over parts are added in their order: the
-// same numbers on every run. Two small kernels do the work, on tiles that stay in registers: `dots`, inner products of
-// rows over parameters, and `mixes`, linear combinations of rows.
+// cores at work and each block of parameters read once. Handlers of XLA's foreign function interface. Two small kernels do
+// the work, on tiles that stay in registers: `dots`, inner products of rows over parameters, and `mixes`, linear
+// combinations of rows.
 
-#include <sched.h>
-#include <stdatomic.h>
+#include "team.h"
+#include "vectors.h"
 
-#include "handler.h"
-
-#if defined(__AVX512F__)
-#define LANES 16
-#define ACROSS 6
-#elif defined(__AVX__)
-#define LANES 8
-#define ACROSS 3
-#else
-#define LANES 4
-#define ACROSS 4
-#endif
+#define ACROSS (LANES == 16 ? 6 : LANES == 8 ? 3 : 4)
 #define DOWN 4                 // rows, or vectors, of a tile; ACROSS of the others
 #define PANEL (DOWN * LANES)   // parameters of a tile of `mixes`
 #define BLOCK 512             // parameters that are held close while all is done to them: a multiple of PANEL
 #define ROW (BLOCK + LANES)    // their room in a scratch row: rows that lie a power of two apart share a cache line
-#define PARTS 16
-
-typedef float vec __attribute__((vector_size(4 * LANES)));
-
-static inline vec load(const float* p) { vec v; memcpy(&v, p, sizeof v); return v; }
-static inline void store(float* p, vec v) { memcpy(p, &v, sizeof v); }
-static inline vec all(float x) { return x - (vec){0}; }
-typedef float quad __attribute__((vector_size(16)));
-
-static inline quad folded(vec v) {  // four sums of LANES / 4 lanes each
-  quad part[LANES / 4];
-  memcpy(part, &v, sizeof v);
-  for (int step = LANES / 8; step; step /= 2)
-    for (int i = 0; i < step; i++) part[i] += part[i + step];
-  return part[0];
-}
-static inline float total(vec v) {
-  quad part = folded(v);
-  return (part[0] + part[2]) + (part[1] + part[3]);
-}
 
 // ---- C (m, n) += A (m, width) B (n, width)^T; with `low` only where the row of A is not before that of B
 
@@ -126,27 +93,6 @@ static void gathered(const float* U, num su, num K, num width, float* into) {
   for (num k = 0; k < K; k++) memcpy(into + k * ROW, U + k * su, width * sizeof(float));
 }
 
-// ---- threads: parts are taken by whoever is free; XLA's own threads help where there are any
-
-typedef struct Team {
-  atomic_int next, done, held, short_of;  // memory, where a part found none
-  void (*part)(struct Team*, int);
-  const XLA_FFI_CallFrame* call;
-  float* sums;  // (PARTS, size), of each part
-  num size, D;
-} Team;
-
-static void release(Team* team) { if (atomic_fetch_sub(&team->held, 1) == 1) { free(team->sums); free(team); } }
-
-static void help(void* data) {
-  Team* team = data;
-  for (int at; (at = atomic_fetch_add(&team->next, 1)) < PARTS;) {
-    team->part(team, at);
-    atomic_fetch_add(&team->done, 1);
-  }
-  release(team);
-}
-
 static num rows_used(const Team* t, int i, num K) {
   num used = *(const int32_t*)given(t->call, i);
   return used < 0 ? 0 : least(used, K);
@@ -164,45 +110,6 @@ static float* scratch(Team* t, num rows) {
 static float inverse(float v) { return v > 0 ? 1 / v : 0; }
 static float inverse_root(float v) { return v > 0 ? 1 / __builtin_sqrtf(v) : 0; }
 
-// What XLA says where there are no threads to be had: then we go on alone.
-static int refused(XLA_FFI_CallFrame* call, XLA_FFI_Error* said) {
-  if (!said) return 0;
-  XLA_FFI_Error_Destroy_Args drop = {sizeof drop, NULL, said};
-  call->api->XLA_FFI_Error_Destroy(&drop);
-  return 1;
-}
-
-// Run all parts; the sums of the parts, in their order, are the result `into` of (rows, columns).
-static XLA_FFI_Error* all_parts(XLA_FFI_CallFrame* call, void (*part)(Team*, int), num D, num size, float* into) {
-  Team* team = calloc(1, sizeof *team);
-  float* sums = calloc(PARTS * (size ? size : 1), sizeof(float));
-  if (!team || !sums) {
-    free(team), free(sums);
-    return no_memory(call);
-  }
-  team->part = part, team->call = call, team->size = size, team->D = D, team->sums = sums;
-  int64_t threads = 1;
-  XLA_FFI_ThreadPool_NumThreads_Args ask = {sizeof ask, NULL, call->ctx, &threads};
-  if (refused(call, call->api->XLA_FFI_ThreadPool_NumThreads(&ask))) threads = 1;
-  int helpers = least(threads, PARTS) - 1;
-  atomic_store(&team->held, 2);  // ours, and that of the loop that asks for helpers
-  for (int i = 0; i < helpers; i++) {
-    atomic_fetch_add(&team->held, 1);
-    XLA_FFI_ThreadPool_Schedule_Args more = {sizeof more, NULL, call->ctx, help, team};
-    if (refused(call, call->api->XLA_FFI_ThreadPool_Schedule(&more))) { atomic_fetch_sub(&team->held, 1); break; }
-  }
-  help(team);
-  while (atomic_load(&team->done) < PARTS) sched_yield();
-  for (num i = 0; i < size; i++) {
-    float sum = 0;
-    for (int at = 0; at < PARTS; at++) sum += team->sums[at * size + i];
-    into[i] = sum;
-  }
-  int short_of = atomic_load(&team->short_of);
-  release(team);
-  return short_of ? no_memory(call) : NULL;
-}
-
 // ---- shown: U (K, D), J (O, D), used -> U J^T (K, O)
 
 static void shown_part(Team* t, int at) {
@@ -215,7 +122,7 @@ static void shown_part(Team* t, int at) {
 
 XLA_FFI_Error* filtax_shown(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
-  return all_parts(call, shown_part, side(call, 0, 1), side(call, 0, 0) * side(call, 1, 0), made(call, 0));
+  return all_parts(call, shown_part, side(call, 0, 1), side(call, 0, 0) * side(call, 0, 1), side(call, 0, 0) * side(call, 1, 0), made(call, 0));
 }
 
 // ---- left_over: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
@@ -248,7 +155,7 @@ static void left_over_part(Team* t, int at) {
 XLA_FFI_Error* filtax_left_over(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
   num O = side(call, 1, 0);
-  return all_parts(call, left_over_part, side(call, 0, 1), O * O, made(call, 1));
+  return all_parts(call, left_over_part, side(call, 0, 1), side(call, 0, 0) * side(call, 0, 1), O * O, made(call, 1));
 }
 
 // ---- gram: U (K, D), w (D), used, skip -> U diag(w) U^T (K, K); the block of the first `skip` rows is left zero
@@ -275,7 +182,7 @@ XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
   if (asked(call)) return NULL;
   num K = side(call, 0, 0);
   float* C = made(call, 0);
-  XLA_FFI_Error* failed = all_parts(call, gram_part, side(call, 0, 1), K * K, C);
+  XLA_FFI_Error* failed = all_parts(call, gram_part, side(call, 0, 1), K * side(call, 0, 1), K * K, C);
   for (num i = 0; i < K; i++)
     for (num j = i + 1; j < K; j++) C[i * K + j] = C[j * K + i];
   return failed;
@@ -327,7 +234,7 @@ XLA_FFI_Error* filtax_cut(XLA_FFI_CallFrame* call) {
   num rank = result(call, 2)->dims[0];
   float* C = made(call, 2);
   if (single(call, 0)) made(call, 0)[0] = *(const float*)given(call, 0);
-  XLA_FFI_Error* failed = all_parts(call, cut_part, side(call, 1, 1), rank * rank, C);
+  XLA_FFI_Error* failed = all_parts(call, cut_part, side(call, 1, 1), side(call, 1, 0) * side(call, 1, 1), rank * rank, C);
   for (num i = 0; i < rank; i++)
     for (num j = i + 1; j < rank; j++) C[i * rank + j] = C[j * rank + i];
   return failed;

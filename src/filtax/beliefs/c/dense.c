@@ -1,0 +1,170 @@
+// Passes over a square matrix (D, D), row-major float32, for XLA on a CPU: what `dense` means, by rows. A core has the same
+// rows in each pass, so that none waits for what another has written; XLA's own products divide now rows, now columns.
+
+#include "team.h"
+#include "vectors.h"
+
+#define NEAR 4  // rows of which a sum is made at once, or sums that are made side by side
+
+typedef int32_t mask __attribute__((vector_size(4 * LANES)));
+
+// Lanes before the n-th; none, or all, beyond either end.
+static inline mask before(num n) {
+  mask at;
+  for (int i = 0; i < LANES; i++) at[i] = i;
+  return at < (int32_t)n - (mask){0};
+}
+static inline vec only(vec v, mask where) { return (vec)((mask)v & where); }
+static inline vec chosen(vec yes, vec no, mask where) { return (vec)(((mask)yes & where) | ((mask)no & ~where)); }
+
+// Numbers up to the first vector that is a line of the cache: those and the last few are done by halves of a vector, so that
+// of the width, which is at least LANES, no number is left to a loop.
+static inline num to_line(const float* x) { return (-(uintptr_t)x / sizeof *x) % LANES; }
+
+// ---- c (n) += B (n, width) a, of one row a
+
+static inline __attribute__((always_inline)) void dot_rows(const float* a, const float* B, num sb, num width, float* c, const int n) {
+  const int parts = n == 1 ? NEAR : 1;  // the sums of a single product would wait for each other
+  num w = to_line(a), last = width - LANES;
+  vec sum[NEAR][NEAR] = {{{0}}};
+  for (int j = 0; j < n; j++) sum[j][0] = only(load(a) * load(B + j * sb), before(w));
+  for (; w + parts * LANES <= width; w += parts * LANES)
+    for (int i = 0; i < parts; i++) {
+      vec v = load(a + w + i * LANES);
+      for (int j = 0; j < n; j++) sum[j][i] += v * load(B + j * sb + w + i * LANES);
+    }
+  for (; w + LANES <= width; w += LANES)
+    for (int j = 0; j < n; j++) sum[j][0] += load(a + w) * load(B + j * sb + w);
+  for (int j = 0; j < n; j++) {
+    vec all_of = sum[j][0] + only(load(a + last) * load(B + j * sb + last), ~before(LANES - (width - w)));
+    for (int i = 1; i < parts; i++) all_of += sum[j][i];
+    c[j] += total(all_of);
+  }
+}
+
+static void dotted(const float* a, const float* B, num sb, num n, num width, float* c) {
+  num j = 0;
+  for (; j + NEAR <= n; j += NEAR) dot_rows(a, B + j * sb, sb, width, c + j, NEAR);
+  for (; j + 2 <= n; j += 2) dot_rows(a, B + j * sb, sb, width, c + j, 2);
+  for (; j < n; j++) dot_rows(a, B + j * sb, sb, width, c + j, 1);
+}
+
+// ---- x (width) += sign t (K) U (K, width), added in the order of K: what is symmetric stays so to the last bit
+
+static inline __attribute__((always_inline)) vec more(vec x, const vec* t, const float* U, num su, const int K) {
+  for (int k = 0; k < K; k++) x += t[k] * load(U + k * su);
+  return x;
+}
+
+static inline __attribute__((always_inline)) void add_rows(float sign, const float* t, const float* U, num su, num width,
+                                                           float* x, const int K) {
+  vec times[NEAR];
+  for (int k = 0; k < K; k++) times[k] = all(sign * t[k]);
+  num w = to_line(x), last = width - LANES;
+  vec old = load(x);
+  store(x, chosen(more(old, times, U, su, K), old, before(w)));
+  for (; w + LANES <= width; w += LANES) store(x + w, more(load(x + w), times, U + w, su, K));
+  old = load(x + last);
+  store(x + last, chosen(old, more(old, times, U + last, su, K), before(LANES - (width - w))));
+}
+
+static void added(float sign, const float* t, const float* U, num su, num K, num width, float* x) {
+  num k = 0;
+  for (; k + NEAR <= K; k += NEAR) add_rows(sign, t + k, U + k * su, su, width, x, NEAR);
+  for (; k + 2 <= K; k += 2) add_rows(sign, t + k, U + k * su, su, width, x, 2);
+  for (; k < K; k++) add_rows(sign, t + k, U + k * su, su, width, x, 1);
+}
+
+// ---- rows
+
+static void rows_of(const Team* t, int at, num* from, num* to) {
+  *from = t->D * at / PARTS;
+  *to = t->D * (at + 1) / PARTS;
+}
+
+// A row of the result, with what the operand holds there if it is not the same memory.
+static float* written(const Team* t, num row) {
+  const float* old = (const float*)given(t->call, 0) + row * t->D;
+  float* new = made(t->call, 0) + row * t->D;
+  if (old != new) memcpy(new, old, t->D * sizeof *new);
+  return new;
+}
+
+static XLA_FFI_Error* by_rows(XLA_FFI_CallFrame* call, void (*part)(Team*, int), num size, float* into) {
+  num D = side(call, 0, 0);
+  return all_parts(call, part, D, D * D, size, into);
+}
+
+// ---- applied: A (D, D), J (O, D) -> A J^T (D, O)
+
+static void applied_part(Team* t, int at) {
+  num D = t->D, O = side(t->call, 1, 0), from, to;
+  const float *A = given(t->call, 0), *J = given(t->call, 1);
+  float* out = made(t->call, 0);
+  rows_of(t, at, &from, &to);
+  memset(out + from * O, 0, (to - from) * O * sizeof *out);
+  for (num i = from; i < to; i++) dotted(A + i * D, J, D, O, D, out + i * O);
+}
+
+XLA_FFI_Error* filtax_applied(XLA_FFI_CallFrame* call) { return asked(call) ? NULL : by_rows(call, applied_part, 0, NULL); }
+
+// ---- downdated: A (D, D), U (D, O), U^T (O, D), d (D) -> A - U U^T, with d on its diagonal
+
+static void downdated_part(Team* t, int at) {
+  num D = t->D, O = side(t->call, 1, 1), from, to;
+  const float *columns = given(t->call, 1), *rows = given(t->call, 2), *diagonal = given(t->call, 3);
+  rows_of(t, at, &from, &to);
+  for (num i = from; i < to; i++) {
+    float* row = written(t, i);
+    added(-1, columns + i * O, rows, D, O, D, row);
+    row[i] = diagonal[i];
+  }
+}
+
+XLA_FFI_Error* filtax_downdated(XLA_FFI_CallFrame* call) {
+  return asked(call) ? NULL : by_rows(call, downdated_part, 0, NULL);
+}
+
+// ---- renewed: A (D, D), d (D) -> A with d on its diagonal, each number by the core that has its row
+
+static void renewed_part(Team* t, int at) {
+  num from, to;
+  const float* diagonal = given(t->call, 1);
+  rows_of(t, at, &from, &to);
+  for (num i = from; i < to; i++) written(t, i)[i] = diagonal[i];
+}
+
+XLA_FFI_Error* filtax_renewed(XLA_FFI_CallFrame* call) { return asked(call) ? NULL : by_rows(call, renewed_part, 0, NULL); }
+
+// ---- reached: A (D, D), J (O, D) -> J A (O, D)
+
+static void reached_part(Team* t, int at) {
+  num D = t->D, O = side(t->call, 1, 0), from, to;
+  const float *A = given(t->call, 0), *J = given(t->call, 1);
+  rows_of(t, at, &from, &to);
+  for (num i = from; i < to; i += NEAR)
+    for (num o = 0; o < O; o++) added(1, J + o * D + i, A + i * D, D, least(NEAR, to - i), D, t->sums + at * t->size + o * D);
+}
+
+XLA_FFI_Error* filtax_reached(XLA_FFI_CallFrame* call) {
+  return asked(call) ? NULL : by_rows(call, reached_part, side(call, 1, 0) * side(call, 1, 1), made(call, 0));
+}
+
+// ---- narrowed: A (D, D), V (O, D), C (O, D) -> A - (A V^T) C, and A V^T (D, O)
+
+static void narrowed_part(Team* t, int at) {
+  num D = t->D, O = side(t->call, 1, 0), from, to;
+  const float *V = given(t->call, 1), *C = given(t->call, 2);
+  float* out = made(t->call, 1);
+  rows_of(t, at, &from, &to);
+  memset(out + from * O, 0, (to - from) * O * sizeof *out);
+  for (num i = from; i < to; i++) {
+    float* row = written(t, i);
+    dotted(row, V, D, O, D, out + i * O);
+    added(-1, out + i * O, C, D, O, D, row);
+  }
+}
+
+XLA_FFI_Error* filtax_narrowed(XLA_FFI_CallFrame* call) {
+  return asked(call) ? NULL : by_rows(call, narrowed_part, 0, NULL);
+}

@@ -1,0 +1,118 @@
+r"""Passes over a square matrix A (D, D) of many parameters: a covariance, or a root of one.
+
+A step of a dense belief spends its time reading and writing A, twice at the least: for the forecast, and to change it.
+XLA divides some of these passes by rows and others by columns, among threads as they come, so that cores wait for what
+another one has written: on two that do not share a cache that takes ten times as long as the passes themselves. On a
+CPU with a C compiler they are kernels of our own (`native`), in which a core keeps its rows. Elsewhere, for few
+parameters, for vmapped streams (one product for all of them reads A once), and as derivatives, they are products.
+
+Axes: D parameters, O outputs. Cost: O(D² O).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from filtax.beliefs import cuda, native
+from filtax.calls import made_once
+from filtax.linalg import gram, matmul
+
+__all__ = ["applied", "downdated", "narrowed", "natively", "reached", "renewed"]
+
+MANY = 256  # up to so many parameters a product costs less than to call for one
+CACHED = range(
+    257, 2049
+)  # D for which a sum over rows is a tenth faster than XLA's product; above, it leaves the cache
+
+
+def applied(A: Float[Array, "D D"], J: Float[Array, "O D"]) -> Float[Array, "D O"]:
+    r"""$AJ^\top$.
+
+    >>> applied(2.0 * jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
+    [[6.0], [8.0]]
+    """
+    plain = lambda A, J: matmul(A, J.T)  # noqa: E731
+    return _by_rows(plain, native.applied)(A, J) if natively(A) else plain(A, J)
+
+
+def reached(A: Float[Array, "D D"], J: Float[Array, "O D"]) -> Float[Array, "O D"]:
+    r"""$JA$.
+
+    >>> reached(2.0 * jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
+    [[6.0, 8.0]]
+    """
+    return _by_rows(_reached, native.reached)(A, J) if natively(A) else _reached(A, J)
+
+
+def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
+    r"""$A - UU^\top$, with other numbers on its diagonal.
+
+    >>> downdated(2.0 * jnp.eye(2), jnp.ones((2, 1)), jnp.array([5.0, 6.0])).tolist()
+    [[5.0, -1.0], [-1.0, 6.0]]
+    """
+    U = made_once(U)  # else XLA merges what made it, the trust included, into each of the D² products
+    return (_by_rows(_downdated, native.downdated) if natively(A) else _downdated)(A, U, diagonal)
+
+
+def narrowed(
+    A: Float[Array, "D D"], V: Float[Array, "O D"], C: Float[Array, "O D"]
+) -> tuple[Float[Array, "D D"], Float[Array, "D O"]]:
+    r"""$A - (AV^\top)C$, and $AV^\top$.
+
+    >>> [a.tolist() for a in narrowed(jnp.eye(2), jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.0]]))]
+    [[[0.5, 0.0], [0.0, 1.0]], [[1.0], [0.0]]]
+    """
+    return (_by_rows(_narrowed, native.narrowed) if natively(A) else _narrowed)(A, V, C)
+
+
+def renewed(A: Float[Array, "D D"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
+    """A with other numbers on its diagonal.
+
+    >>> renewed(jnp.ones((2, 2)), jnp.array([5.0, 6.0])).tolist()
+    [[5.0, 1.0], [1.0, 6.0]]
+    """
+    return (_by_rows(_renewed, native.renewed) if natively(A) else _renewed)(A, diagonal)
+
+
+def natively(A: Float[Array, "D D"]) -> bool:
+    """Whether kernels that a C compiler made are worth it for so many parameters, and run here.
+
+    >>> natively(jnp.eye(3))
+    False
+    """
+    return len(A) > MANY and native.serves(A)
+
+
+def _reached(A: Array, J: Array) -> Array:
+    if len(J) == 1 and len(A) in CACHED:
+        return jnp.sum(J[0, :, None] * A, axis=0)[None]
+    return matmul(J, A)
+
+
+def _renewed(A: Array, diagonal: Array) -> Array:
+    at = jnp.arange(len(A))
+    return A.at[at, at].set(diagonal)
+
+
+def _downdated(A: Array, U: Array, diagonal: Array) -> Array:
+    return _renewed(A - gram(U), diagonal)
+
+
+def _narrowed(A: Array, V: Array, C: Array) -> tuple[Array, Array]:
+    AV = matmul(A, V.T)
+    return A - matmul(AV, C), AV
+
+
+def _by_rows(plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel for one stream on a CPU, and else the plain form of the same arrays."""
+    one = jax.custom_batching.custom_vmap(kernel)
+
+    def many(size: int, mapped: list[bool], *given: Array) -> tuple[Any, Any]:
+        made = jax.vmap(plain, in_axes=[0 if axis else None for axis in mapped], axis_size=size)(*given)
+        return made, jax.tree.map(lambda _: True, made)
+
+    one.def_vmap(many)
+    return cuda.instead(plain, one, "cpu")

@@ -1,0 +1,144 @@
+"""Passes over a square matrix, against numpy in float64; and filters that learn by them, against those by products."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import filtax as fx
+from filtax.beliefs import dense, native
+
+compiled = pytest.mark.skipif(not native.usable(), reason="there is no C compiler here")
+SIZES = [(17, 1), (64, 3), (65, 6), (257, 1), (300, 7), (301, 2), (512, 1), (530, 13)]
+
+
+def numbers(D, O, seed=0):
+    """A symmetric matrix, rows, columns and a diagonal."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(D, D))
+    given = A + A.T, rng.normal(size=(O, D)), rng.normal(size=(D, O)) / np.sqrt(D), rng.normal(size=D)
+    return [np.asarray(a, np.float32) for a in given]
+
+
+def close(found, want):
+    """To the rounding of float32, beside the largest number."""
+    np.testing.assert_allclose(np.asarray(found, float), want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.fixture(params=[pytest.param("kernels", marks=compiled), "products"])
+def way(request, monkeypatch):
+    """Both ways, for any number of parameters."""
+    monkeypatch.setattr(dense, "MANY", 0 if request.param == "kernels" else 10**6)
+
+
+@pytest.mark.parametrize(("D", "O"), SIZES)
+def test_each_pass(way, D, O):
+    A, J, U, d = numbers(D, O)
+    a, j, u = (x.astype(float) for x in (A, J, U))
+    a[0] += np.arange(D)  # a root is not symmetric
+    root = np.asarray(a, np.float32)
+    close(jax.jit(dense.applied)(root, J), a @ j.T)
+    close(jax.jit(dense.reached)(root, J), j @ a)
+    lower, shown = jax.jit(dense.narrowed)(root, J, U.T)
+    close(lower, a - (a @ j.T) @ u.T)
+    close(shown, a @ j.T)
+    want = A.astype(float) - u @ u.T
+    np.fill_diagonal(want, d)
+    found = np.asarray(jax.jit(dense.downdated)(A, U, d))
+    close(found, want)
+    np.testing.assert_array_equal(np.diagonal(found), d)
+    want = np.array(A)
+    np.fill_diagonal(want, d)
+    np.testing.assert_array_equal(jax.jit(dense.renewed)(A, d), want)
+
+
+@compiled
+@pytest.mark.parametrize(("D", "O"), SIZES)
+def test_what_is_symmetric_stays_so_to_the_last_bit_and_what_is_given_is_not_written_over(monkeypatch, D, O):
+    monkeypatch.setattr(dense, "MANY", 0)
+    A, J, U, d = map(jnp.asarray, numbers(D, O))
+    before = np.array(A)
+    found = np.asarray(jax.jit(dense.downdated)(A, U, d))
+    np.testing.assert_array_equal(found, found.T)
+    jax.jit(dense.narrowed)(A, J, U.T)
+    jax.jit(dense.renewed)(A, d)
+    np.testing.assert_array_equal(A, before)
+
+
+@compiled
+def test_the_same_numbers_each_time():
+    """Whoever of the threads takes which part: fifty runs to the last bit."""
+    A, J, U, d = map(jnp.asarray, numbers(530, 2))
+    run = jax.jit(
+        lambda: (dense.applied(A, J), dense.reached(A, J), dense.downdated(A, U, d), dense.narrowed(A, J, U.T))
+    )
+    first = jax.tree.leaves(run())
+    for _ in range(50):
+        for found, want in zip(jax.tree.leaves(run()), first, strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
+@compiled
+def test_nothing_is_changed_by_no_datum():
+    A, *_ = map(jnp.asarray, numbers(300, 2))
+    none = jnp.zeros((2, 300), jnp.float32)
+    np.testing.assert_array_equal(jax.jit(dense.narrowed)(A, none, none)[0], A)
+    np.testing.assert_array_equal(jax.jit(dense.downdated)(A, none.T, jnp.diagonal(A)), A)
+
+
+def learned(form, O=1, streams=None):
+    """Mean, variances, evidence and its slope after 12 data of a curved model with 301 parameters."""
+    rng = np.random.default_rng(5)
+    X, Y = (np.asarray(rng.normal(size=(12, n)), np.float32) for n in (301, O))
+
+    def h(theta, x):
+        return jnp.stack([jnp.tanh(theta * x).sum() / (4.0 + o) for o in range(O)])
+
+    def run(scale):
+        drift = "Static" if form == "root" else "ACI(q=0.001)"
+        method = fx.method(f"LG(form={form})+C-{drift}", model=fx.models.nonlinear(h, noise=0.3 * np.eye(O)))
+        state = method.init(mean=jnp.full(301, 0.1, jnp.float32), cov=scale * jnp.ones(301, jnp.float32))
+        state, infos = method.scan(state, jnp.asarray(X), jnp.asarray(Y))
+        belief = method.belief(state)
+        return infos.log_evidence.sum(), (belief.mean, belief.var, infos.log_evidence)
+
+    if streams:
+        return jax.tree.leaves(jax.jit(jax.vmap(run))(jnp.linspace(0.5, 2.0, streams, dtype=jnp.float32)))
+    return jax.tree.leaves(jax.jit(jax.value_and_grad(run, has_aux=True))(jnp.float32(1.0)))
+
+
+@compiled
+@pytest.mark.parametrize("given", [{"form": "covariance"}, {"form": "root"}, {"form": "root", "O": 2}])
+@pytest.mark.parametrize("streams", [None, 3])
+def test_a_filter_learns_the_same_with_kernels_as_with_products(monkeypatch, given, streams):
+    """Means, variances, evidence, its slope; and streams side by side, which share products."""
+    with_kernels = learned(**given, streams=streams)
+    monkeypatch.setattr(dense, "MANY", 10**6)
+    for found, want in zip(with_kernels, learned(**given, streams=streams), strict=True):
+        np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
+
+
+def program(form, streams=None):
+    """What XLA makes of a step of a belief with 300 parameters."""
+    kind = {"covariance": fx.beliefs.Covariance, "root": fx.beliefs.SquareRoot}[form]
+    belief = kind.start(jnp.zeros(300, jnp.float32), jnp.ones(300, jnp.float32))
+    J, one = jnp.ones((1, 300), jnp.float32), jnp.ones((1, 1), jnp.float32)
+
+    def step(belief, J):
+        wider = belief.add(jnp.float32(0.1)) if form == "covariance" else belief
+        return wider.spread(J), wider.condition(J, one, one[0])
+
+    if streams:
+        J, step = jnp.ones((streams, 1, 300), jnp.float32), jax.vmap(step, in_axes=(None, 0))
+    return jax.jit(step).lower(belief, J).compile().as_text()
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("form", "passes"), [("covariance", ("applied", "renewed", "downdated")), ("root", ("reached", "narrowed"))]
+)
+def test_a_step_is_two_passes(form, passes):
+    """And noise on the diagonal. Forecast and update share one; streams with rows of their own are products."""
+    text = program(form)
+    assert [text.count(f'"filtax_{name}"') for name in native.DENSE] == [name in passes for name in native.DENSE]
+    assert not [name for name in native.DENSE if f'"filtax_{name}"' in program(form, streams=3) and name != "renewed"]
