@@ -1,12 +1,15 @@
 """The last line of a run: rows that were learned, rows without a target, rows left out; and tasks that are refused."""
 
 import json
+from time import process_time
 
 import numpy as np
 import pytest
 
 from command import filtax, sentence
 from filtax.runs import Config
+from filtax.runs.blocks import blocks, picked
+from filtax.sources import open_table
 
 pytestmark = pytest.mark.x64
 QUICK = ("--method", "LG+C-Static", "--block", 64, "--out", "run")
@@ -23,8 +26,10 @@ def test_rows_without_a_target_are_counted_apart(tmp_path):
     assert (found["rows"], found["blank"], found["rejected"]) == (59, 3, 1)
     assert "<b>3</b>without a target" in (tmp_path / "run" / "report.html").read_text()
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
-    places = [(event["file"], event["line"], event["reason"]) for event in events if event["event"] == "blank"]
-    assert places == [("t.csv", line, "there is no target") for line in (6, 32, 33)]
+    told = [
+        [event[name] for name in ("file", "line", "column", "reason")] for event in events if event["event"] == "blank"
+    ]
+    assert told == [["t.csv", line, column, "there is no target"] for line, column in ((6, 3), (32, 4), (33, 4))]
     again = filtax("resume", "run", home=tmp_path)
     assert "56 rows learned, 3 without a target, 1 left out" in again.stderr
     assert "no checkpoint" not in again.stderr
@@ -33,6 +38,33 @@ def test_rows_without_a_target_are_counted_apart(tmp_path):
     anew = filtax("resume", "run", home=tmp_path)
     assert "There is no checkpoint in run: the run starts anew." in anew.stderr
     assert "56 rows learned, 3 without a target, 1 left out" in anew.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("t.csv", 'when,"a, b",y\r1,"é, x",\r2,"z",1\r3,"",NA\r', [10, 6]),
+        ("t.tsv", "y\twhen\n\t1\n1\t2\nnan\t3\n", [1, 1]),
+        ("t.jsonl", '{"when": 1, "y": null}\n{"when": 2, "y": 1}\n{"when": 3}\n', [13, 1]),
+    ],
+)
+def test_the_place_of_a_target_that_is_missing(tmp_path, name, text, columns):
+    """Characters from 1, whatever ends a line and however fields are written; the row, where it is not there."""
+    (tmp_path / name).write_bytes(text.encode())
+    cut = list(blocks(open_table(tmp_path / name, target="y", types={"y": "number"}), 2, [], eager=False))
+    found = [(block, row) for block in cut for row in range(block.rows) if np.isnan(block.numbers["y"][row])]
+    assert [block.place(row, "y") for block, row in found] == columns
+    assert [picked(block, np.array([row])).place(0, "y") for block, row in found] == columns
+
+
+def test_a_place_is_found_without_a_look_through_the_block(tmp_path):
+    """Lines that end in one of the two are not searched for the other: 60,000 places in a block of a megabyte."""
+    for end in ("\n", "\r"):
+        (tmp_path / "t.csv").write_text("x,y" + end + f"123456789012,{end}" * 60_000)
+        [block] = blocks(open_table(tmp_path / "t.csv", target="y", block=2**20), 60_000, [], eager=False)
+        began = process_time()
+        assert {block.place(row, "y") for row in range(block.rows)} == {14}
+        assert process_time() - began < 10.0
 
 
 def test_without_features_a_season_is_still_a_baseline(tmp_path):

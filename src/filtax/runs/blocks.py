@@ -23,6 +23,7 @@ class Block(NamedTuple):
         file: Number of the file of each row.
         rejected: Rows that were left out before the last of these.
         position: Tells how to go on behind it, when it is asked; None if the source cannot be read again.
+        place: Tells with which character of its line a column begins in a row, from 1; None where there are no lines.
 
     >>> Block({}, {}, None, None, np.arange(3), np.zeros(3), [], None).rows
     3
@@ -36,6 +37,7 @@ class Block(NamedTuple):
     file: np.ndarray
     rejected: list[Rejected]
     position: Callable[[], Position] | None
+    place: Callable[[int, str], int] | None = None
 
     @property
     def rows(self) -> int:
@@ -52,8 +54,15 @@ def picked(block: Block, rows: slice | np.ndarray) -> Block:
     pick = lambda values: None if values is None else values[rows]  # noqa: E731
     numbers, texts = ({name: each[rows] for name, each in part.items()} for part in (block.numbers, block.texts))
     line, file = block.line[rows], block.file[rows]
+    held, place = np.arange(block.rows)[rows], block.place
     return block._replace(
-        numbers=numbers, texts=texts, time=pick(block.time), key=pick(block.key), line=line, file=file
+        numbers=numbers,
+        texts=texts,
+        time=pick(block.time),
+        key=pick(block.key),
+        line=line,
+        file=file,
+        place=None if place is None else lambda row, name: place(int(held[row]), name),
     )
 
 
@@ -160,7 +169,16 @@ def _joined(
         np.concatenate(number),
         before,
         None if eager else partial(table.position, last[0], last[2] - 1),
+        partial(_place, tuple(held)),
     )
+
+
+def _place(held: tuple[tuple[Chunk, int, int], ...], row: int, name: str) -> int:
+    for chunk, start, stop in held:
+        if row < stop - start:
+            return chunk.place(start + row, name)
+        row -= stop - start
+    raise IndexError("there are not so many rows in this block.")
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:

@@ -160,7 +160,8 @@ class _Job:
                 said, found = self.stream.learn(block)
             self.ledger.append(self._records(block, said))
             strange = {row for row, kind, _ in found if kind == "unexpected label"}
-            blank = [(row, "blank", None) for row in np.flatnonzero(np.isnan(said["y"])).tolist() if row not in strange]
+            without = np.flatnonzero(np.isnan(said["y"])).tolist()
+            blank = [(row, "blank", self._column(block, row)) for row in without if row not in strange]
             self.progress.blank += len(blank)
             for row, kind, value in sorted([*gaps, *found, *blank], key=lambda event: event[0]):
                 self.telling.event(block, row, kind, value, self.ledger)
@@ -175,6 +176,10 @@ class _Job:
             self.save(done=False)
         self.busy = False
         return said
+
+    def _column(self, block: Block, row: int) -> int | None:
+        """With which character of its line the target of a row begins."""
+        return None if block.place is None else block.place(row, self.config.target)
 
     def save(self, *, done: bool) -> None:
         """Write a checkpoint: first what it counts on, then itself."""

@@ -77,7 +77,7 @@ class Telling:
             self.progress.distrusted += 1
             event["probability"] = value
         elif kind == "blank":
-            event["reason"] = "there is no target"
+            event |= {"column": value, "reason": "there is no target"}
         elif kind == "gap":
             self.progress.gaps += 1
             self.progress.missing += value

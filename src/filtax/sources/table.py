@@ -66,6 +66,10 @@ class Chunk:
         """Return one column, of numbers or of text."""
         return self.texts[name] if name in self.texts else self.numbers[:, self.names.index(name)]
 
+    def place(self, row: int, name: str) -> int:
+        """Say with which character of its line a column begins in a row, counted from 1; for Parquet, which column."""
+        return self.raw.place(int(self.raw.offset[row]), name) if self.raw.place else 1
+
 
 class Table:
     r"""An open table: iterate over its chunks, once. Made by `open_table`.

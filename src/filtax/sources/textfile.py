@@ -118,11 +118,19 @@ def _place(block: Block, header: Header | None, offset: int, name: str) -> int:
     end = offset - block.offset
     while end and block.data[end - 1] in b"\r\n":
         end -= 1
-    begin = max(block.data.rfind(b"\n", 0, end), block.data.rfind(b"\r", 0, end)) + 1
-    text = decode(block.data[begin:end])
+    text = decode(block.data[_begin(block.data, end) : end])
     if header is None:
         return max(text.find(json.dumps(name, ensure_ascii=False)), 0) + 1
     return start_of(text, header.separator, header.index(name))
+
+
+def _begin(data: bytes, end: int) -> int:
+    """Where the line begins that ends there. Either line end may be in use: what is looked through grows as needed."""
+    found, least, reach = -1, end, 256
+    while found < 0 and least:
+        least, reach = max(end - reach, 0), 4 * reach
+        found = max(data.rfind(b"\n", least, end), data.rfind(b"\r", least, end))
+    return found + 1
 
 
 def _take_header(file: str, block: Block, form: str, request: Request) -> tuple[Header, list[Rejected], Block]:

@@ -15,7 +15,7 @@
 #define CORES 4096
 
 typedef struct {  // of the parts, on a cache line of its own
-  _Alignas(64) atomic_int next, done;
+  _Alignas(64) atomic_int held, next, done;
   int end;
 } Share;
 
@@ -65,10 +65,17 @@ static int done(Team* team) {
   return parts == PARTS;
 }
 
+// The share that this core had, or else the first that nobody has.
+static int own_share(Team* team) {
+  int wanted = place() % team->threads, at = wanted;
+  for (int i = 0; i < team->threads && atomic_exchange(&team->share[at].held, 1); i++) at = (wanted + i + 1) % team->threads;
+  return at;
+}
+
 // Our own share; then what is left, if the others take twice as long: they have not come, or their core does other work.
 static void help(void* data) {
   Team* team = data;
-  int own = place() % team->threads;
+  int own = own_share(team);
   int64_t began = nanoseconds();
   take(team, &team->share[own]);
   int64_t late = 2 * nanoseconds() - began;
