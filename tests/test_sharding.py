@@ -42,6 +42,16 @@ np.testing.assert_allclose(split, alone, rtol=1e-12)
 streams = jax.device_put(Y, jax.NamedSharding(mesh, jax.P("parameters")))
 each = jax.jit(jax.vmap(lambda y: kf.scan(state, X, y)[1].mean))
 np.testing.assert_allclose(each(streams), each(Y), rtol=1e-12)
+
+# a shard_map that looks at what differs between devices: states of their own, or one for all
+kf = fx.method("WoLF-IMQ(c=2)+NIG+RL[1]-OUPR(hazard=0.01)", model=fx.models.linear(noise=1.0))
+state, over = kf.init(mean=jnp.zeros(8), cov=1.0), jax.P("parameters")
+run = lambda state, y: kf.scan(state, X, y)[1].mean
+states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (40, *leaf.shape)), state)
+mesh = jax.make_mesh((8,), ("parameters",), axis_types=(jax.sharding.AxisType.Auto,))
+for first, held, axis in ((over, states, 0), (jax.P(), state, None)):
+    mapped = jax.shard_map(jax.vmap(run, in_axes=(axis, 0)), mesh=mesh, in_specs=(first, over), out_specs=over)
+    np.testing.assert_allclose(jax.jit(mapped)(held, Y), jax.vmap(run, in_axes=(axis, 0))(held, Y), rtol=1e-9)
 print("same")
 """
 

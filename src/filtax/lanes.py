@@ -7,7 +7,8 @@ covariance of a linear model, say) is still computed once.
 
 Where they share most of what is carried on, that runs ahead in a loop of its own, and the streams follow.
 
-A loop that is not vmapped, that is differentiated, or that carries large arrays, is that of `jax.lax.scan`. On a CPU it
+A loop that is not vmapped, that is differentiated, that carries large arrays, or whose types tell what differs between
+devices (those of a `jax.shard_map` with `check_vma`), is that of `jax.lax.scan`. On a CPU it
 is one kernel, with all that is done before it, if its arrays are small: as many kernels a row as it has operations cost
 ten times what a filter of four parameters has to compute.
 """
@@ -49,6 +50,8 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
     """
     leaves, given = jax.tree.flatten((carry, rows))
     carried = len(jax.tree.leaves(carry))
+    if axes := frozenset().union(*map(_varying, leaves)):
+        return jax.lax.scan(body, jax.tree.map(partial(_differing, axes=axes), carry), rows)
     first = [*leaves[:carried], *map(_row, leaves[carried:])]
     made: list[Any] = []
 
@@ -63,6 +66,18 @@ def scan(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
     for i, (new, old) in enumerate(zip(closed.jaxpr.outvars[:carried], closed.jaxpr.invars, strict=False)):
         found[i] = leaves[i] if new is old else found[i]  # what no row touches need not come out of the loop
     return made[-1].unflatten(found)
+
+
+def _varying(value: Any) -> frozenset[str]:
+    """Axes of a `jax.shard_map` along which a value may differ; JAX has moved the name they go by."""
+    told = jax.typeof(value)
+    return frozenset(getattr(getattr(told, "mat", told), "varying", getattr(told, "vma", ())))
+
+
+def _differing(value: Array, axes: frozenset[str]) -> Array:
+    """The same on each device of a `jax.shard_map` as one that may differ: what is carried on comes to differ."""
+    alike = tuple(sorted(axes - _varying(value)))
+    return jax.lax.pcast(value, alike, to="varying") if alike else value
 
 
 def _row(rows: Any) -> Any:
