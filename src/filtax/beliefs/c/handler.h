@@ -20,7 +20,7 @@ static inline float* made(const XLA_FFI_CallFrame* call, int i) { return result(
 static inline num least(num a, num b) { return a < b ? a : b; }
 
 static inline int asked(XLA_FFI_CallFrame* call) {
-  XLA_FFI_Extension_Base* first = call->extension_start;
+  __typeof__(call->extension_start) first = call->extension_start;  // its name is another one from jaxlib 0.11 on
   if (!first || first->type != XLA_FFI_Extension_Metadata) return 0;
   XLA_FFI_Metadata* told = ((XLA_FFI_Metadata_Extension*)first)->metadata;
   told->api_version.major_version = XLA_FFI_API_MAJOR;
