@@ -32,26 +32,27 @@ from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
 
-SPINNING = 64  # columns beyond which LAPACK's threads share a matrix, and wait for each other at full speed
+SPINNING = 64  # columns beyond which LAPACK's threads share a matrix and wait by spinning; of many cores, a dozen do
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
 __all__ = ["Shortened", "again", "cut", "leading", "roomy", "too_wide"]
 
 
-def leading(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
+def leading(gram: Float[Array, "K K"], rank: int, large: bool = False) -> Float[Array, "K K"]:
     """Orthogonal Q whose first columns span the leading eigenvectors of a Gram matrix, largest first.
 
-    Derivatives see the two subspaces, kept and dropped, not the vectors in them: equal eigenvalues do no harm.
+    Derivatives see the two subspaces, kept and dropped, not the vectors in them: equal eigenvalues do no harm. It may
+    be that of a `large` basis, whose passes are shared by threads that must not wait for those of a library.
 
     >>> leading(jnp.diag(jnp.array([1.0, 9.0])), 1)[:, 0].tolist()
     [0.0, 1.0]
     """
-    return _leading(gram, rank)
+    return _leading(gram, rank, large)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _leading(gram: Array, rank: int) -> Array:
-    if len(gram) > SPINNING and not one_gpu() and native.serves(gram):
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _leading(gram: Array, rank: int, large: bool) -> Array:
+    if (large or len(gram) > SPINNING) and not one_gpu() and native.serves(gram):
         return jax.lax.platform_dependent(gram, cpu=native.turned, default=_by_library)
     if not small_by_kernel(gram):
         return _by_library(gram)
@@ -65,8 +66,8 @@ def _by_library(gram: Array) -> Array:
 
 
 @_leading.defjvp
-def _leading_jvp(rank: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    return _turned(_leading(*primals, rank), rank, *primals, *tangents)
+def _leading_jvp(rank: int, large: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return _turned(_leading(*primals, rank, large), rank, *primals, *tangents)
 
 
 def again(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
@@ -268,7 +269,7 @@ def _rotation(
     gram = 0.5 * (gram + gram.T)
     if rank == 0:
         return core, gram
-    Q = leading(gram, rank)
+    Q = leading(gram, rank, natively(rows))
     turned = product(core, Q)
 
     def part(at: int, end: int) -> Array:
