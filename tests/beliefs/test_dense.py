@@ -118,6 +118,23 @@ def test_a_filter_learns_the_same_with_kernels_as_with_products(monkeypatch, giv
         np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
 
 
+@compiled
+@pytest.mark.parametrize("form", ["covariance", "root"])
+def test_slopes_of_slopes_pass_through_a_loop(monkeypatch, form):
+    """Forwards, backwards and mixed, as with products."""
+    X, Y = (jnp.asarray(np.random.default_rng(6).normal(size=shape), jnp.float32) for shape in ((5, 260), 5))
+
+    def evidence(noise):
+        method = fx.method(f"LG(form={form})+C-Static", model=fx.models.linear(noise=noise))
+        state = method.init(mean=jnp.zeros(260, jnp.float32), cov=0.01)
+        return method.scan(state, X, Y)[1].log_evidence.sum()
+
+    twice = [jax.hessian(evidence), jax.grad(jax.grad(evidence)), jax.jacfwd(jax.jacfwd(evidence))]
+    found = [float(jax.jit(way)(jnp.float32(1.0))) for way in twice]
+    monkeypatch.setattr(dense, "MANY", 10**6)
+    np.testing.assert_allclose(found, float(jax.hessian(evidence)(jnp.float32(1.0))), rtol=2e-3)
+
+
 def program(form, streams=None):
     """What XLA makes of a step of a belief with 300 parameters."""
     kind = {"covariance": fx.beliefs.Covariance, "root": fx.beliefs.SquareRoot}[form]

@@ -111,14 +111,14 @@ def learned(D=120, steps=14, noise=None, batch=False):
 
     if batch:
         return jax.jit(jax.vmap(run))(jnp.asarray([1.0, 2.0], jnp.float32))
-    slope = jax.jit(jax.grad(lambda scale: run(scale)[2].sum()))
-    return *jax.jit(run)(jnp.float32(1.0)), slope(jnp.float32(1.0))
+    total = lambda scale: run(scale)[2].sum()
+    return *jax.jit(run)(jnp.float32(1.0)), *(jax.jit(way(total))(jnp.float32(1.0)) for way in (jax.grad, jax.hessian))
 
 
 @compiled
 @pytest.mark.parametrize("given", [{}, {"noise": 0.01}, {"batch": True}])
 def test_a_filter_learns_the_same_with_them_as_with_products(monkeypatch, given):
-    """Means, variances, evidence, its slope; and streams side by side."""
+    """Means, variances, evidence, its slopes; and streams side by side."""
     plain = learned(**given)
     monkeypatch.setattr(passes, "MANY", 16)
     assert passes.natively(jnp.ones((7, 120), jnp.float32))

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from filtax.beliefs import cuda, native
+from filtax.beliefs.instead import instead
 from filtax.beliefs.passes import MANY, natively, one_gpu
 from filtax.beliefs.products import live, product
 from filtax.linalg import SMALL, cholesky, psd_root, solve_lower, solve_upper, trace
@@ -218,7 +219,7 @@ def stable_root(lost: Float[Array, "K K"], kernel: str = "") -> Float[Array, "K 
 
 def _stable_root(lost: Array, kernel: str = "") -> Array:
     whole = jnp.eye(len(lost), dtype=lost.dtype) + 0.5 * (lost + lost.T)
-    plain = (cuda.instead(cholesky, native.rooted, "cpu") if kernel == "cpu" else cholesky)(whole)
+    plain = (instead(cholesky, native.rooted, "cpu") if kernel == "cpu" else cholesky)(whole)
     return jax.lax.cond(jnp.all(jnp.isfinite(plain)), lambda: plain, lambda: psd_root(whole))
 
 
@@ -274,9 +275,9 @@ def _few_by_kernel(A: Array) -> str:
 def _either(name: str, plain: Callable[..., Any], kernel: str) -> Callable[..., Any]:
     """The plain form, or a kernel of `small` or `native` in its place."""
     if kernel == "cpu":
-        return cuda.instead(plain, getattr(native, name), "cpu") if name in native.SMALL else plain
+        return instead(plain, getattr(native, name), "cpu") if name in native.SMALL else plain
     if not kernel:
         return plain
     from filtax.beliefs import small
 
-    return cuda.instead(plain, getattr(small, name))
+    return instead(plain, getattr(small, name))

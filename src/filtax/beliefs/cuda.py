@@ -8,7 +8,7 @@ a fitting device is missing, `usable` says so once, and whoever asks keeps the w
     twice = kernel(source("twice"), "twice", ShapeDtypeStruct((N,), float32), grid=(-(-N // 256),), block=(256,), N=N)
     twice(x)                 # in cu/twice.cu: extern "C" __global__ void twice(const float* x, float* out), N a macro
 
-`vmap` runs it once for each case; it has no derivative (give one by `custom_jvp`).
+`vmap` runs it once for each case; it has no derivative (`instead` gives one).
 """
 
 import ctypes
@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["capability", "compiled", "instead", "kernel", "room", "source", "usable"]
+__all__ = ["capability", "compiled", "kernel", "room", "source", "usable"]
 
 TARGET = "__gpu$xla.gpu.ptx"
 LEAST = 80  # compute capability, for asynchronous copies and TF32
@@ -82,17 +82,6 @@ def kernel(
     ptx = compiled(source, tuple(sorted(constants.items())), capability())
     call = jax.ffi.ffi_call(TARGET, shapes, vmap_method="sequential", input_output_aliases=aliases)
     return functools.partial(call, name=name, kernel_type="ptx", kernel_data=ptx, **given)
-
-
-def instead(plain: Callable[..., Any], kernel: Callable[..., Any], platform: str = "cuda") -> Callable[..., Any]:
-    """A kernel in place of a plain form of the same arrays, on one platform; its derivative is that of the plain form.
-
-    >>> instead(jnp.sin, jnp.cos)(0.0).item() if jax.default_backend() == "cpu" else 0.0
-    0.0
-    """
-    call = jax.custom_jvp(lambda *given: jax.lax.platform_dependent(*given, **{platform: kernel, "default": plain}))
-    call.defjvp(lambda primals, tangents: (call(*primals), jax.jvp(plain, primals, tangents)[1]))
-    return call
 
 
 @functools.cache

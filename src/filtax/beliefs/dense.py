@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from filtax.beliefs import cuda, native
+from filtax.beliefs import native
+from filtax.beliefs.instead import instead
 from filtax.calls import made_once
 from filtax.linalg import gram, matmul
 
@@ -115,4 +116,4 @@ def _by_rows(plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[
         return made, jax.tree.map(lambda _: True, made)
 
     one.def_vmap(many)
-    return cuda.instead(plain, one, "cpu")
+    return instead(plain, one, "cpu")

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from filtax.beliefs import cuda, native, products
+from filtax.beliefs.instead import instead
 from filtax.beliefs.products import live
 
 __all__ = [
@@ -53,7 +54,7 @@ def shown(
     """
     if natively(U):
         plain = lambda U, J, used: products.shown(U, J, used, None)  # noqa: E731
-        found = cuda.instead(plain, native.shown, "cpu")(U, J * weight[None, :] if weight.ndim else J, used)
+        found = instead(plain, native.shown, "cpu")(U, J * weight[None, :] if weight.ndim else J, used)
         return found if weight.ndim else weight * found
     way = _kernel("shown") if _by_kernel(U, J) else products.shown
     return way(U, J, used, weight) if weight.ndim else weight * way(U, J, used, None)
@@ -109,7 +110,7 @@ def left_over(
     ([[1.0, 1.0]], [[2.0]])
     """
     if natively(U):
-        return cuda.instead(products.left_over, native.left_over, "cpu")(U, J, V, c, used)
+        return instead(products.left_over, native.left_over, "cpu")(U, J, V, c, used)
     if compares(U, J):
         return _kernel("left_over")(U, J, V, c, used)
     P = swept(U, J, V, c, used)
@@ -165,7 +166,7 @@ def gram(
         return live(live(gram(U, weight, first, None, wanted), used).T, used)
     if squared_by_kernel(U, first):
         kernel = lambda U, weight, wanted: _of().gram(U, weight, first, wanted)  # noqa: E731
-        return cuda.instead(partial(products.gram_if, first=first), kernel)(U, weight, wanted)
+        return instead(partial(products.gram_if, first=first), kernel)(U, weight, wanted)
     if wanted is not None:
         size = len(U[:first])
         return jax.lax.cond(wanted, lambda: gram(U, weight, first), lambda: jnp.zeros((size, size), U.dtype))
@@ -206,7 +207,7 @@ def _native_gram(U: Array, weight: Array, used: Array | None, skip: Array) -> Ar
         return jnp.where(before[:, None] & before[None, :], 0.0, live(live(products.gram(U, weight), used).T, used))
 
     used = jnp.asarray(len(U), jnp.int32) if used is None else used.astype(jnp.int32)
-    return cuda.instead(plain, native.gram, "cpu")(U, weight, used, skip)
+    return instead(plain, native.gram, "cpu")(U, weight, used, skip)
 
 
 def _at_a_time(U: Array) -> bool:
@@ -286,4 +287,4 @@ def small_by_kernel(A: Float[Array, "K K"]) -> bool:
 
 
 def _kernel(name: str) -> Callable[..., Any]:
-    return cuda.instead(getattr(products, name), lambda *given: getattr(_of(), name)(*given))
+    return instead(getattr(products, name), lambda *given: getattr(_of(), name)(*given))

@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax.beliefs import cuda, native
+from filtax.beliefs import native
 from filtax.beliefs.algebra import bounded, known
+from filtax.beliefs.instead import instead
 from filtax.beliefs.passes import (
     CHUNK,
     completed,
@@ -53,12 +54,12 @@ def leading(gram: Float[Array, "K K"], rank: int, large: bool = False) -> Float[
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def _leading(gram: Array, rank: int, large: bool) -> Array:
     if (large or len(gram) > SPINNING) and not one_gpu() and native.serves(gram):
-        return jax.lax.platform_dependent(gram, cpu=native.turned, default=_by_library)
+        return instead(_by_library, native.turned, "cpu")(gram)
     if not small_by_kernel(gram):
         return _by_library(gram)
     from filtax.beliefs import small
 
-    return jax.lax.platform_dependent(gram, cuda=small.turned, default=_by_library)
+    return instead(_by_library, small.turned)(gram)
 
 
 def _by_library(gram: Array) -> Array:
@@ -174,7 +175,7 @@ def _shortened(free: Array, rows: Array, turn: Array, used: Array, rank: int) ->
     """V, the new rows and their Gram matrix, in the way that suits the machine."""
     if rank and natively(rows):
         plain = lambda free, rows, turn, used: _at_once(free, rows, turn, rank)  # noqa: E731
-        kernel = cuda.instead(plain, partial(native.cut, rank=rank), "cpu")
+        kernel = instead(plain, partial(native.cut, rank=rank), "cpu")
         return kernel(free, rows, turn, used.astype(jnp.int32))
     ways = {"cpu": partial(_in_chunks, rank=rank), "default": partial(_at_once, rank=rank)}
     if rows.shape[1] < 2 * CHUNK or jax.device_count() > 1:
@@ -213,17 +214,10 @@ def _turned_plainly(free: Array, rows: Array, turn: Array, rank: int) -> tuple[A
     return free, jnp.pad(long, ((0, len(rows) - rank), (0, 0)))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _turned_rows(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
     from filtax.beliefs import kernels
 
-    ways = {"cuda": partial(kernels.cut, rank=rank), "default": partial(_turned_plainly, rank=rank)}
-    return jax.lax.platform_dependent(free, rows, turn, **ways)
-
-
-@_turned_rows.defjvp
-def _turned_rows_jvp(rank: int, primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-    return _turned_rows(*primals, rank), jax.jvp(partial(_turned_plainly, rank=rank), primals, tangents)[1]
+    return instead(partial(_turned_plainly, rank=rank), partial(kernels.cut, rank=rank))(free, rows, turn)
 
 
 def _in_chunks(free: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array, Array]:
