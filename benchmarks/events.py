@@ -44,7 +44,7 @@ def record(
     result.notes.append(f"{group}: {name}: {tail}")
 
 
-def tracker(setting):
+def tracker(setting, form: str = "covariance"):
     """(method, state, H) of the tracking problem."""
     import jax.numpy as jnp
 
@@ -52,7 +52,7 @@ def tracker(setting):
 
     F, Q, H, R, m0, P0 = (jnp.asarray(a) for a in setting)
     kf = fx.method(
-        "LG(form=covariance)+C-LSSM", model=fx.models.linear(noise=R), prior=fx.priors.linear_dynamics(F=F, Q=Q)
+        f"LG(form={form})+C-LSSM", model=fx.models.linear(noise=R), prior=fx.priors.linear_dynamics(F=F, Q=Q)
     )
     return kf, kf.init(mean=m0, cov=P0), np.asarray(H)
 
@@ -116,11 +116,15 @@ def chunks(result: Result, setting, ys, process: str, rounds: int) -> None:
 
 def tracking(result: Result, setting, ys, process: str, events: int, rounds: int) -> None:
     """The Kalman filter, one event after the other."""
-    kf, state, H = tracker(setting)
-    xs = [H] * 512
-    found = {
-        f"filtax.step, {process}": ("ours", "covariance", "float32", contract(kf, state, xs, ys)),
-        f"filtax.compile, {process}": ("ours", "covariance", "float32", fast(kf, state, xs, ys)),
+    found = {}
+    for form in ("covariance", "root"):  # the latter is the default
+        kf, state, H = tracker(setting, form)
+        xs, label = [H] * 512, "" if form == "covariance" else "root, "
+        found |= {
+            f"filtax.step, {label}{process}": ("ours", form, "float32", contract(kf, state, xs, ys)),
+            f"filtax.compile, {label}{process}": ("ours", form, "float32", fast(kf, state, xs, ys)),
+        }
+    found |= {
         "one jitted addition": ("note", "-", "float32", floor(ys)),
         "numpy by hand": ("bound", "covariance", "float32", numpy_kalman(setting, ys)),
     }
@@ -129,8 +133,10 @@ def tracking(result: Result, setting, ys, process: str, events: int, rounds: int
     times = latencies({k: v[-1] for k, v in found.items()}, events, rounds, "events:")
     for name, (role, form, dtype, _) in found.items():
         record(result, LOOP, name, role, form, dtype, times[name])
-    for name, limit in ((f"filtax.step, {process}", 45.0), (f"filtax.compile, {process}", 16.0)):
-        result.bars.append(Bar(f"{name}, KF(4,2), us per event", 1e6 * result.seconds(name, LOOP), limit))
+    for name, (role, *_) in found.items():
+        if role == "ours":
+            limit = 45.0 if name.startswith("filtax.step") else 16.0
+            result.bars.append(Bar(f"{name}, KF(4,2), us per event", 1e6 * result.seconds(name, LOOP), limit))
 
 
 def run(process: str, quick: bool) -> Result:

@@ -6,6 +6,7 @@ input at the next event.
 """
 
 import math
+from textwrap import shorten
 from typing import Any
 
 import jax
@@ -268,6 +269,6 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
         if not left_out:
             raise
         raise ValueError(
-            f"compile: x was left out, and the model does not take features ({x.size},) ({error!s:.60}); give an "
-            "example of x, such as compile(method, state, x=X[0])."
+            f"compile: x was left out, and the model does not take features ({x.size},) ({shorten(str(error), 120)}); "
+            "give an example of x, such as compile(method, state, x=X[0])."
         ) from error

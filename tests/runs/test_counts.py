@@ -123,3 +123,15 @@ def test_a_run_that_stops_at_a_bad_row_says_how_it_goes_on(tmp_path):
     assert said.endswith("to go on: filtax resume run.")
     (tmp_path / "t.csv").write_text("t,y\n" + "".join(rows))
     assert "40 rows learned, 0 left out" in filtax("resume", "run", home=tmp_path).stderr
+
+
+def test_a_run_that_most_rows_teach_nothing_says_so_and_one_has_a_folder_of_its_own(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{t},{'' if t else 1}\n" for t in range(40)))
+    done = filtax("run", "t.csv", "--target", "y", "--task", "regress", *QUICK, home=tmp_path)
+    assert "Most rows have no target, and taught nothing: is it the column that you meant?" in done.stderr
+    for out in ("", "."):
+        refused = filtax("run", "t.csv", "--target", "x", "--out", out, home=tmp_path)
+        assert "name a folder of its own" in sentence(refused, 2)
+    never = filtax("run", "t.csv", "--target", "x", "--every", 0, home=tmp_path)
+    assert "--every 0: it must be 1 or more rows" in sentence(never, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "t.csv"]

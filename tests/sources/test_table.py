@@ -254,7 +254,8 @@ def test_json_lines(tmp_path):
     np.testing.assert_array_equal(numbers, [[1, 2.5], [3, np.nan], [np.nan, np.nan], [4, np.nan]])
     assert chunk.texts["c"].tolist() == ["x", "", "true", ""]
     assert [each.line for each in rejected] == list(range(5, 13))
-    assert all(each.column >= 1 for each in rejected)
+    assert [each.column for each in rejected] == [2, 2, 2, 2, 1, 7, 2, 2]
+    assert rejected[1].reason == "a: '1e-400' is too small for a 64-bit number"
 
 
 def test_parquet(tmp_path):

@@ -67,6 +67,16 @@ def test_both_readers_agree_on_random_tables(tmp_path, rows, end):
     assert_same(path)
 
 
+@pytest.mark.parametrize("zeros", [190, 199, 200, 230, 290])
+def test_both_readers_agree_on_numbers_that_many_zeros_and_an_exponent_make_small(tmp_path, zeros):
+    """None becomes 0 in silence."""
+    path = tmp_path / "t.csv"
+    rows = [*("1.5,2.5,w" for _ in range(1000)), f"0.{'0' * zeros}1e-99,1,w"]
+    path.write_text("a,b,c\n" + "\n".join(rows) + "\n")
+    numbers = assert_same(path)[0]
+    assert not (numbers[:, 0] == 0.0).any()
+
+
 def test_a_byte_order_mark_at_the_start_of_a_later_block_is_not_dropped(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"a\n\xef\xbb\xbf2.5\n3\n")

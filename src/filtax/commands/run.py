@@ -87,6 +87,8 @@ def resume(
 def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
     """The configuration of what was asked for, and the folder of its run; one that is in use is refused."""
     root = out or _usual(given, resume)
+    if root == Path():
+        raise ValueError("--out: a run would fill the working folder with its files; name a folder of its own.")
     _alone(root)
     return _agreed(given, root, resume), root
 
@@ -105,9 +107,7 @@ def _start(config: Any, root: Path, each: bool, home: Path | None = None) -> Non
 def _usual(given: dict[str, Any], resume: bool) -> Path:
     """out/NAME; a new run takes the first that is free."""
     name = ("segment-" if given.get("task") == "segment" else "") + name_of(given["source"])
-    base = Path("out") / name
-    number = 2
-    root = base
+    root, number = Path("out") / name, 2
     while not resume and (root / "config.toml").exists():
         root, number = Path("out") / f"{name}-{number}", number + 1
     return root
@@ -258,9 +258,10 @@ class _Show:
         missing = f", {counted(progress.missing, 'step')} missing" if progress.missing else ""
         talk(
             f"{counted(learned, 'row')} learned, {blank}{progress.rejected} left out, "
-            f"{progress.distrusted} not trusted, "
-            f"{counted(progress.changes, 'change')}{missing}."
+            f"{progress.distrusted} not trusted, {counted(progress.changes, 'change')}{missing}."
         )
+        if progress.blank > learned:
+            talk("Most rows have no target, and taught nothing: is it the column that you meant?")
         if self.rejected is not None:
             most = "More rows were left out than learned. " if progress.rejected > learned else ""
             talk(f"{most}The first that was left out: {self.rejected}")

@@ -91,8 +91,9 @@ class Config:
             )
         if self.delay < 0:
             raise ValueError(f"--delay {self.delay}: it must be 0 or more rows.")
-        if self.block < 1 or self.every < 1:
-            raise ValueError(f"block={self.block} and every={self.every} must be 1 or more rows.")
+        for name, rows in (("block", self.block), ("every", self.every)):
+            if rows < 1:
+                raise ValueError(f"--{name} {rows}: it must be 1 or more rows.")
         if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
             raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
 

@@ -20,7 +20,7 @@ __all__ = ["fast"]
 
 SMALL = 1 << 12  # bytes below which a block is read with care at once
 _VANISHING = [re.compile(mark + rb"-[0-9]{3}") for mark in (b"e", b"E")]  # 1e-400 is not 0
-_ZEROS = b"0" * 300  # neither is this many of them before a digit
+_ZEROS = b"0" * 200  # neither is this many of them before a digit, with an exponent of two digits
 
 
 def fast(block: Block, header: Header, layout: Layout, limit: int) -> Raw | None:

@@ -76,7 +76,7 @@ def _object(body: bytes, limit: int) -> dict[str, Any]:
         raise RowError(limit + 1, too_long(limit))
     text = decode(body)
     try:
-        read = _not_vanishing if "e-" in text or "E-" in text or "0" * 300 in text else None
+        read = _not_vanishing if "e-" in text or "E-" in text or "0" * 200 in text else None
         row = json.loads(text, object_pairs_hook=_unique, parse_int=_whole, parse_float=read)
     except json.JSONDecodeError as error:
         raise RowError(error.colno, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}") from None
@@ -91,9 +91,15 @@ def _whole(digits: str) -> float:
     return float(digits)  # as in every other format, and without Python's limit on the digits of an int
 
 
-def _not_vanishing(text: str) -> float:
+def _not_vanishing(text: str) -> float | str:
+    """A number; as it is written where it would become 0, so that it is refused with its name if it is read."""
     value = float(text)
-    return number(text) if value == 0.0 else value
+    if value == 0.0:
+        try:
+            return number(text)
+        except RowError:
+            return text
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -101,7 +107,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(row) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RowError(1, f"{show(twice)} stands twice in the row")
+        raise _NamedError(twice, f"{show(twice)} stands twice in the row")
     return row
 
 
