@@ -57,6 +57,17 @@ def test_the_place_of_a_target_that_is_missing(tmp_path, name, text, columns):
     assert [picked(block, np.array([row])).place(0, "y") for block, row in found] == columns
 
 
+@pytest.mark.parametrize("size", [3, 7, 40])
+def test_a_place_in_blocks_of_several_chunks(tmp_path, size):
+    """Every row has another one: whatever the source reads at a time, and a block holds."""
+    rows = [f"{'x' * (1 + 7 * t % 11)},{'' if t % 3 else t}" for t in range(40)]
+    for name, part in (("a.csv", rows[:17]), ("b.csv", rows[17:])):
+        (tmp_path / name).write_text("x,y\n" + "\n".join(part) + "\n")
+    table = open_table(tmp_path / "*.csv", target="y", types={"y": "number"}, block=64)
+    found = [block.place(row, "y") for block in blocks(table, size, [], eager=False) for row in range(block.rows)]
+    assert found == [row.index(",") + 2 for row in rows]
+
+
 def test_a_place_is_found_without_a_look_through_the_block(tmp_path):
     """Lines that end in one of the two are not searched for the other: 60,000 places in a block of a megabyte."""
     for end in ("\n", "\r"):
