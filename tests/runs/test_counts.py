@@ -46,6 +46,7 @@ def test_rows_without_a_target_are_counted_apart(tmp_path):
         ("t.csv", 'when,"a, b",y\r1,"é, x",\r2,"z",1\r3,"",NA\r', [10, 6]),
         ("t.tsv", "y\twhen\n\t1\n1\t2\nnan\t3\n", [1, 1]),
         ("t.jsonl", '{"when": 1, "y": null}\n{"when": 2, "y": 1}\n{"when": 3}\n', [13, 1]),
+        ("v.jsonl", '{"s": "y", "y": null}\n{"y" : 2}\n{"s": "a", "\\u0079": null}\n', [12, 12]),
     ],
 )
 def test_the_place_of_a_target_that_is_missing(tmp_path, name, text, columns):
@@ -140,7 +141,7 @@ def test_a_run_that_most_rows_teach_nothing_says_so_and_one_has_a_folder_of_its_
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{t},{'' if t else 1}\n" for t in range(40)))
     done = filtax("run", "t.csv", "--target", "y", "--task", "regress", *QUICK, home=tmp_path)
     assert "Most rows have no target, and taught nothing: is it the column that you meant?" in done.stderr
-    for out in ("", "."):
+    for out in ("", ".", tmp_path):
         refused = filtax("run", "t.csv", "--target", "x", "--out", out, home=tmp_path)
         assert "name a folder of its own" in sentence(refused, 2)
     never = filtax("run", "t.csv", "--target", "x", "--every", 0, home=tmp_path)

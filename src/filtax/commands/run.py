@@ -87,7 +87,7 @@ def resume(
 def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
     """The configuration of what was asked for, and the folder of its run; one that is in use is refused."""
     root = out or _usual(given, resume)
-    if root == Path():
+    if not resume and root.resolve() == Path.cwd():
         raise ValueError("--out: a run would fill the working folder with its files; name a folder of its own.")
     _alone(root)
     return _agreed(given, root, resume), root

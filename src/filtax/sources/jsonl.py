@@ -1,6 +1,7 @@
 """JSON lines: one object a line. What a row does not name is missing there; what nobody asked for is ignored."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from filtax.sources.raw import Raw
 from filtax.sources.rejected import Rejected, RowError
 from filtax.sources.separated import decode
 
-__all__ = ["read_objects", "sample_objects"]
+__all__ = ["place_of", "read_objects", "sample_objects"]
 
 
 def sample_objects(block: Block, limit: int, most: int = 1000) -> dict[str, list[Any]]:
@@ -31,6 +32,9 @@ def sample_objects(block: Block, limit: int, most: int = 1000) -> dict[str, list
         for name, value in row.items():
             found.setdefault(name, []).append(value)
     return found
+
+
+_MARKS = re.compile(r'("(?:[^"\\]|\\.)*"[ \t]*:)|"(?:[^"\\]|\\.)*"|[{}\[\]]')  # names, other texts, and what nests
 
 
 def read_objects(block: Block, layout: Layout, file: str, limit: int) -> Raw:
@@ -147,5 +151,18 @@ class _NamedError(RowError):
 
 
 def _place(body: bytes, fault: RowError) -> int:
-    name = getattr(fault, "name", "")
-    return max(decode(body).find(json.dumps(name, ensure_ascii=False)), 0) + 1
+    return place_of(decode(body), getattr(fault, "name", ""))
+
+
+def place_of(text: str, name: str) -> int:
+    """Character, from 1, with which a name begins in a row, outside of what is nested; 1 where it does not stand there.
+
+    >>> place_of('{"a": "b", "c": {"b": 1}, "b": 2}', "b")
+    27
+    """
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        depth += (mark[0] in "{[") - (mark[0] in "}]")
+        if depth == 1 and mark[1] and json.loads(mark[0].rstrip(": \t")) == name:
+            return mark.start() + 1
+    return 1

@@ -1,6 +1,5 @@
 """One file of text, CSV or JSON lines, from its first bytes to rows: header, layout, then block by block."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Any
 
 from filtax.sources.bytestream import ByteStream
 from filtax.sources.fast import fast
-from filtax.sources.jsonl import read_objects, sample_objects
+from filtax.sources.jsonl import place_of, read_objects, sample_objects
 from filtax.sources.layout import Layout, choose, has_all
 from filtax.sources.lines import Block, Lines, too_long
 from filtax.sources.position import Position
@@ -120,7 +119,7 @@ def _place(block: Block, header: Header | None, offset: int, name: str) -> int:
         end -= 1
     text = decode(block.data[_begin(block.data, end) : end])
     if header is None:
-        return max(text.find(json.dumps(name, ensure_ascii=False)), 0) + 1
+        return place_of(text, name)
     return start_of(text, header.separator, header.index(name))
 
 
