@@ -33,7 +33,7 @@ from filtax.beliefs.passes import gram as gram_of
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.linalg import matmul
 
-SPINNING = 64  # columns beyond which LAPACK's threads share a matrix and wait by spinning; of many cores, a dozen do
+SPINNING = 64  # columns beyond which LAPACK's threads share a matrix and wait by spinning; with 16 cores 30 do
 PARTS, LEAST = 4, 4096  # in how many parts many parameters are looked at again, and fewest of one
 
 __all__ = ["Shortened", "again", "cut", "leading", "roomy", "too_wide"]
