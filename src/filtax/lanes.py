@@ -27,6 +27,7 @@ from jaxtyping import Array, PyTree
 from filtax.calls import alone, chosen, in_one
 from filtax.parting import laid_open, parted, program
 from filtax.sideways import ELEMENTWISE, sideways, spread_out
+from filtax.slopes import along
 
 __all__ = ["SMALL", "plain", "scan"]
 
@@ -211,15 +212,7 @@ def _turning(
 
 def _slopes(given: Sequence[Any], slopes: Sequence[Any], **how: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """The loop and its derivative along some of its arguments."""
-    moving = [i for i, slope in enumerate(slopes) if type(slope) is not ad.Zero]
-
-    def along(*values: Any) -> list[Any]:
-        whole = list(given)
-        for i, value in zip(moving, values, strict=True):
-            whole[i] = value
-        return _loop(*whole, **how)
-
-    return jax.jvp(along, [given[i] for i in moving], [slopes[i] for i in moving])
+    return along(partial(_loop, **how), given, slopes)
 
 
 def _needed(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:

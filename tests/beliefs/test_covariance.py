@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.beliefs import Covariance, covariance
+from filtax.beliefs import Covariance
 from moments import conditioned, drifted, problem, same, spd
 
 pytestmark = pytest.mark.x64
@@ -31,36 +31,6 @@ def test_noise_that_overflows_is_not_added():
 def test_start():
     np.testing.assert_array_equal(start(np.zeros(2), np.array([4.0, 0.0])).cov, np.diag([4.0, 0.0]))
     np.testing.assert_array_equal(start(np.zeros(2), spd(0, 2)).cov, spd(0, 2))
-
-
-def passed(belief, J, B, r):
-    """A belief after everything that can happen to one."""
-    D, other = belief.mean.size, belief.inflate(jnp.asarray(2.0))
-    k = jnp.linspace(0.5, 1.0, D)
-    yield belief.add(jnp.asarray(0.1))
-    yield belief.add(jnp.arange(float(D)).at[0].set(jnp.inf))
-    yield condition(belief, J, B, r).belief
-    yield belief.drift(k, jnp.ones(D), k)
-    yield belief.drift(jnp.eye(D) + 0.01 * jnp.ones((D, D)), None, jnp.eye(D))
-    yield belief.drift(jnp.full((D, D), jnp.inf), None, None)
-    yield belief.mix(other, k)
-    yield belief.inflate(jnp.asarray(1.5))
-    yield Covariance.moment_match(
-        jax.tree.map(lambda *both: jnp.stack(both), belief, other), jnp.log(jnp.array([0.3, 0.7]))
-    )
-
-
-@pytest.mark.parametrize("O", [1, 2])
-def test_a_diagonal_that_is_kept_is_that_of_the_matrix(monkeypatch, O):
-    """Whatever happens; and the numbers are those of a belief that walks along it."""
-    mean, cov, J, B, r = map(jnp.asarray, problem(40, O, 3))
-    walked = list(passed(start(mean, cov), J, B, r))
-    monkeypatch.setattr(covariance, "LARGE", 30)
-    for kept, other in zip(passed(start(mean, cov), J, B, r), walked, strict=True):
-        assert other.diagonal is None
-        np.testing.assert_array_equal(kept.diagonal, np.diagonal(kept.cov))
-        np.testing.assert_allclose(kept.cov, other.cov, rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose(kept.mean, other.mean, rtol=1e-13, atol=1e-13)
 
 
 def precise(D, O, seed):

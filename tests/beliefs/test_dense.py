@@ -47,9 +47,22 @@ def test_each_pass(way, D, O):
     found = np.asarray(jax.jit(dense.downdated)(A, U, d))
     close(found, want)
     np.testing.assert_array_equal(np.diagonal(found), d)
-    want = np.array(A)
-    np.fill_diagonal(want, d)
-    np.testing.assert_array_equal(jax.jit(dense.renewed)(A, d), want)
+
+
+@pytest.mark.parametrize("D", [17, 64, 65, 257, 301, 512, 530, 1023, 1024])
+def test_a_change_that_was_put_off_is_made_with_the_forecast(way, D):
+    """Sizes around those of vectors, of rows side by side, and of pages; where u is zero a row keeps its bits."""
+    A, J, U, _ = numbers(D, 1)
+    np.fill_diagonal(A, 0.0)
+    U[::3] = 0.0
+    want = A.astype(float) - U.astype(float) @ U.T.astype(float)
+    np.fill_diagonal(want, 0.0)
+    found, shown = map(np.asarray, jax.jit(dense.caught_up)(A, U[:, 0], J))
+    close(found, want)
+    close(shown, want @ J.T.astype(float))
+    np.testing.assert_array_equal(np.diagonal(found), 0.0)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(found[::3], A[::3])
 
 
 @compiled
@@ -61,7 +74,9 @@ def test_what_is_symmetric_stays_so_to_the_last_bit_and_what_is_given_is_not_wri
     found = np.asarray(jax.jit(dense.downdated)(A, U, d))
     np.testing.assert_array_equal(found, found.T)
     jax.jit(dense.narrowed)(A, J, U.T)
-    jax.jit(dense.renewed)(A, d)
+    off = A.at[jnp.arange(D), jnp.arange(D)].set(0.0)
+    made = jax.jit(dense.caught_up)(off, U[:, 0], J[:1])[0]
+    np.testing.assert_array_equal(made, jax.jit(dense.downdated)(off, U[:, :1], jnp.zeros(D, jnp.float32)))
     np.testing.assert_array_equal(A, before)
 
 
@@ -70,7 +85,10 @@ def test_the_same_numbers_each_time():
     """Whoever of the threads takes which part: fifty runs to the last bit."""
     A, J, U, d = map(jnp.asarray, numbers(530, 2))
     run = jax.jit(
-        lambda: (dense.applied(A, J), dense.reached(A, J), dense.downdated(A, U, d), dense.narrowed(A, J, U.T))
+        lambda: (
+            *(dense.applied(A, J), dense.reached(A, J), dense.downdated(A, U, d), dense.narrowed(A, J, U.T)),
+            dense.caught_up(A, U[:, 0], J[:1]),
+        )
     )
     first = jax.tree.leaves(run())
     for _ in range(50):
@@ -108,7 +126,9 @@ def learned(form, O=1, streams=None):
 
 
 @compiled
-@pytest.mark.parametrize("given", [{"form": "covariance"}, {"form": "root"}, {"form": "root", "O": 2}])
+@pytest.mark.parametrize(
+    "given", [{"form": form, **more} for form in ("covariance", "root") for more in ({}, {"O": 2})], ids=str
+)
 @pytest.mark.parametrize("streams", [None, 3])
 def test_a_filter_learns_the_same_with_kernels_as_with_products(monkeypatch, given, streams):
     """Means, variances, evidence, its slope; and streams side by side, which share products."""
@@ -136,26 +156,30 @@ def test_slopes_of_slopes_pass_through_a_loop(monkeypatch, form):
 
 
 def program(form, streams=None):
-    """What XLA makes of a step of a belief with 300 parameters."""
-    kind = {"covariance": fx.beliefs.Covariance, "root": fx.beliefs.SquareRoot}[form]
-    belief = kind.start(jnp.zeros(300, jnp.float32), jnp.ones(300, jnp.float32))
-    J, one = jnp.ones((1, 300), jnp.float32), jnp.ones((1, 1), jnp.float32)
-
-    def step(belief, J):
-        wider = belief.add(jnp.float32(0.1)) if form == "covariance" else belief
-        return wider.spread(J), wider.condition(J, one, one[0])
-
-    if streams:
-        J, step = jnp.ones((streams, 1, 300), jnp.float32), jax.vmap(step, in_axes=(None, 0))
-    return jax.jit(step).lower(belief, J).compile().as_text()
+    """What XLA makes of a step of a filter with 300 parameters, and of a forecast."""
+    drift = "ACI(q=0.1)" if form == "covariance" else "Static"
+    method = fx.method(f"LG(form={form})+C-{drift}", model=fx.models.linear(noise=1.0))
+    state = method.init(mean=jnp.zeros(300, jnp.float32), cov=1.0)
+    x = jnp.ones((streams, 300) if streams else 300, jnp.float32)
+    text = []
+    for verb in (lambda state, x: method.step(state, x, 1.0)[0], lambda state, x: method.predict(state, x).var):
+        way = jax.vmap(verb, in_axes=(None, 0)) if streams else verb
+        text.append(jax.jit(way).lower(state, x).compile().as_text())
+    return text
 
 
 @compiled
 @pytest.mark.parametrize(
-    ("form", "passes"), [("covariance", ("applied", "renewed", "downdated")), ("root", ("reached", "narrowed"))]
+    ("form", "learning", "looking"),
+    [("covariance", ["caught_up"], ["applied"]), ("root", ["reached", "narrowed"], ["reached"])],
 )
-def test_a_step_is_two_passes(form, passes):
-    """And noise on the diagonal. Forecast and update share one; streams with rows of their own are products."""
-    text = program(form)
-    assert [text.count(f'"filtax_{name}"') for name in native.DENSE] == [name in passes for name in native.DENSE]
-    assert not [name for name in native.DENSE if f'"filtax_{name}"' in program(form, streams=3) and name != "renewed"]
+def test_a_step_is_as_many_passes_as_there_must_be(form, learning, looking):
+    """Forecast and update share them, noise needs none; and a forecast alone writes nothing.
+
+    Streams with rows of their own are products.
+    """
+    for text, passes in zip(program(form), (learning, looking), strict=True):
+        assert {name: text.count(f'"filtax_{name}"') for name in native.DENSE} == {
+            name: int(name in passes) for name in native.DENSE
+        }
+    assert not [name for name in native.DENSE for text in program(form, streams=3) if f'"filtax_{name}"' in text]

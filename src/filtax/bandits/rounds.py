@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.bandits.draws import SAMPLERS
 from filtax.bandits.outlook import Counted, Drawn, Joint, Separate
-from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Precision, SquareRoot
+from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
 from filtax.growth import furnished, remembers
 from filtax.models import Direct, Linearised, Model, Predicted
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
@@ -31,7 +31,7 @@ from filtax.tick import admit, conform, look_ahead, propose, tick, whole
 
 __all__ = ["Chosen", "age", "furnish", "learn", "look", "stack"]
 
-GAUSSIAN = (Blocks, Covariance, Diagonal, LowRank, Precision, SquareRoot)
+GAUSSIAN = (Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot)
 # one number an output, whose mean rises with eta
 LINKED = (GaussianLikelihood, BernoulliLikelihood, LossLikelihood, PoissonLikelihood)
 

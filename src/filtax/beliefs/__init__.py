@@ -1,8 +1,9 @@
 """q(theta): what is believed of the parameters, and the few operations that models and priors ask of a belief.
 
 All methods are written for one belief and are mapped over hypotheses by the framework. The Gaussian has three forms
-with one meaning, which differ in rounding and cost; a fourth, the diagonal, drops correlations; a fifth, the low-rank
-one, keeps the strongest; and blocks of any of them drop those between one another.
+with one meaning, which differ in rounding and cost (`Pending` is the covariance of many parameters); a fourth, the
+diagonal, drops correlations; a fifth, the low-rank one, keeps the strongest; and blocks of any of them drop those
+between one another.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from filtax.beliefs.moment_match import moment_match
     from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
     from filtax.beliefs.particles import Particles
+    from filtax.beliefs.pending import Pending
     from filtax.beliefs.point import Memory, Point
     from filtax.beliefs.precision import Precision
     from filtax.beliefs.square_root import SquareRoot
@@ -41,6 +43,7 @@ __all__ = [
     "Memory",
     "NormalInverseGamma",
     "Particles",
+    "Pending",
     "Point",
     "Precision",
     "SquareRoot",
@@ -64,6 +67,7 @@ on_demand(
     moment_match="moment_match",
     normal_inverse_gamma="NormalInverseGamma",
     particles="Particles",
+    pending="Pending",
     point="Memory Point",
     precision="Precision",
     square_root="SquareRoot",

@@ -1,10 +1,11 @@
 r"""Passes over a square matrix A (D, D) of many parameters: a covariance, or a root of one.
 
-A step of a dense belief spends its time reading and writing A, twice at the least: for the forecast, and to change it.
-XLA divides some of these passes by rows and others by columns, among threads as they come, so that cores wait for what
-another one has written: on two that do not share a cache that takes ten times as long as the passes themselves. On a
-CPU with a C compiler they are kernels of our own (`native`), in which a core keeps its rows. Elsewhere, for few
-parameters, for vmapped streams (one product for all of them reads A once), and as derivatives, they are products.
+A step of a dense belief spends its time reading and writing A: for the forecast, and to change it; once for both where
+the change waits for the next forecast (`caught_up`). XLA divides some of these passes by rows and others by columns,
+among threads as they come, so that cores wait for what another one has written: on two that do not share a cache that
+takes ten times as long as the passes themselves. On a CPU with a C compiler they are kernels of our own (`native`), in
+which a core keeps its rows. Elsewhere, for few parameters, for vmapped streams (one product for all of them reads A
+once), and as derivatives, they are products.
 
 Axes: D parameters, O outputs. Cost: O(D² O).
 """
@@ -21,7 +22,7 @@ from filtax.beliefs.instead import instead
 from filtax.calls import made_once
 from filtax.linalg import gram, matmul
 
-__all__ = ["applied", "downdated", "narrowed", "natively", "reached", "renewed"]
+__all__ = ["applied", "caught_up", "downdated", "narrowed", "natively", "reached"]
 
 MANY = 256  # up to so many parameters a product costs less than to call for one
 CACHED = range(
@@ -58,6 +59,17 @@ def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Ar
     return (_by_rows(_downdated, native.downdated) if natively(A) else _downdated)(A, U, diagonal)
 
 
+def caught_up(
+    A: Float[Array, "D D"], u: Float[Array, " D"], J: Float[Array, "1 D"]
+) -> tuple[Float[Array, "D D"], Float[Array, "D 1"]]:
+    r"""$A - uu^\top$ with zeros on its diagonal, and that times $J^\top$: a change that was put off, and a forecast.
+
+    >>> [a.tolist() for a in caught_up(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0]]))]
+    [[[0.0, -2.0], [-2.0, 0.0]], [[-8.0], [-6.0]]]
+    """
+    return (_by_rows(_caught_up, native.caught_up) if natively(A) else _caught_up)(A, u, J)
+
+
 def narrowed(
     A: Float[Array, "D D"], V: Float[Array, "O D"], C: Float[Array, "O D"]
 ) -> tuple[Float[Array, "D D"], Float[Array, "D O"]]:
@@ -67,15 +79,6 @@ def narrowed(
     [[[0.5, 0.0], [0.0, 1.0]], [[1.0], [0.0]]]
     """
     return (_by_rows(_narrowed, native.narrowed) if natively(A) else _narrowed)(A, V, C)
-
-
-def renewed(A: Float[Array, "D D"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
-    """A with other numbers on its diagonal.
-
-    >>> renewed(jnp.ones((2, 2)), jnp.array([5.0, 6.0])).tolist()
-    [[5.0, 1.0], [1.0, 6.0]]
-    """
-    return (_by_rows(_renewed, native.renewed) if natively(A) else _renewed)(A, diagonal)
 
 
 def natively(A: Float[Array, "D D"]) -> bool:
@@ -100,6 +103,11 @@ def _renewed(A: Array, diagonal: Array) -> Array:
 
 def _downdated(A: Array, U: Array, diagonal: Array) -> Array:
     return _renewed(A - gram(U), diagonal)
+
+
+def _caught_up(A: Array, u: Array, J: Array) -> tuple[Array, Array]:
+    A = _renewed(A - u[:, None] * u[None, :], jnp.zeros_like(u))
+    return A, matmul(A, J.T)
 
 
 def _narrowed(A: Array, V: Array, C: Array) -> tuple[Array, Array]:

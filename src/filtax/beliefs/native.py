@@ -31,6 +31,7 @@ __all__ = [
     "DENSE",
     "SMALL",
     "applied",
+    "caught_up",
     "cut",
     "downdated",
     "explained",
@@ -40,7 +41,6 @@ __all__ = [
     "lowered",
     "narrowed",
     "reached",
-    "renewed",
     "rooted",
     "serves",
     "shown",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 SMALL = ("explained", "lowered")  # of the small algebra, by the names they have there
-DENSE = ("applied", "reached", "downdated", "narrowed", "renewed")
+DENSE = ("applied", "caught_up", "reached", "downdated", "narrowed")
 NAMES = ("shown", "left_over", "gram", "cut", "turned", "rooted", *SMALL, *DENSE)
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC")
 FOLDER = pathlib.Path(__file__).parent / "c"
@@ -177,6 +177,11 @@ def applied(A: Array, J: Array) -> Array:
     return _call("applied", J.T.shape)(A, J)
 
 
+def caught_up(A: Array, u: Array, J: Array) -> tuple[Array, Array]:
+    """A - u uᵀ with zeros on its diagonal, written over A, and that times Jᵀ (D, 1)."""
+    return tuple(_call("caught_up", A.shape, J.T.shape, aliases={0: 0})(A, u, J))
+
+
 def reached(A: Array, J: Array) -> Array:
     """J A (O, D)."""
     return _call("reached", J.shape)(A, J)
@@ -190,11 +195,6 @@ def downdated(A: Array, U: Array, diagonal: Array) -> Array:
 def narrowed(A: Array, V: Array, C: Array) -> tuple[Array, Array]:
     """A - (A Vᵀ) C, written over A, and A Vᵀ (D, O)."""
     return tuple(_call("narrowed", A.shape, V.T.shape, aliases={0: 0})(A, V, C))
-
-
-def renewed(A: Array, diagonal: Array) -> Array:
-    """A with other numbers on its diagonal, written over A."""
-    return _call("renewed", A.shape, aliases={0: 0})(A, diagonal)
 
 
 def explained(s: Array, shed: Array, root: Array, used: Array) -> tuple[Array, Array, Array]:

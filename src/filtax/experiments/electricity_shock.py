@@ -9,7 +9,6 @@ Thesis: eq:SPR-equation-gt, eq:SPR-equation-Gt, experiment:hour-ahead-forecastin
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
@@ -49,7 +48,6 @@ class Shocked(Module):
     ) -> tuple[Proposed, PyTree]:
         """As OUPR, with what is mixed in replaced; newborns have the initial belief."""
         mean = jnp.sum(jnp.where(proposed.fresh[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
-        wide = self.shock * jnp.eye(mean.size, dtype=mean.dtype)
-        target = eqx.tree_at(lambda at: (at.mean, at.cov), initial, (mean, wide))
+        target = type(initial).start(mean, self.shock * jnp.ones_like(mean))
         chosen, settled = self.prior.settle(proposed, beliefs, log_score, target, ask)
         return chosen, replace_newborn(chosen, settled, initial)

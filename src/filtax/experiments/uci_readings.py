@@ -40,11 +40,9 @@ class Rounded(Module):
 
     def __call__(self, belief: Any, initial: Any, aux: Any, dt: Any) -> Any:
         """Round the covariance."""
-        import equinox as eqx
         import jax
 
-        cov = jax.lax.reduce_precision(belief.cov, exponent_bits=8, mantissa_bits=7)
-        return eqx.tree_at(lambda at: at.cov, belief, cov)
+        return type(belief).start(belief.mean, jax.lax.reduce_precision(belief.cov, exponent_bits=8, mantissa_bits=7))
 
 
 def published_rows(X: np.ndarray, y: np.ndarray, run: int) -> tuple[np.ndarray, np.ndarray]:

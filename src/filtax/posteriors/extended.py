@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import beliefs, checks
-from filtax.beliefs import Conditioned, Covariance, Diagonal, Precision, SquareRoot
+from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, pending
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
@@ -24,6 +24,7 @@ from filtax.module import Module
 from filtax.protocols import Update
 
 __all__ = [
+    "DENSE",
     "FORMS",
     "Extended",
     "absorb",
@@ -41,6 +42,7 @@ FORMS = {
     "diagonal": Diagonal,
     "decoupled": Diagonal,
 }
+DENSE = (*FORMS.values(), Pending)  # the last for the covariance of many parameters
 LARGE = 64  # above this many parameters a drifting square root (a QR of D x 2D each step, 40 us at 64) is too dear
 
 
@@ -77,7 +79,7 @@ class Extended(Module):
     @property
     def families(self) -> tuple[type, ...]:
         """Beliefs that it works on."""
-        return tuple(FORMS.values()) if self.rank is None else (beliefs.LowRank,)
+        return DENSE if self.rank is None else (beliefs.LowRank,)
 
     def __check_init__(self) -> None:
         checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1)
@@ -118,6 +120,8 @@ class Extended(Module):
     ) -> Update:
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
+        if hasattr(belief, "facing"):  # the forecast and the update share what is dear
+            belief = belief.facing(at.jacobian)
         first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
         if hasattr(model.likelihood, "fixed"):  # a datum is judged once, by the forecast that was made of it
@@ -190,6 +194,8 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: boo
         form = "covariance" if drifts and mean.size > LARGE else "root"
     if form == "decoupled":
         return Diagonal.start(mean, cov, decoupled=True)
+    if form == "covariance" and mean.size > pending.LARGE:
+        return Pending.start(mean, cov)
     return FORMS[form].start(mean, cov)
 
 

@@ -22,17 +22,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
-from filtax.beliefs import Covariance, Precision, SquareRoot
+from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.factor import factor
 from filtax.linalg import log_normal, matmul, psd_root, safe_sqrt, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.module import Module
-from filtax.posteriors.extended import FORMS, Extended, absorb, check_form, gaussian_belief
+from filtax.posteriors.extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
 from filtax.protocols import Update
 
 __all__ = ["Datum", "Reweighing", "Site", "look", "revised"]
 
-EXACT = (Covariance, Precision, SquareRoot)  # forms in which a datum loses nothing
+EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms in which a datum loses nothing
 UNROLLED = 8  # so many iterations are written out: a loop within a loop is one that XLA does not compile whole
 
 
@@ -45,7 +45,7 @@ class Reweighing(Module):
 
     form: eqx.AbstractVar[str]
     name: eqx.AbstractClassVar[str]
-    families = tuple(FORMS.values())
+    families = DENSE
     needs_covariance = True
     judges = True
 

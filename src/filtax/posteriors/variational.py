@@ -34,7 +34,15 @@ from filtax.module import Module
 from filtax.posteriors.averages import Site, blend, over_mean, over_outputs, over_samples
 from filtax.posteriors.damping import begin, shorten, widen
 from filtax.posteriors.descent import STEPPED, Place
-from filtax.posteriors.extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
+from filtax.posteriors.extended import (
+    DENSE,
+    FORMS,
+    Extended,
+    check_form,
+    check_rank,
+    gaussian_belief,
+    low_rank_belief,
+)
 from filtax.protocols import Update
 
 __all__ = ["Variational"]
@@ -86,7 +94,7 @@ class Variational(Module):
         """Beliefs that it works on."""
         if self.rank is not None:
             return (LowRank,)
-        return tuple(FORMS[form] for form in (STEPPED if self.rule == "gradient" else FORMS))
+        return tuple(FORMS[form] for form in STEPPED) if self.rule == "gradient" else DENSE
 
     @property
     def shown(self) -> dict[str, Any]:

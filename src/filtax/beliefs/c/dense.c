@@ -125,16 +125,70 @@ XLA_FFI_Error* filtax_downdated(XLA_FFI_CallFrame* call) {
   return asked(call) ? NULL : by_rows(call, downdated_part, 0, NULL);
 }
 
-// ---- renewed: A (D, D), d (D) -> A with d on its diagonal, each number by the core that has its row
+// ---- caught_up: A (D, D) with zeros on its diagonal, u (D), J (1, D) -> A - u u^T off the diagonal, and that times J^T (D, 1)
 
-static void renewed_part(Team* t, int at) {
-  num from, to;
-  const float* diagonal = given(t->call, 1);
-  rows_of(t, at, &from, &to);
-  for (num i = from; i < to; i++) written(t, i)[i] = diagonal[i];
+// x -= t u and c = x a, of n rows x that are LANES apart, and so lie alike in the lines of the cache: u and a, which do not lie
+// as the rows do, are read once for all of them.
+static inline __attribute__((always_inline)) void swept(const float* t, const float* u, const float* a, num D, float* x,
+                                                        float* c, const int n) {
+  const int parts = n == 1 ? NEAR : 1;
+  num w = to_line(x), last = D - LANES, apart = LANES * D;
+  vec times[NEAR], sum[NEAR][NEAR] = {{{0}}};
+  for (int j = 0; j < n; j++) {
+    times[j] = all(-t[j * LANES]);
+    vec old = load(x + j * apart), new = more(old, times + j, u, 0, 1);
+    store(x + j * apart, chosen(new, old, before(w)));
+    sum[j][0] = only(new * load(a), before(w));
+  }
+  for (; w + parts * LANES <= D; w += parts * LANES)
+    for (int i = 0; i < parts; i++) {
+      num at = w + i * LANES;
+      vec v = load(u + at), by = load(a + at);
+      for (int j = 0; j < n; j++) {
+        vec new = load(x + j * apart + at) + times[j] * v;
+        store(x + j * apart + at, new);
+        sum[j][i] += new * by;
+      }
+    }
+  for (; w + LANES <= D; w += LANES)
+    for (int j = 0; j < n; j++) {
+      vec new = more(load(x + j * apart + w), times + j, u + w, 0, 1);
+      store(x + j * apart + w, new);
+      sum[j][0] += new * load(a + w);
+    }
+  mask done = before(LANES - (D - w));
+  for (int j = 0; j < n; j++) {
+    float* end = x + j * apart + last;
+    vec old = load(end), new = more(old, times + j, u + last, 0, 1);
+    store(end, chosen(old, new, done));
+    vec all_of = sum[j][0] + only(new * load(a + last), ~done);
+    for (int i = 1; i < parts; i++) all_of += sum[j][i];
+    c[j * LANES] = total(all_of);
+  }
 }
 
-XLA_FFI_Error* filtax_renewed(XLA_FFI_CallFrame* call) { return asked(call) ? NULL : by_rows(call, renewed_part, 0, NULL); }
+static void caught_up_part(Team* t, int at) {
+  num D = t->D, from, to;
+  const float *u = given(t->call, 1), *J = given(t->call, 2);
+  float *out = made(t->call, 1), *A = made(t->call, 0);
+  rows_of(t, at, &from, &to);
+  for (num i = from; i < to; i++) written(t, i);
+  for (num first = from; first < least(to, from + LANES); first++) {
+    num i = first;
+    // Rows of so many whole pages would be at the same place in each cache.
+    for (; D % 1024 && i + 3 * LANES < to; i += NEAR * LANES) swept(u + i, u, J, D, A + i * D, out + i, NEAR);
+    for (; D % 1024 && i + LANES < to; i += 2 * LANES) swept(u + i, u, J, D, A + i * D, out + i, 2);
+    for (; i < to; i += LANES) swept(u + i, u, J, D, A + i * D, out + i, 1);
+  }
+  for (num i = from; i < to; i++) {
+    out[i] -= A[i * D + i] * J[i];
+    A[i * D + i] = 0;
+  }
+}
+
+XLA_FFI_Error* filtax_caught_up(XLA_FFI_CallFrame* call) {
+  return asked(call) ? NULL : by_rows(call, caught_up_part, 0, NULL);
+}
 
 // ---- reached: A (D, D), J (O, D) -> J A (O, D)
 
