@@ -89,12 +89,13 @@ def test_products_for_many_streams_are_made_once():
     assert " call(" not in loop_body(compiled_scan(method, state, X, Y[0], complete=False))
 
 
-def correlated_tracker():
-    F = jnp.eye(4, dtype=jnp.float32) + 0.1 * jnp.eye(4, k=2, dtype=jnp.float32)
-    prior = fx.priors.linear_dynamics(F=F, Q=0.01 * jnp.eye(4, dtype=jnp.float32))
-    noise = jnp.asarray([[0.3, 0.05], [0.05, 0.3]], jnp.float32)
-    method = fx.method("LG(form=covariance)+C-LSSM", model=fx.models.linear(noise=noise), prior=prior)
-    return method, method.init(mean=jnp.zeros(4, jnp.float32), cov=1.0)
+def correlated_tracker(form="covariance", dtype="float32"):
+    F = jnp.eye(4, dtype=dtype) + 0.1 * jnp.eye(4, k=2, dtype=dtype)
+    Q = 0.01 * jnp.eye(4, dtype=dtype) + 0.001 * jnp.ones((4, 4), dtype)
+    noise = jnp.asarray([[0.3, 0.05], [0.05, 0.3]], dtype)
+    prior = fx.priors.linear_dynamics(F=F, Q=Q)
+    method = fx.method(f"LG(form={form})+C-LSSM", model=fx.models.linear(noise=noise), prior=prior)
+    return method, method.init(mean=jnp.zeros(4, dtype), cov=1.0)
 
 
 def wrapped(text):
@@ -105,9 +106,10 @@ def wrapped(text):
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="of XLA's CPU compiler")
-def test_one_event_is_one_kernel_with_hardly_a_constant():
+@pytest.mark.parametrize("form", ["covariance", "root"])
+def test_one_event_is_one_kernel_with_hardly_a_constant(form):
     """There were 37 kernels and 21 such arrays, and they took a quarter of the time of an event."""
-    fast = fx.compile(*correlated_tracker(), np.ones((2, 4), np.float32), np.ones(2, np.float32))
+    fast = fx.compile(*correlated_tracker(form), np.ones((2, 4), np.float32), np.ones(2, np.float32))
     text = fast._kernel.lower(fast._packed, fast._given).compile().as_text()
     operations = re.findall(r" = \S+ ([\w\-]+)\(", text[text.index("\nENTRY") :])
     assert operations == ["parameter", "parameter", "call"]
@@ -115,11 +117,13 @@ def test_one_event_is_one_kernel_with_hardly_a_constant():
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="of XLA's CPU compiler")
-def test_one_event_is_less_than_xla_hands_to_another_thread(monkeypatch):
+@pytest.mark.parametrize("form", ["covariance", "root"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_event_is_less_than_xla_hands_to_another_thread(form, dtype, monkeypatch):
     """From 1000 operations on, those made anew counted too, a program runs in another thread; the way costs 15 us."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    method, state = correlated_tracker()
-    x, y = np.ones((2, 4), np.float32), np.ones(2, np.float32)
+    method, state = correlated_tracker(form, dtype)
+    x, y = np.ones((2, 4), dtype), np.ones(2, dtype)
     fast = fx.compile(method, state, x, y)
     step = programs.step.lower(*take_apart(method, state), x, y, None, None, None)
     for program in (step, fast._kernel.lower(fast._packed, fast._given)):

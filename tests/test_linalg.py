@@ -89,6 +89,17 @@ def test_triangular_root(shape, kind, dtype):
     np.testing.assert_allclose(L.astype("float64") @ L.T, A @ A.T, **TOL[dtype])
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("shape", [(1, 2), (3, 6), (7, 9)])
+def test_what_is_no_number_shows_on_the_diagonal_of_the_triangular_root(shape, bad):
+    """In any row: of the last one it was taken for a zero, and a belief for certain."""
+    for row in range(shape[0]):
+        A = normal(5, *shape)
+        A[row, -1] = bad
+        for L in (triangular_root(jnp.asarray(A)), triangular_roots(jnp.asarray(np.stack([A] * MANY)))[3]):
+            assert not np.isfinite(np.diag(L)).all()
+
+
 @pytest.mark.x64
 @pytest.mark.parametrize("copies", [1, 7])
 def test_triangular_root_does_not_square_the_condition_number(copies):

@@ -6,6 +6,7 @@ input at the next event.
 """
 
 import math
+from collections.abc import Callable
 from textwrap import shorten
 from typing import Any
 
@@ -17,6 +18,7 @@ from jaxtyping import Array, PyTree
 
 from filtax import boundary
 from filtax.bone import Bone
+from filtax.calls import apart
 from filtax.growth import furnished
 from filtax.kernel import one_kernel
 from filtax.models import Direct
@@ -158,9 +160,8 @@ class Compiled:
         dtype, parts = self._dtype, []
         for leaf in map(jnp.ravel, leaves):
             bits, top = _bits(dtype), _digits(leaf.dtype, dtype) - 1
-            parts += [leaf >> bits * place & (1 << bits) - 1 for place in range(top)]
-            parts.append(leaf >> bits * top if top else leaf)
-        return jnp.concatenate([part.astype(dtype) for part in parts])
+            parts += _split(bits, top, dtype)(leaf) if top else [leaf.astype(dtype)]
+        return jnp.concatenate(parts)
 
     def _unpack(self, packed: Array) -> PyTree:
         leaves, start = [], 0
@@ -168,7 +169,7 @@ class Compiled:
             bits, digits, size = _bits(packed.dtype), _digits(dtype, packed.dtype), math.prod(shape)
             parts = packed[start : start + digits * size].reshape(digits, size).astype(dtype)
             start += digits * size
-            leaf = parts[0] if digits == 1 else sum(parts[place] << bits * place for place in range(digits))
+            leaf = sum((parts[place] << bits * place for place in range(1, digits)), start=parts[0])
             leaves.append(jnp.reshape(leaf, shape))
         return jax.tree.unflatten(self._structure, leaves)
 
@@ -210,6 +211,16 @@ def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
 def _bits(dtype: Any) -> int:
     """Bits of a whole number that a float of this dtype holds exactly, at most `BITS`."""
     return min(jnp.finfo(dtype).nmant, BITS)
+
+
+def _split(bits: int, top: int, dtype: Any) -> Callable[[Array], list[Array]]:
+    """How a counter is taken apart: of what was made once, not once more for each digit."""
+
+    def digits(leaf: Array) -> list[Array]:
+        found = [leaf & (1 << bits) - 1, *(leaf >> bits * place & (1 << bits) - 1 for place in range(1, top))]
+        return [digit.astype(dtype) for digit in (*found, leaf >> bits * top)]
+
+    return apart(digits)
 
 
 def _digits(dtype: Any, held: Any) -> int:

@@ -137,7 +137,7 @@ def _triangular_root(A: Array) -> Array:
     N, M = A.shape
     if N == 1:
         square = jnp.sum(A * A, axis=1, keepdims=True)
-        return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+        return jnp.where(square == 0, 0.0, jnp.sqrt(square))
     if N <= SMALL + 2 and M <= 2 * SMALL:
         return by_streams(_scalar_reflections, _reflections, (N, N), _triangular_root_jvp)(A)
     if M < N:
@@ -248,12 +248,13 @@ def _scalar_reflections(A: Array) -> Array:
     for k in range(min(N, M)):
         x = rows[k]
         square = sum((x[j] * x[j] for j in range(k + 1, M)), start=x[k] * x[k])
-        some = square > 0  # a zero row reflects to itself; its gradient must stay finite too
-        norm = jnp.where(some, jnp.sqrt(jnp.where(some, square, one)), zero)
+        # a zero row reflects to itself; and XLA ends a kernel at a root that several read, not at a choice
+        none = square == 0
+        norm = L[k][k] = jnp.where(none, zero, jnp.sqrt(square))
         flip = jnp.where(x[k] < 0, -one, one)
-        head = x[k] + flip * norm  # away from zero: no cancellation
-        gain = jnp.where(some, one / jnp.where(some, norm * jnp.abs(head), one), zero)
-        L[k][k] = norm
+        away = flip * norm
+        head = x[k] + away  # away from zero: no cancellation
+        gain = jnp.where(none, zero, one / (away * head))
         for i in range(k + 1, N):
             row = rows[i]
             dot = gain * sum((x[j] * row[j] for j in range(k + 1, M)), start=head * row[k])
@@ -280,11 +281,10 @@ def _reflection(A: Array) -> tuple[Array, Array, Array]:
     """Of the first row its length and the head of its mirror, which the other rows are to lose `dot` times."""
     x, M = A[0], A.shape[1]
     square = sum((x[j] * x[j] for j in range(1, M)), start=x[0] * x[0])
-    some = square > 0  # a zero row reflects to itself; its gradient must stay finite too
-    zero, one = jnp.zeros((), A.dtype), jnp.ones((), A.dtype)
-    norm = jnp.where(some, jnp.sqrt(jnp.where(some, square, one)), zero)
-    head = x[0] + jnp.where(x[0] < 0, -norm, norm)  # away from zero: no cancellation
-    gain = jnp.where(some, one / jnp.where(some, norm * jnp.abs(head), one), zero)
+    norm = jnp.sqrt(square)
+    away = jnp.where(x[0] < 0, -norm, norm)
+    head = x[0] + away  # away from zero: no cancellation
+    gain = jnp.where(square == 0, 0.0, 1.0 / (away * head))  # a zero row reflects to itself
     return norm, head, gain * sum((x[j] * A[1:, j] for j in range(1, M)), start=head * A[1:, 0])
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from filtax.calls import apart
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
 from filtax.module import Module
@@ -82,8 +83,13 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
         sound = jnp.all(jnp.isfinite(x))
         x = jnp.where(jnp.isfinite(x), x, 0.0)
     sound = sound & jnp.all(possible | ~observed)
-    taken = observed & sound
+    taken = _both(observed, sound)
     return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), ~sound)
+
+
+@partial(apart, single=True)  # what is taken is asked at every turn, and would be made anew for each
+def _both(observed: Array, sound: Array) -> Array:
+    return observed & sound
 
 
 def laid_by(initial: PyTree) -> PyTree:

@@ -1,8 +1,8 @@
 r"""Gaussian belief held as a square root of its covariance.
 
-$\Sigma = \text{root}\,\text{root}^\top$ is positive semidefinite whatever the rounding. Conditioning costs O(D²O) (an
-orthogonal reduction of the whole array, O(D³), up to D = `FULL`, where it is cheap and the most accurate form known);
-any drift that adds noise costs O(D³).
+$\Sigma = \text{root}\,\text{root}^\top$ is positive semidefinite whatever the rounding. Conditioning costs O(D²O), up
+to D = `FULL` by a reduction of the array (`reduction`), the most accurate form known, and beyond by a downdate. Any
+drift that adds noise costs O(D³).
 
 Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the downdate after Andrews (1968).
 """
@@ -15,13 +15,14 @@ from jaxtyping import Array, Float, Key
 from filtax import checks
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.dense import narrowed, reached
+from filtax.beliefs.reduction import reduced
 from filtax.linalg import log_det, matmul, psd_root, safe_sqrt, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
 
 __all__ = ["SquareRoot", "root_of", "two_sum"]
 
 FEW = 4  # up to this D a single number is taken in by so many rotations
-FULL = 32  # up to this D the whole array is reduced
+FULL = 32  # up to this D the array is reduced
 
 
 class SquareRoot(Module):
@@ -76,12 +77,12 @@ class SquareRoot(Module):
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
 
-        With $V = \Sigma^{\top/2} J^\top B^\top$ and $I + V^\top V = LL^\top$,
-        $\mu' = \mu + \Sigma^{1/2} V L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
+        With $V = BJ\Sigma^{1/2}$ and $I + VV^\top = LL^\top$,
+        $\mu' = \mu + \Sigma^{1/2} V^\top L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
-        V = matmul(B, self.reach(J)).T  # in this order the large product is the one that `spread` makes too
+        V = matmul(B, self.reach(J))  # in this order the large product is the one that `spread` makes too
         if r.size == 1 and self.mean.size <= FEW:
-            return self._condition_on_one(V[:, 0], r)
+            return self._condition_on_one(V[0], r)
         size = jnp.sum(V * V)
         if r.size == 1 or self.mean.size <= FULL:
             return self._at_once(V, r, size)
@@ -89,18 +90,15 @@ class SquareRoot(Module):
         return jax.lax.cond(held, lambda: self._at_once(V, r, size), lambda: one_by_one(self, matmul(B, J), r))
 
     def _at_once(self, V: Array, r: Array, size: Array) -> Conditioned:
-        sound = jnp.isfinite(4.0 * size)  # so is then every number of the reduction
+        sound = size < float(jnp.finfo(V.dtype).max) / 4.0  # finite is then every number of the reduction
         V = jnp.where(sound, V, 0.0)
-        if self.mean.size <= FULL and r.size > 1:
-            # U = Σ^½ V L⁻ᵀ comes out of the reduction: made of its parts it would be the small rest of large sums.
-            L, U, root = _reduce(self.root, V)
+        if self.mean.size <= FULL:
+            # U = Σ^½ Vᵀ L⁻ᵀ comes out of the reduction: made of its parts it would be the small rest of large sums.
+            L, U, root = reduced(self.root, V)
             z = solve_lower(L, r)
             move = matmul(U, z[:, None])[:, 0]
         else:
-            if self.mean.size <= FULL:
-                (L, _, root), RV = _reduce(self.root, V), matmul(self.root, V)
-            else:
-                L, root, RV = _downdate(self.root, V, jnp.where(sound, size, 0.0))
+            L, root, RV = _downdate(self.root, V.T, jnp.where(sound, size, 0.0))
             z = solve_lower(L, r)
             move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
         moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
@@ -222,18 +220,6 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     total = a + b
     taken = total - a
     return total, (a - (total - taken)) + (b - taken)
-
-
-def _reduce(root: Array, V: Array) -> tuple[Array, Array, Array]:
-    """Triangularise [[I, Vᵀ], [0, root]] to [[L, 0], [U, new root]]; its rows are O of a datum and D of parameters."""
-    D, O = V.shape
-    eye = jnp.eye(O, dtype=V.dtype)
-    array = jnp.concatenate(
-        [jnp.concatenate([eye, V.T], axis=1), jnp.concatenate([jnp.zeros((D, O), V.dtype), root], axis=1)]
-    )
-    full, some = triangular_root(array), jnp.any(V != 0.0)
-    # a reduction of an unchanged belief would still turn its root: keep the bits
-    return full[:O, :O], jnp.where(some, full[O:, :O], 0.0), jnp.where(some, full[O:, O:], root)
 
 
 def _downdate(root: Array, V: Array, size: Array) -> tuple[Array, Array, Array]:

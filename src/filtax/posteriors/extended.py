@@ -231,13 +231,21 @@ def absorb(
     done = belief.condition(J, B, r)
     evidence = _evidence(done, seen, y, mask, density) if asked is None else asked
     ok = sound & done.ok
-    strain = trace(matmul(matmul(B, belief.spread(J)), B.T))
+    strain = _strain(belief, J, B)
     if robust:  # the forecast is plain, and so is its evidence: of a datum of any size, taken or not
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = model.likelihood.log_score(seen, done, evidence, y, mask)
         return Update(done.belief, forecast, evidence, score, seen.trust, strain, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
     return Update(done.belief, forecast, score, score, None, strain, ok)
+
+
+def _strain(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
+    """Variance of what was not known of the datum, in units of its noise: tr(B J Σ Jᵀ Bᵀ)."""
+    if not hasattr(belief, "reach"):
+        return trace(matmul(matmul(B, belief.spread(J)), B.T))
+    V = matmul(B, belief.reach(J))  # as the update makes it: XLA makes it once
+    return jnp.sum(V * V)
 
 
 def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
