@@ -9,7 +9,7 @@ import filtax as fx
 from filtax.beliefs import dense, native
 
 compiled = pytest.mark.skipif(not native.usable(), reason="there is no C compiler here")
-SIZES = [(17, 1), (64, 3), (65, 6), (257, 1), (300, 7), (301, 2), (512, 1), (530, 13)]
+SIZES = [(17, 1), (64, 3), (65, 6), (257, 1), (300, 7), (301, 2), (512, 1), (530, 13), (1023, 1), (1024, 1), (1030, 2)]
 
 
 def numbers(D, O, seed=0):

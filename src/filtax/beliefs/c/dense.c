@@ -90,6 +90,10 @@ static float* written(const Team* t, num row) {
   return new;
 }
 
+// Rows that are LANES apart lie alike in the lines of the cache, so that several are worked through side by side, and what all
+// of them read is read once. Not rows of whole pages: those would be at the same place of each cache.
+static int alike(num D) { return D % 1024 != 0; }
+
 static XLA_FFI_Error* by_rows(XLA_FFI_CallFrame* call, void (*part)(Team*, int), num size, float* into) {
   num D = side(call, 0, 0);
   return all_parts(call, part, D, D * D, size, into);
@@ -175,9 +179,8 @@ static void caught_up_part(Team* t, int at) {
   for (num i = from; i < to; i++) written(t, i);
   for (num first = from; first < least(to, from + LANES); first++) {
     num i = first;
-    // Rows of so many whole pages would be at the same place in each cache.
-    for (; D % 1024 && i + 3 * LANES < to; i += NEAR * LANES) swept(u + i, u, J, D, A + i * D, out + i, NEAR);
-    for (; D % 1024 && i + LANES < to; i += 2 * LANES) swept(u + i, u, J, D, A + i * D, out + i, 2);
+    for (; alike(D) && i + 3 * LANES < to; i += NEAR * LANES) swept(u + i, u, J, D, A + i * D, out + i, NEAR);
+    for (; alike(D) && i + LANES < to; i += 2 * LANES) swept(u + i, u, J, D, A + i * D, out + i, 2);
     for (; i < to; i += LANES) swept(u + i, u, J, D, A + i * D, out + i, 1);
   }
   for (num i = from; i < to; i++) {
@@ -192,12 +195,29 @@ XLA_FFI_Error* filtax_caught_up(XLA_FFI_CallFrame* call) {
 
 // ---- reached: A (D, D), J (O, D) -> J A (O, D)
 
+// s (D) += t A, of n rows of A that lie alike, with a number t for each.
+static inline __attribute__((always_inline)) void gathered(const float* t, const float* A, num D, float* s, const int n) {
+  num w = to_line(A), last = D - LANES, apart = LANES * D;
+  vec times[NEAR];
+  for (int j = 0; j < n; j++) times[j] = all(t[j * LANES]);
+  vec old = load(s);
+  store(s, chosen(more(old, times, A, apart, n), old, before(w)));
+  for (; w + LANES <= D; w += LANES) store(s + w, more(load(s + w), times, A + w, apart, n));
+  old = load(s + last);
+  store(s + last, chosen(old, more(old, times, A + last, apart, n), before(LANES - (D - w))));
+}
+
 static void reached_part(Team* t, int at) {
   num D = t->D, O = side(t->call, 1, 0), from, to;
   const float *A = given(t->call, 0), *J = given(t->call, 1);
   rows_of(t, at, &from, &to);
-  for (num i = from; i < to; i += NEAR)
-    for (num o = 0; o < O; o++) added(1, J + o * D + i, A + i * D, D, least(NEAR, to - i), D, t->sums + at * t->size + o * D);
+  for (num first = from; first < least(to, from + LANES); first++) {
+    num i = first;
+    for (; alike(D) && i + 3 * LANES < to; i += NEAR * LANES)
+      for (num o = 0; o < O; o++) gathered(J + o * D + i, A + i * D, D, t->sums + at * t->size + o * D, NEAR);
+    for (; i < to; i += LANES)
+      for (num o = 0; o < O; o++) gathered(J + o * D + i, A + i * D, D, t->sums + at * t->size + o * D, 1);
+  }
 }
 
 XLA_FFI_Error* filtax_reached(XLA_FFI_CallFrame* call) {
@@ -206,16 +226,49 @@ XLA_FFI_Error* filtax_reached(XLA_FFI_CallFrame* call) {
 
 // ---- narrowed: A (D, D), V (O, D), C (O, D) -> A - (A V^T) C, and A V^T (D, O)
 
+// c = x v, then x -= c u, of n rows x that lie alike.
+static inline __attribute__((always_inline)) void lowered(const float* v, const float* u, num D, float* x, float* c, const int n) {
+  num begin = to_line(x), last = D - LANES, apart = LANES * D, w = begin;
+  vec sum[NEAR] = {{0}};
+  for (int j = 0; j < n; j++) sum[j] = only(load(x + j * apart) * load(v), before(w));
+  for (; w + LANES <= D; w += LANES) {
+    vec by = load(v + w);
+    for (int j = 0; j < n; j++) sum[j] += load(x + j * apart + w) * by;
+  }
+  mask done = before(LANES - (D - w));
+  for (int j = 0; j < n; j++) {
+    float* row = x + j * apart;
+    c[j * LANES] = total(sum[j] + only(load(row + last) * load(v + last), ~done));
+    sum[j] = all(-c[j * LANES]);
+    vec old = load(row);
+    store(row, chosen(old + sum[j] * load(u), old, before(begin)));
+  }
+  for (w = begin; w + LANES <= D; w += LANES) {
+    vec by = load(u + w);
+    for (int j = 0; j < n; j++) store(x + j * apart + w, load(x + j * apart + w) + sum[j] * by);
+  }
+  for (int j = 0; j < n; j++) {
+    float* end = x + j * apart + last;
+    vec old = load(end);
+    store(end, chosen(old, old + sum[j] * load(u + last), done));
+  }
+}
+
 static void narrowed_part(Team* t, int at) {
   num D = t->D, O = side(t->call, 1, 0), from, to;
   const float *V = given(t->call, 1), *C = given(t->call, 2);
-  float* out = made(t->call, 1);
+  float *out = made(t->call, 1), *A = made(t->call, 0);
   rows_of(t, at, &from, &to);
   memset(out + from * O, 0, (to - from) * O * sizeof *out);
-  for (num i = from; i < to; i++) {
-    float* row = written(t, i);
-    dotted(row, V, D, O, D, out + i * O);
-    added(-1, out + i * O, C, D, O, D, row);
+  for (num i = from; i < to; i++) written(t, i);
+  for (num i = from; O > 1 && i < to; i++) {
+    dotted(A + i * D, V, D, O, D, out + i * O);
+    added(-1, out + i * O, C, D, O, D, A + i * D);
+  }
+  for (num first = from; O == 1 && first < least(to, from + LANES); first++) {
+    num i = first;
+    for (; alike(D) && i + 3 * LANES < to; i += NEAR * LANES) lowered(V, C, D, A + i * D, out + i, NEAR);
+    for (; i < to; i += LANES) lowered(V, C, D, A + i * D, out + i, 1);
   }
 }
 
