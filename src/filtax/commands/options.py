@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Features", "Horizon", "Key", "NoFeatures", "Source", "Target", "Time", "asked_for", "name_of"]
+__all__ = ["Features", "Horizon", "Key", "NoFeatures", "OnBad", "Source", "Target", "Time", "asked_for", "name_of"]
 
 Source = typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
 Target = Annotated[str | None, typer.Option(help="Column that is to be learned.")]
@@ -13,6 +13,10 @@ Time = Annotated[str | None, typer.Option(help="Column of times.")]
 Features = Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")]
 Horizon = Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")]
 Key = Annotated[str | None, typer.Option(help="Column that tells one series from another.")]
+OnBad = Annotated[
+    str | None,
+    typer.Option(help="reject: leave bad rows out, keep those without a target; stop: end at the first of either."),
+]
 NoFeatures = Annotated[bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")]
 
 

@@ -24,7 +24,9 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="File for the forecasts, .csv or .parquet; standard output by default.")
     ] = None,
-    on_bad: Annotated[str, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = "reject",
+    on_bad: Annotated[
+        str, typer.Option(help="reject: leave bad rows out; stop: end at the first. None needs a target.")
+    ] = "reject",
 ) -> None:
     """Forecast the rows of a table with what a run has learned. The run stays as it is: nothing is learned.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.commands.options import Features, Horizon, Key, NoFeatures, Source, Target, Time, asked_for, name_of
+from filtax.commands.options import Features, Horizon, Key, NoFeatures, OnBad, Source, Target, Time, asked_for, name_of
 from filtax.commands.outcome import INTERRUPTED, guarded
 from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
@@ -33,7 +33,7 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
-    on_bad: Annotated[str | None, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = None,
+    on_bad: OnBad = None,
     no_features: NoFeatures = False,
     each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
     every: Annotated[int | None, typer.Option(help="Rows between two checkpoints; 65536 by default.")] = None,

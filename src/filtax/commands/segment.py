@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.commands.options import Source, Time, asked_for
+from filtax.commands.options import OnBad, Source, Time, asked_for
 from filtax.commands.outcome import INTERRUPTED, guarded
 from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
@@ -20,7 +20,7 @@ def segment(
     time: Time = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; out/segment-NAME by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
-    on_bad: Annotated[str | None, typer.Option(help="reject: leave bad rows out; stop: end at the first.")] = None,
+    on_bad: OnBad = None,
 ) -> None:
     """Cut a series into segments, looking back, and tell of the alarms that could have been given as it came.
 

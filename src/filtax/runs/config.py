@@ -28,7 +28,7 @@ WORDS = {
     "horizon": "steps ahead",
     "delay": "rows by which the target of a row comes late; with features made of time, steps",
     "made": "whether lags and calendar are made of the target and its times",
-    "on_bad": "reject: bad rows are left out and counted; stop: the first one ends the run",
+    "on_bad": "reject: bad rows are left out and counted; stop: the first one, or one without a target, ends the run",
     "level": "probability that the intervals hold",
     "false_alarms": "probability that a good row is called an outlier; a false alarm of a change is rarer still",
     "block": "rows that are computed together; the answer does not depend on it",

@@ -7,6 +7,7 @@ from filtax.runs.ledger import Ledger
 from filtax.runs.progress import Progress
 from filtax.sources import Rejected
 from filtax.sources.rejected import NAMELESS
+from filtax.sources.targets import NO_TARGET
 
 __all__ = ["Telling"]
 
@@ -77,7 +78,7 @@ class Telling:
             self.progress.distrusted += 1
             event["probability"] = value
         elif kind == "blank":
-            event |= {"column": value, "reason": "there is no target"}
+            event |= {"column": value, "reason": NO_TARGET}
         elif kind == "gap":
             self.progress.gaps += 1
             self.progress.missing += value

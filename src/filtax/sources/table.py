@@ -17,6 +17,7 @@ from filtax.sources.parquet import ParquetFile
 from filtax.sources.position import Position
 from filtax.sources.raw import Raw
 from filtax.sources.rejected import InputError, Rejected
+from filtax.sources.targets import leave_out_blank, what_to_do
 from filtax.sources.textfile import Request, read_text
 
 __all__ = ["Chunk", "Table", "open_table"]
@@ -124,9 +125,7 @@ class Table:
             if len(chunk) or chunk.rejected:
                 yield chunk
             if chunk.rejected and self._on_bad == "stop":
-                raise InputError(
-                    f"{chunk.rejected[0]}. Repair it, or have what is bad left out and counted: --on-bad reject."
-                )
+                raise InputError(f"{chunk.rejected[0]}. {what_to_do(chunk.rejected[0])}")
             self._first = next(self._raws, None)
 
     def position(self, chunk: Chunk, row: int = -1) -> Position:
@@ -184,6 +183,8 @@ class Table:
         """Read the times, leave out rows that are out of order, and cut at the first fault if the run is to stop."""
         assert self.layout is not None
         before, unended = dict(self._order.latest), raw.unended
+        if self._on_bad == "stop":
+            leave_out_blank(file, raw, self.layout)
         time, self.layout = self._order.apply(file, raw, self.layout)
         if unended and raw.rejected and not len(raw.line):  # the line without an end is alone in its block
             raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
@@ -223,7 +224,8 @@ def open_table(
         time: Column of times; they must grow from row to row (of each key).
         features: Columns to learn from; all others by default.
         key: Column that tells one series from another.
-        on_bad: "reject" leaves bad rows out and hands on a record of each; "stop" raises at the first.
+        on_bad: "reject" leaves bad rows out and hands on a record of each; "stop" raises at the first, and at the
+            first row without a target too, which is handed on otherwise.
         types: "number" or "text", for columns that the first rows would tell wrongly.
         perhaps: Columns that are read beside the features where they are there.
         start: Where an earlier reading ended; go on with the next row.
