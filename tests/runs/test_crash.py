@@ -11,13 +11,16 @@ import pytest
 pytestmark = pytest.mark.x64  # the worker computes in 64 bits, whatever this process does
 WORKER = Path(__file__).parent / "crash_worker.py"
 SOURCE = Path(__file__).parents[2] / "src"
-FEW = {"plain": 14, "ahead": 3, "labels": 3}  # a series that is cut has its day in test_segmenting.py
+FEW = {"plain": 11, "ahead": 3, "labels": 3, "columns": 3}  # a series that is cut has its day in test_segmenting.py
 SEED = 22  # so that the few die while they start, and after none, one and two checkpoints
-MANY = {"plain": 250, "ahead": 250, "labels": 225, "keys": 225, "segment": 50}
+MANY = {"plain": 200, "ahead": 200, "labels": 200, "keys": 200, "columns": 150, "segment": 50}
 
 
 def write(path, kind, rows):
-    """A day's cycle with gross errors and rows that cannot be read; for labels, what they depend on."""
+    """A day's cycle with gross errors and rows that cannot be read; for labels, what they depend on.
+
+    Without times a column, and a level that moves every hundred rows.
+    """
     rng = np.random.default_rng(0)
     t = np.arange(rows)
     if kind == "labels":
@@ -29,6 +32,13 @@ def write(path, kind, rows):
         return
     y = 50.0 + 5.0 * np.sin(2 * np.pi * t / 24) + rng.normal(size=rows)
     y[rng.random(rows) < 0.01] = 500.0
+    if kind == "columns":
+        a = rng.normal(size=rows)
+        y += 2.0 * a + 8.0 * (t // 100 % 3)
+        lines = [f"{x!r},{v!r}\n" for x, v in zip(a.tolist(), y.tolist(), strict=True)]
+        lines[5::97] = ["1,x\n"] * len(lines[5::97])
+        path.write_text("a,load\n" + "".join(lines))
+        return
     each = 3 if kind == "keys" else 1
     hours = np.datetime64("2024-01-01T00:00") + 60 * (t // each)
     lines = [f"{when},{float(v)!r},{'abc'[i % each]}\n" for i, (when, v) in enumerate(zip(hours, y, strict=True))]
