@@ -16,8 +16,8 @@ b lets three rows decide, or five where they are absurd: of gross errors in a ro
 One begins anew with a row that surprises if it explains that and all rows before less well than one that begins there.
 A suspicion ends when rows have stopped to surprise: W of `filtax.estimators.alarms` is back at 0.
 
-Axes: K ways in which a regime may differ, D weights. Cost: K updates of the posterior in a row under suspicion; of rows
-that are as forecast, one in twenty is.
+Axes: K ways in which a regime may differ, D weights. Cost: K updates of the posterior in a row under suspicion; where
+nothing changes that is one row in thirteen.
 """
 
 import math
