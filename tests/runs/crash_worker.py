@@ -33,7 +33,7 @@ KINDS = {
     "plain": {"target": "load", "time": "when", "method": "LG+C-Static", **STEP},
     "ahead": {"target": "load", "time": "when", "horizon": 3, **STEP},  # all defaults
     "labels": {"target": "kind", **STEP},
-    "columns": {"target": "load", **STEP},  # no times: what may have changed is learned beside the method
+    "columns": {"target": "load", **STEP},  # no times
     "keys": {"target": "load", "time": "when", "key": "station", "method": "LG+C-Static", **STEP},
     "segment": {"target": "load", "time": "when", "task": "segment"},
 }

@@ -27,7 +27,7 @@ from jaxtyping import Array, PyTree
 from filtax.protocols import each
 from filtax.tick import look_ahead
 
-__all__ = ["LONGEST", "MATURE", "Rivalry", "compared", "outdone", "rested", "unsuspected"]
+__all__ = ["LONGEST", "MATURE", "Rivalry", "compared", "outdone", "unsuspected"]
 
 LONGEST = 500  # rows that the race with an elder lasts at most
 LASTS = 50  # rows that a suspicion does: what shows a change shows it soon, and the rows before it belong to it no more
@@ -48,16 +48,6 @@ class Rivalry(NamedTuple):
 def unsuspected(bank: PyTree) -> Rivalry:
     """Nothing is suspected; the bank only gives the shape."""
     return Rivalry(bank, jnp.zeros((), bool), jnp.zeros(()), jnp.zeros((), jnp.int32))
-
-
-def rested(held: Rivalry, told: Array) -> Rivalry:
-    """The race as it is after an alarm, where others have told of the change.
-
-    >>> rested(unsuspected(None), jnp.array(True)).age.item() == -MATURE
-    True
-    """
-    age = jnp.where(told, -MATURE, held.age)
-    return Rivalry(held.bank, held.racing & ~told, jnp.where(told, 0.0, held.score), age)
 
 
 def compared(

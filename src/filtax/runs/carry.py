@@ -12,7 +12,6 @@ from jaxtyping import Array, PyTree
 from filtax.estimators.rivalry import Rivalry
 from filtax.estimators.units import Units, reexpressed
 from filtax.protocols import Bank
-from filtax.runs.following import Doubt
 from filtax.runs.inputs import Pool
 
 __all__ = ["mean_of", "moved"]
@@ -58,12 +57,5 @@ def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
     bank, *rest = carry
     one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
     over = lambda bank: eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief))  # noqa: E731
-
-    def renewed(held: PyTree) -> PyTree:
-        if isinstance(held, Doubt):
-            return held._replace(bank=jax.vmap(jax.vmap(one))(held.bank))
-        if isinstance(held, Rivalry):
-            return held._replace(bank=over(held.bank) if isinstance(held.bank, Bank) else jax.vmap(one)(held.bank))
-        return held
-
-    return (over(bank), *(renewed(held) for held in rest))
+    whole = lambda held: over(held) if isinstance(held, Bank) else jax.vmap(one)(held)  # noqa: E731
+    return (over(bank), *(each._replace(bank=whole(each.bank)) if isinstance(each, Rivalry) else each for each in rest))

@@ -16,11 +16,10 @@ from jaxtyping import Array, PyTree
 
 from filtax.bone import Bone
 from filtax.checks import placed
-from filtax.estimators.rivalry import rested, unsuspected
+from filtax.estimators.rivalry import unsuspected
 from filtax.grammar import method as build
 from filtax.growth import remembers
 from filtax.models import bernoulli, linear
-from filtax.runs.following import Doubt, can_follow, certain, followed
 from filtax.runs.racing import raced, raced_heads
 from filtax.state import State, usual
 from filtax.tick import admit, conform, fresh_bank, look_ahead, tick, whole
@@ -41,14 +40,7 @@ class Learner:
     """
 
     def __init__(
-        self,
-        name: str,
-        columns: int,
-        cov: float,
-        heads: int = 0,
-        limit: float | None = None,
-        elder: bool = False,
-        follows: bool = False,
+        self, name: str, columns: int, cov: float, heads: int = 0, limit: float | None = None, elder: bool = False
     ) -> None:
         model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
         self.method: Bone = build(name, model=model)
@@ -66,7 +58,6 @@ class Learner:
         self.heads, self.elder = heads, elder
         several = fresh_bank(self.method, self.state.initial).log_weight.size > 1
         self.limit = None if limit is None or not several else np.float64(limit)
-        self.follows = follows and self.races and can_follow(whole(self.state.initial))
 
     @property
     def races(self) -> bool:
@@ -78,7 +69,6 @@ class Learner:
         state = self.state
         bank = fresh_bank(self.method, state.initial)
         race = [unsuspected(whole(state.initial)), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
-        race += [certain(whole(state.initial))] if self.follows else []
         one = (bank, state.t, state.began, state.refused, state.strain, *(race if self.races else []))
         return jax.tree.map(lambda leaf: placed(np.array(np.broadcast_to(leaf, (slots, *leaf.shape)))), one)
 
@@ -200,7 +190,6 @@ def _row(
 ) -> tuple:
     """Forecast x, then let a tick pass and learn a row: the same, and its forecast, unless labels come late."""
     bank, t, began, refused, strain, *race = one
-    doubt = [race.pop()] if race and isinstance(race[-1], Doubt) else []
     datum = admit(method, state.initial, x if late is None else late[0], y, None, False)
     outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
     made = outcome.forecast
@@ -208,11 +197,7 @@ def _row(
     alarm, excess = jnp.zeros((), jnp.int32), jnp.zeros((), y.dtype)
     if race and limit is not None:
         race, alarm, excess = raced(method, state.initial, race, bank, outcome, x, y, t - began, limit)
-    after = outcome.bank
-    if doubt and limit is not None:
-        after, held, since = followed(method, state.initial, doubt[0], bank, outcome, x, y, t, limit)
-        race, doubt, alarm = [rested(race[0], since > 0)], [held], jnp.maximum(alarm, since)
-    new = (after, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race, *doubt)
+    new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late
         made = look_ahead(method, bank, state.initial, x, ahead, False)

@@ -82,9 +82,7 @@ class NumberStream:
         self.units = [Pool.start(extra), Pool.start(1)]  # those in use
         assert config.method is not None
         assert config.prior is not None
-        self.learner = learner or Learner(
-            config.method, self.made + extra, config.prior, limit=plan.limit, follows=plan.follows
-        )
+        self.learner = learner or Learner(config.method, self.made + extra, config.prior, limit=plan.limit)
         self.rivals, self.surprise = Rivals(cycles or plan.cycles, config.late), Surprise(config.false_alarms)
         self.slots, self.carry = 1, self.learner.fresh(1)
         self.seen, self.trace = 0, Trace(self.made + extra)

@@ -37,7 +37,6 @@ SINCE = (
     "wary",
     "growth",
     "hourly",
-    "follows",
 )  # what runs of before do not have
 WIDE = 16  # columns from which on a method that looks for changes costs too much to be the default
 # In 64 bits the covariance form agrees with the square root to 1e-11, also where columns are copies of each other, and
@@ -78,7 +77,6 @@ class Plan:
         wary: Whether bands far ahead are wider until errors of their own are known; not in runs of before.
         growth: Whether a change of course must show in logarithms too; not in runs of before.
         hourly: Whether rows are judged by what forecasts of their hour were off by; not in runs of before.
-        follows: Whether what may have changed is learned beside the method; not with features of time, which follow.
         cycles: Those of the seasonal baselines where no features are made of the target; runs of before have none.
 
     >>> Plan(Config("a.csv", "y"), (), (), None, 0).heads
@@ -106,7 +104,6 @@ class Plan:
     wary: bool = False
     growth: bool = False
     hourly: bool = False
-    follows: bool = False
     cycles: tuple[int, ...] = ()
 
     @property
@@ -224,7 +221,6 @@ def _since(timed: bool, regular: bool, heads: int, weights: int) -> dict[str, bo
         "wary": not heads,
         "growth": timed,
         "hourly": timed,
-        "follows": not timed and not heads,
     }
 
 
