@@ -1,7 +1,7 @@
 /* What this machine can do: the bounds that the benchmark rows are divided by.
  *
  * kf:      a Kalman filter with 4 states and 2 measurements over many trials, sixteen trials to a vector, two threads.
- * traffic: one read of an array, then one read and write of it, as an update of a dense covariance must do at least.
+ * traffic: one read of an array, then one read and write of it, as a forecast and then an update of a dense covariance do.
  */
 #include <math.h>
 #include <pthread.h>

@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from command import filtax, sentence
@@ -74,3 +76,13 @@ def test_a_series_that_is_cut_stops_too(tmp_path):
     asked = ("segment", "t.csv", "--target", "y")
     assert "t.csv:42:8: y: there is no target." in sentence(filtax(*asked, "--on-bad", "stop", home=tmp_path), 2)
     assert filtax(*asked, home=tmp_path).returncode == 0
+
+
+def test_a_parquet_is_not_promised_to_go_on(tmp_path):
+    """It is written anew when it is repaired: a run that has read the one before refuses to go on with it."""
+    y = [None if t == 80 else float(np.sin(t)) for t in range(ROWS)]
+    rows = pyarrow.table({"x": [float(t % 7) for t in range(ROWS)], "y": y})
+    pyarrow.parquet.write_table(rows, tmp_path / "t.parquet")
+    asked = ("run", "t.parquet", "--target", "y", "--method", "LG+C-Static", "--block", 64)
+    said = sentence(filtax(*asked, "--on-bad", "stop", "--out", "stopped", home=tmp_path), 2)
+    assert said.endswith("a repaired Parquet is read anew; of these rows: filtax report stopped.")

@@ -163,7 +163,10 @@ def go(config: Any, root: Path, each: bool = False, home: Path | None = None) ->
         except InputError as problem:
             if waits or not any((root / "checkpoint").glob("*.json")):
                 raise
-            raise InputError(f"{problem} The rows before it are kept; to go on: filtax resume {root}") from None
+            # a Parquet that is repaired is written anew, whole: no row of it is known to be the one that was read
+            anew = f"a repaired Parquet is read anew; of these rows: filtax report {root}"
+            how = anew if config.source.lower().endswith((".parquet", ".pq")) else f"to go on: filtax resume {root}"
+            raise InputError(f"{problem} The rows before it are kept; {how}") from None
         asked.patient = True
         show.end(done)
         if waits and done.rows < WAIT and not done.stopped:
