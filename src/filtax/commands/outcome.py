@@ -6,12 +6,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from filtax.commands.talk import talk
 
-__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "failing", "guarded"]
+__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "failing", "guarded", "onward"]
 
 FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -50,6 +51,19 @@ def guarded() -> Iterator[None]:
         raise _say(BAD_INPUT if isinstance(problem, FileNotFoundError) else NOT_WRITTEN, failing(problem)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def onward(source: str, root: Path) -> str:
+    """What can be done with a run whose source ended in a fault.
+
+    A Parquet that is repaired is written anew, whole: no row of it is known to be the one that was read.
+
+    >>> onward("load.csv", Path("out/load"))
+    'to go on: filtax resume out/load'
+    """
+    if source.lower().endswith((".parquet", ".pq")):
+        return f"a repaired Parquet is read anew; of these rows: filtax report {root}"
+    return f"to go on: filtax resume {root}"
 
 
 def _faults() -> tuple[type[ValueError], ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from filtax.commands.options import Features, Horizon, Key, NoFeatures, OnBad, Source, Target, Time, asked_for, name_of
-from filtax.commands.outcome import INTERRUPTED, guarded
+from filtax.commands.outcome import INTERRUPTED, guarded, onward
 from filtax.commands.stopping import Asked, asked_to_stop, leave_now
 from filtax.commands.talk import start_jax, talk
 
@@ -163,10 +163,7 @@ def go(config: Any, root: Path, each: bool = False, home: Path | None = None) ->
         except InputError as problem:
             if waits or not any((root / "checkpoint").glob("*.json")):
                 raise
-            # a Parquet that is repaired is written anew, whole: no row of it is known to be the one that was read
-            anew = f"a repaired Parquet is read anew; of these rows: filtax report {root}"
-            how = anew if config.source.lower().endswith((".parquet", ".pq")) else f"to go on: filtax resume {root}"
-            raise InputError(f"{problem} The rows before it are kept; {how}") from None
+            raise InputError(f"{problem} The rows before it are kept; {onward(config.source, root)}") from None
         asked.patient = True
         show.end(done)
         if waits and done.rows < WAIT and not done.stopped:
