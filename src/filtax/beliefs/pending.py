@@ -16,13 +16,13 @@ from jaxtyping import Array, Float, Key
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.cut import cut, guarded
-from filtax.beliefs.dense import applied, caught_up, downdated
+from filtax.beliefs.dense import MANY, applied, caught_up, downdated
 from filtax.linalg import matmul, trace
 from filtax.module import Module
 
 __all__ = ["LARGE", "Facing", "Pending"]
 
-LARGE = 256  # parameters; up to so many a pass costs less than to call for one
+LARGE = MANY  # parameters up to which `Covariance` serves: there a pass costs less than to call for one
 
 
 class Pending(Module):
@@ -206,6 +206,6 @@ def _off_diagonal(A: Array) -> Array:
 
 
 def _around(k: Array, belief: Pending) -> Array:
-    """K Σ k off the diagonal."""
+    """The covariance of k times the parameters, off its diagonal."""
     u = k * belief.column
     return k[:, None] * belief.base * k[None, :] - u[:, None] * u[None, :]
