@@ -205,13 +205,19 @@ def test_a_small_case_runs_end_to_end(tmp_path):
     assert "bars met" in done.stdout
 
 
+SMALL = [
+    pytest.param("--units 12 --rank 3 --size 150 --judged 50", 0.8, 2.0, id="150"),
+    pytest.param("--units 20 --rank 5 --size 300 --judged 100", 0.5, 1.5, id="300", marks=pytest.mark.nightly),
+]
+
+
 @pytest.mark.x64
 @pytest.mark.skipif(not os.environ.get("FILTAX_DATA"), reason="name the folder of data sets in FILTAX_DATA")
-def test_the_protocol_of_the_lofi_paper_in_small(capsys):
-    """One pass over 300 images, a small perceptron: far from chance, which errs on 0.9 with a likelihood of 2.3."""
-    small = "--units 20 --rank 5 --size 300 --judged 100 --seeds 2 --variances 0.1"
-    assert lofi_protocol.main(small.split()) == 0
+@pytest.mark.parametrize(("size", "wrong", "surprise"), SMALL)
+def test_the_protocol_of_the_lofi_paper_in_small(capsys, size, wrong, surprise):
+    """One pass over a few images, a small perceptron: far from chance, which errs on 0.9 with a likelihood of 2.3."""
+    assert lofi_protocol.main(f"{size} --seeds 2 --variances 0.1".split()) == 0
     chosen, found = map(json.loads, capsys.readouterr().out.splitlines())
     assert (chosen["chosen"], found["seeds"]) == (0.1, 2)
-    assert float(found["misclassification at the mean"].split()[0]) < 0.5
-    assert float(found["negative log-likelihood"].split()[0]) < 1.5
+    assert float(found["misclassification at the mean"].split()[0]) < wrong
+    assert float(found["negative log-likelihood"].split()[0]) < surprise
