@@ -17,6 +17,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from jax._src.interpreters import mlir
 
 import typed
@@ -62,6 +63,13 @@ settings.register_profile(
 )
 settings.register_profile("nightly", parent=settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile("everyday")
+
+
+@pytest.hookimpl(trylast=True)  # once the profile is known
+def pytest_configure(config):
+    """By day no constants of the code as examples: they are those of the modules that a worker has happened to load."""
+    if settings.get_current_profile_name() == "everyday":
+        providers.is_local_module_file = lambda path: False
 
 
 # Tracing makes much garbage that no cycle holds, and each collection asks XLA too: a tenth of the time went there.

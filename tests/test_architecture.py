@@ -17,7 +17,7 @@ LAYERS = [
     {"calls", "gathering", "module", "parting", "slopes", "sources"},
     {"sideways"},
     {"lanes"},
-    {"checks", "countdown", "journal", "kernel", "layout", "linalg", "log_space", "protocols", "tuning"},
+    {"checks", "countdown", "journal", "kernel", "layout", "linalg", "log_space", "protocols", "safe", "tuning"},
     {"factor"},
     {"distributions"},
     {"beliefs"},

@@ -25,7 +25,6 @@ __all__ = [
     "log_normal",
     "matmul",
     "psd_root",
-    "safe_sqrt",
     "solve_lower",
     "solve_upper",
     "trace",
@@ -207,16 +206,6 @@ def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     safe = jnp.where(some, sd, 1.0)
     unit = A / safe[:, None] / safe[None, :] + (N * jnp.finfo(A.dtype).eps) * jnp.eye(N, dtype=A.dtype)
     return sd[:, None] * cholesky(unit)
-
-
-def safe_sqrt(value: Array) -> Array:
-    """Square root of what is at least 0, with a slope of 0 at 0.
-
-    >>> jax.grad(safe_sqrt)(0.0).item()
-    0.0
-    """
-    some = value > 0.0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, value, 1.0)), 0.0)
 
 
 def log_det(L: Float[Array, "N N"]) -> Float[Array, ""]:

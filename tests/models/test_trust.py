@@ -34,6 +34,21 @@ def test_formula(trust):
             np.testing.assert_allclose(trust(2.5)(jnp.asarray(r)), want, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each_trust
+def test_every_size_of_residual_that_a_number_can_have(trust, dtype):
+    """By the formula, up to where c/|r| is hardly a number: from there on it may be 0, and never inf or 1."""
+    limits = np.finfo(dtype)
+    powers = np.arange(limits.minexp + 1, limits.maxexp, 0.25)
+    far = np.exp2(powers).astype(dtype)
+    found = np.asarray(jax.jit(jax.vmap(lambda r: trust(3.0)(jnp.stack([r, 0.5 * r]))))(far), np.longdouble)
+    distance = far.astype(np.longdouble) * np.sqrt(np.longdouble(1.25))
+    want = FORMULAS[trust](distance, np.longdouble(3.0))
+    told = 3.0 / distance > 8.0 * limits.tiny
+    np.testing.assert_allclose(found[told], want[told], rtol=30 * limits.eps)
+    assert np.all((found >= 0.0) & (found <= want * (1.0 + 30 * limits.eps)))
+
+
 @each_trust
 @given(r=st.lists(st.floats(width=32, allow_nan=False, allow_subnormal=False), min_size=1, max_size=3))
 def test_every_float32_has_a_trust_in_the_unit_interval(trust, r):

@@ -184,6 +184,19 @@ def test_a_vague_belief_learns_from_its_first_datum(name):
     np.testing.assert_allclose(method.belief(state).cov, 1.0, rtol=0.01)
 
 
+def test_no_size_of_error_is_believed_more_than_smaller_ones():
+    """IW keeps what is orthogonal to the error, the same up to the largest number, as long as the residual is one."""
+    method = fx.method("IW+C-Static", model=linear(noise=R))
+    state = method.init(mean=np.float32(m), cov=np.float32(P))
+    sizes = np.exp2(np.arange(62.0, 127.5, 0.125)).astype("float32")
+    step = jax.jit(jax.vmap(lambda size: method.step(state, np.float32(H), size * np.float32([0.6, -0.8]))))
+    after, info = step(sizes)
+    assert np.all(info.ok)
+    np.testing.assert_allclose(info.trust, np.full(sizes.size, info.trust[0]), rtol=1e-5)
+    cov = np.asarray(jax.vmap(lambda end: method.belief(end).cov)(after))
+    np.testing.assert_allclose(cov, np.broadcast_to(cov[0], cov.shape), atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["OB", "IW", "ST"])
 def test_a_residual_too_large_for_a_number_says_nothing(name):
     """3e38 in units of a noise of 1e-3: the datum is a number, its residual is not."""

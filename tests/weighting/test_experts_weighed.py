@@ -73,10 +73,11 @@ def test_a_gate_climbs_its_gain():
         np.testing.assert_allclose(np.exp(infos.log_weight[t]), weight, rtol=1e-7)
 
 
-def test_a_gate_survives_what_is_huge_and_keeps_what_is_missing():
+@pytest.mark.parametrize("huge", [1e30, 1.5e38, -3.4e38])
+def test_a_gate_survives_what_is_huge_and_keeps_what_is_missing(huge):
     bone = bank(weighting=gated(0.3))
     state = bone.init(mean=jnp.zeros(1, "float32"), cov=1.0)
-    end, infos = bone.scan(state, ONES[:4], np.array([0.5, 1e30, np.nan, 2.0], "float32"), keep=("log_weight",))
+    end, infos = bone.scan(state, ONES[:4], np.array([0.5, huge, np.nan, 2.0], "float32"), keep=("log_weight",))
     weight = np.exp(infos.log_weight)
     np.testing.assert_allclose(weight.sum(1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(weight[1], weight[2])

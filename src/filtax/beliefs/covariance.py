@@ -19,8 +19,9 @@ from filtax.beliefs.cut import SMALL, cut, guarded, symmetric
 from filtax.beliefs.dense import applied, downdated
 from filtax.beliefs.square_root import root_of
 from filtax.calls import made_once
-from filtax.linalg import gram, matmul, safe_sqrt, trace
+from filtax.linalg import gram, matmul, trace
 from filtax.module import Module
+from filtax.safe import safe_sqrt
 
 __all__ = ["Covariance"]
 

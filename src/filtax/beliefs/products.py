@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from filtax.linalg import matmul, safe_sqrt
+from filtax.linalg import matmul
+from filtax.safe import safe_sqrt
 
 __all__ = [
     "compared",

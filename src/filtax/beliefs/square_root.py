@@ -16,8 +16,9 @@ from filtax import checks
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.dense import narrowed, reached
 from filtax.beliefs.reduction import reduced
-from filtax.linalg import log_det, matmul, psd_root, safe_sqrt, solve_lower, solve_upper, triangular_root
+from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
 from filtax.module import Module
+from filtax.safe import safe_sqrt
 
 __all__ = ["SquareRoot", "root_of", "two_sum"]
 

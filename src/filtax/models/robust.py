@@ -32,6 +32,7 @@ from filtax.linalg import log_normal
 from filtax.models.model import Direct, Model, Whitened
 from filtax.models.trust import Tempered, supplied
 from filtax.module import Module
+from filtax.safe import safe_log
 
 __all__ = ["RobustLikelihood", "robust"]
 
@@ -169,7 +170,7 @@ class RobustLikelihood(Module):
         score = wide if flat is None else flat(count, seen.residual.size)
         if flat is not None or self.learns or not hasattr(self.inner, "covariance"):
             share = jnp.square(jnp.minimum(seen.trust, 1.0))
-            score = jnp.logaddexp(_safe_log(share) + plain, _safe_log(1.0 - share) + score)
+            score = jnp.logaddexp(safe_log(share) + plain, safe_log(1.0 - share) + score)
         return jnp.where(count > 0, score, 0.0)
 
 
@@ -221,7 +222,3 @@ def _weighed(w: Array, sound: Array, B: Array, r: Array) -> tuple[Array, Array]:
 
 def _count(y: Array, mask: Array | None) -> Array:
     return jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-
-
-def _safe_log(share: Array) -> Array:
-    return jnp.where(share > 0.0, jnp.log(jnp.where(share > 0.0, share, 1.0)), -jnp.inf)

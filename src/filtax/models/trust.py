@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.module import Module
+from filtax.safe import safe_scale
 
 __all__ = [
     "Huber",
@@ -244,11 +245,11 @@ def supplied(trust: Any) -> Any:
 def _distance(r: Array, c: Any) -> tuple[Array, Array, Array]:
     """|r|/c as scale * sqrt(square) with scale >= 1, and whether it is finite: no large number is ever squared.
 
-    The scale is held for the gradient, since the product does not depend on it. An infinite distance is set apart at
+    The scale has no slope, since the product does not depend on it. An infinite distance is set apart at
     once: XLA reorders divisions, and would meet inf / inf.
     """
     c = jnp.asarray(c, r.dtype)
     near = jnp.all(jnp.isfinite(r / c))
     a = jnp.abs(jnp.where(near, r, 0.0)) / c
-    scale = jax.lax.stop_gradient(jnp.maximum(jnp.max(a), 1.0))
+    scale = safe_scale(a, 1.0)
     return scale, jnp.sum(jnp.square(a / scale)), near

@@ -22,6 +22,7 @@ from filtax.distributions.shape import normal_points
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower
 from filtax.models import Linearised, Model
 from filtax.module import Module
+from filtax.safe import safe_sqrt
 
 __all__ = ["Site", "blend", "compress", "over_mean", "over_outputs", "over_samples"]
 
@@ -140,7 +141,7 @@ def blend(old: Site | None, new: Site, step: Float[Array, ""]) -> Site:
     taken = jnp.sqrt(step)
     if old is None:
         return Site(new.jacobian, taken * new.whitener, taken * new.residual)
-    kept = _safe_root(1.0 - step)
+    kept = safe_sqrt(1.0 - step)
     rows = jnp.concatenate([kept * old.rows, taken * new.rows])
     return _whole(rows, jnp.concatenate([kept * old.residual, taken * new.residual]))
 
@@ -156,7 +157,7 @@ def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Ar
     4.0
     """
     N, K = rows.shape
-    size = _safe_root(jnp.sum(rows * rows, axis=0))
+    size = safe_sqrt(jnp.sum(rows * rows, axis=0))
     unit = rows / jnp.where(size > 0.0, size, 1.0)[None, :]
     shift = (K + 4.0 * math.sqrt(N)) * float(jnp.finfo(rows.dtype).eps)  # a sum of N products is no more exact
     L = cholesky(matmul(unit.T, unit) + shift * jnp.eye(K, dtype=rows.dtype))
@@ -182,10 +183,4 @@ def _rule(outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _root(spread: Array) -> Array:
-    return _safe_root(spread) if spread.size == 1 else psd_root(spread)
-
-
-def _safe_root(value: Array) -> Array:
-    """Square root with a finite gradient at zero."""
-    some = value > 0.0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, value, 1.0)), 0.0)
+    return safe_sqrt(spread) if spread.size == 1 else psd_root(spread)

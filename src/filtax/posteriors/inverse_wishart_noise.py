@@ -26,16 +26,16 @@ Thesis: sec:experiments-robustness, tab:complexity-linear-model.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
 from filtax.factor import factor
-from filtax.linalg import matmul, safe_sqrt
+from filtax.linalg import matmul
 from filtax.models import Model
 from filtax.posteriors.reweighing import Datum, Reweighing, Site, look, revised
 from filtax.protocols import Update
+from filtax.safe import safe_scale, safe_sqrt
 
 __all__ = ["InverseWishartNoise"]
 
@@ -114,7 +114,6 @@ class InverseWishartNoise(Reweighing):
 
 def _polar(e: Float[Array, " O"]) -> tuple[Float[Array, " O"], Float[Array, ""]]:
     """Direction and length of an e whose square may be too large for a number."""
-    scale = jax.lax.stop_gradient(jnp.max(jnp.abs(e)))
-    scale = jnp.where(scale > 0.0, scale, 1.0)
+    scale = safe_scale(e)
     size = safe_sqrt(jnp.sum(jnp.square(e / scale)))
     return e / scale / jnp.where(size > 0.0, size, 1.0), scale * size

@@ -24,11 +24,12 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax import checks
 from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.factor import factor
-from filtax.linalg import log_normal, matmul, psd_root, safe_sqrt, trace, triangular_root
+from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.module import Module
 from filtax.posteriors.extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
 from filtax.protocols import Update
+from filtax.safe import safe_sqrt
 
 __all__ = ["Datum", "Reweighing", "Site", "look", "revised"]
 

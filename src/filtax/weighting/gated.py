@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax import checks
 from filtax.log_space import normalised
 from filtax.module import Module
+from filtax.safe import safe_scale
 
 __all__ = ["Gated", "gated"]
 
@@ -56,7 +57,7 @@ class Gated(Module):
     ) -> tuple[Any, Float[Array, " C"]]:
         """Climb the gain of this datum, then weigh by the gate; a missing or failed one leaves all as it was."""
         u = jnp.concatenate([jnp.ones_like(y[:1]), jnp.where(mask, y, 0.0)])
-        scale = jnp.maximum(jnp.max(jnp.abs(u)), 1.0)  # a large datum is never squared
+        scale = safe_scale(u, 1.0)  # a large datum is never squared
         unit = u / scale
         weigh = lambda gate: jax.nn.log_softmax(jnp.clip(gate @ unit * scale, -MOST, MOST))  # noqa: E731
 
