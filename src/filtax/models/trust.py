@@ -245,11 +245,14 @@ def supplied(trust: Any) -> Any:
 def _distance(r: Array, c: Any) -> tuple[Array, Array, Array]:
     """|r|/c as scale * sqrt(square) with scale >= 1, and whether it is finite: no large number is ever squared.
 
-    The scale has no slope, since the product does not depend on it. An infinite distance is set apart at
-    once: XLA reorders divisions, and would meet inf / inf.
+    The scale has no slope, since the product does not depend on it. An infinite distance is set apart at once: XLA
+    reorders divisions, and would meet inf / inf. So |r| has a scale of its own: in r / c / scale, c times the scale
+    would be made first, and may be too large to have an inverse.
     """
     c = jnp.asarray(c, r.dtype)
     near = jnp.all(jnp.isfinite(r / c))
-    a = jnp.abs(jnp.where(near, r, 0.0)) / c
-    scale = safe_scale(a, 1.0)
-    return scale, jnp.sum(jnp.square(a / scale)), near
+    r = jnp.where(near, r, 0.0)
+    own = safe_scale(r)
+    far = own / c
+    scale = safe_scale(far[None], 1.0)
+    return scale, jnp.sum(jnp.square(r / own)) * jnp.square(far / scale), near
