@@ -11,6 +11,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.auxiliary import experts, map_path
+from filtax.auxiliary.experts import Expert
 from filtax.weighting import diverse, gated, responsibilities, sampled
 
 pytestmark = pytest.mark.x64
@@ -82,6 +83,26 @@ def test_a_gate_survives_what_is_huge_and_keeps_what_is_missing(huge):
     np.testing.assert_allclose(weight.sum(1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(weight[1], weight[2])
     assert np.isfinite(end.bank.aux.gate).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_gate_learns_alike_from_data_of_every_size(dtype, traced):
+    """One step in units of |u|² makes the logits rate * pull, whatever |u| is, until the gate is too small a number."""
+    rate, scores = 0.3, np.array([-1.0, -2.0])
+    pull = scipy.special.softmax(scores) - 0.5
+    want = scipy.special.softmax(rate * pull)
+    limits = np.finfo(dtype)
+    sizes = np.exp2(np.linspace(0.0, limits.maxexp - 10.0, 30)).astype(dtype)
+
+    def weigh(size):
+        aux = Expert(jnp.arange(2), jnp.zeros((2, 3), dtype))
+        y, start = jnp.stack([size, -0.5 * size]), jnp.log(jnp.full(2, 0.5, dtype))
+        return gated(rate).learn(aux, start, jnp.asarray(scores, dtype), y, jnp.ones(2, bool))[1]
+
+    one = jax.jit(weigh) if traced else weigh  # of one datum: XLA orders divisions otherwise for many
+    found = np.exp([one(jnp.asarray(size)) for size in sizes])
+    np.testing.assert_allclose(found, np.broadcast_to(want, found.shape), rtol=50 * limits.eps)
 
 
 def test_responsibilities_are_a_fixed_point():

@@ -57,14 +57,17 @@ class Gated(Module):
     ) -> tuple[Any, Float[Array, " C"]]:
         """Climb the gain of this datum, then weigh by the gate; a missing or failed one leaves all as it was."""
         u = jnp.concatenate([jnp.ones_like(y[:1]), jnp.where(mask, y, 0.0)])
-        scale = safe_scale(u, 1.0)  # a large datum is never squared
-        unit = u / scale
+        scale = safe_scale(u, 1.0)  # a large datum is never squared,
+        inverse = 1.0 / scale  # nor its scale, as XLA would do to divide by it twice
+        unit = u * inverse
         weigh = lambda gate: jax.nn.log_softmax(jnp.clip(gate @ unit * scale, -MOST, MOST))  # noqa: E731
 
         def climb(_: Array, gate: Array) -> Array:
             now = weigh(gate)
             pull = jax.nn.softmax(now + log_score) - jnp.exp(now)
-            return gate + jnp.asarray(self.rate, y.dtype) * pull[:, None] * (unit / scale / jnp.sum(unit * unit))[None]
+            return (
+                gate + jnp.asarray(self.rate, y.dtype) * pull[:, None] * (unit * inverse / jnp.sum(unit * unit))[None]
+            )
 
         sound = jnp.any(mask) & jnp.any(log_score > -jnp.inf)
         gate = jnp.where(sound, jax.lax.fori_loop(0, self.steps, climb, aux.gate), aux.gate)
