@@ -52,3 +52,17 @@ def test_one_ensemble_from_several():
     assert sorted(first.members[:, 0].tolist()) == [0.0, 1.0, 2.0, 3.0]
     half = parts.moment_match(jnp.log(jnp.array([0.5, 0.5])))
     assert np.sum(np.asarray(half.members) < 4.0) == 2
+
+
+@pytest.mark.parametrize("kind", ["EnKF", "ETKF"])
+def test_members_whose_covariance_is_no_number_are_not_taken(kind):
+    """In float32, a mean of 1e27 rounds them by 1e20: the datum is refused, and the ensemble keeps its bits."""
+    method = fx.method(f"{kind}(size=20)+C-Static", model=fx.models.linear(noise=1.0))
+    state = method.init(mean=jnp.ones(2, "float32"), cov=1e20, key=jax.random.key(0))
+    x = jnp.array([1e-10, -0.5e-10], "float32")
+    after, info = method.step(state, x, jnp.asarray(1e18, "float32"))
+    assert not bool(info.ok)
+    np.testing.assert_array_equal(after.bank.belief.members, state.bank.belief.members)
+    after, info = method.step(state, x, jnp.asarray(1e6, "float32"))
+    assert bool(info.ok)
+    assert np.all(np.isfinite(method.belief(after).cov))

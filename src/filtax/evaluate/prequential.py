@@ -17,7 +17,7 @@ import jax.scipy.special as jsp
 import numpy as np
 from jaxtyping import PyTree
 
-from filtax import boundary
+from filtax import boundary, checks
 from filtax.distributions import StudentT
 from filtax.evaluate.arrays import Numbers, special
 from filtax.evaluate.baselines import Baseline, last_value, naive_plus_change, running_mean, seasonal_naive
@@ -91,9 +91,9 @@ def prequential(
         ['LG+C-Static beats every baseline on rmse.']
     """
     X, Y, dt, time = _rows(X, Y, mask, dt, time)
-    for word, value, least in (("delay", delay, 0), ("horizon", horizon, 1), ("chunk", chunk, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"prequential({word}={value!r:.40}) must be {least} or more rows.")
+    checks.whole("prequential(delay=...)", delay, hint="0 is a label that is known before the next forecast.")
+    checks.whole("prequential(horizon=...)", horizon, least=1, hint="1 is a forecast of the next row alone.")
+    checks.whole("prequential(chunk=...)", chunk, least=1, hint="It is how many rows are learned at a time.")
     if not hasattr(method, "predict"):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
     boundary.check_state("prequential", state)

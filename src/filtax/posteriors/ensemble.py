@@ -94,7 +94,8 @@ class EnsembleKalman(Module):
         new, seen = self._moved(wide, look, key), look.seen
         done = _foreseen(look)
         evidence = _evidence(forecast, done, seen, y, mask)
-        sound = jnp.all(jnp.isfinite(new)) & jnp.isfinite(jnp.sum(jnp.square(seen.residual)))
+        narrow = jnp.isfinite(jnp.sum(jnp.square(new - jnp.mean(new, axis=0)[None])))  # or the covariance is no number
+        sound = narrow & jnp.isfinite(jnp.sum(jnp.square(seen.residual)))
         sound = sound if seen.trust is not None else sound & jnp.isfinite(evidence)
         used = jnp.any(look.of_mean.whitener != 0.0) if self.deterministic else jnp.any(look.B != 0.0)
         belief = belief.replace(jnp.where(sound & used, new, belief.members))
