@@ -18,7 +18,7 @@ def stream(name: str, y: Any, delay: Any) -> np.ndarray:
     """
     if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
         raise ValueError(
-            f"{name}(delay={delay!r:.40}) must be a whole number of steps, 0 or more; 0 is a value known at the next one."
+            f"{name}(delay={delay!r:.40}) must be a whole number of steps, 0 or more; 0 is one known at the next step."
         )
     y = np.asarray(checks.numeric(f"{name}(y)", y), np.float64)
     if y.ndim == 0 or not len(y):
