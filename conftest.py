@@ -31,7 +31,6 @@ CORE = ("tests/test_degenerate_inputs.py", "tests/test_linalg.py", "tests/test_n
 if not OPTIMISED:  # before anything is compiled: XLA reads this once
     flags = ["--xla_backend_optimization_level=0"]
     flags.append("--xla_cpu_parallel_codegen_split_count=1")  # by default each program is compiled as 32 small ones
-    flags.append("--xla_cpu_multi_thread_eigen=false")  # two batches of LAPACK at once wait for each other on two cores
     if jax.__version_info__ < (0, 11):  # later ones know no other emitters
         flags.append("--xla_cpu_use_fusion_emitters=false")
     os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *flags))

@@ -14,10 +14,8 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 
 # From the ground up. A module may import what stands on an earlier line, and its own package.
 LAYERS = [
-    {"calls", "gathering", "module", "parting", "slopes", "sources"},
-    {"sideways"},
-    {"lanes"},
-    {"checks", "countdown", "journal", "kernel", "layout", "linalg", "log_space", "protocols", "safe", "tuning"},
+    {"_xla", "gathering", "lapack", "module", "sources"},
+    {"checks", "countdown", "journal", "layout", "linalg", "log_space", "protocols", "safe", "tuning"},
     {"factor"},
     {"distributions"},
     {"beliefs"},
@@ -137,17 +135,9 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 @each_file
-def test_files_and_functions_stay_small(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 300
+def test_functions_stay_small(path):
     functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert not {function.name: body_lines(function) for function in functions if body_lines(function) > 40}
-
-
-def test_files_of_the_tests_stay_small():
-    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py")}
-    assert len(sizes) > 100
-    assert not {path: size for path, size in sizes.items() if size > 300}
 
 
 @each_file

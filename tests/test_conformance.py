@@ -210,6 +210,77 @@ def test_known_change_starts_anew(name, runs):
     same(not_changed.bank, plain.bank, **exact)
 
 
+def total_of(row, rows):
+    """Total evidence as a function of the setting and of a stream of so many rows."""
+    tiled = lambda A: None if A is None else jnp.asarray(np.resize(A, (rows, *A.shape[1:])))
+    X, Y = tiled(row.X), tiled(row.Y)
+
+    def total(setting, X, Y):
+        method = row.build(setting)
+        state = method.init(**row.init, **row.key)
+        return method.scan(state, X, Y, keep=("log_evidence",))[1].log_evidence.sum()
+
+    return total, X, Y
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(
+    "rows", [2_000, *(pytest.param(many, marks=pytest.mark.nightly) for many in (100, 10_000, 100_000))]
+)
+@every_row
+def test_jit_of_a_function_that_closes_over_its_data(name, rows):
+    """XLA then holds the data as constants of the program."""
+    row = ROWS[name]
+    total, X, Y = total_of(row, rows)
+    closed = jax.jit(lambda setting: total(setting, X, Y))(row.setting)
+    np.testing.assert_allclose(closed, jax.jit(total)(row.setting, X, Y), rtol=1e-9)
+
+
+def in_chunks(total, row, X, Y):
+    """A scan inside another scan, over ten chunks of rows."""
+    method = row.build(row.setting)
+    split = lambda A: None if A is None else A.reshape(10, -1, *A.shape[1:])
+
+    def chunk(state, rows):
+        state, infos = method.scan(state, *rows, keep=("log_evidence",))
+        return state, infos.log_evidence.sum()
+
+    state = furnished(method, method.init(**row.init, **row.key), at(X, 0), Y[0])
+    return jax.lax.scan(chunk, state, (split(X), split(Y)))[1].sum()
+
+
+TRANSFORMED = {
+    "vmap": lambda total, row, X, Y: jax.vmap(lambda s: total(s, X, Y))(row.setting * jnp.array([1.0, 0.9]))[0],
+    "grad": lambda total, row, X, Y: jax.value_and_grad(lambda s: total(s, X, Y))(row.setting)[0],
+    "remat": lambda total, row, X, Y: jax.value_and_grad(jax.checkpoint(lambda s: total(s, X, Y)))(row.setting)[0],
+    "scan": in_chunks,
+}
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("rows", [100, pytest.param(2_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("how", TRANSFORMED)
+@rows(night=[name for name in ROWS if name not in SLOPES])
+def test_jit_of_a_transformed_function_that_closes_over_its_data(name, how, rows):
+    row = ROWS[name]
+    total, X, Y = total_of(row, rows)
+    value = jax.jit(lambda: TRANSFORMED[how](total, row, X, Y))()
+    np.testing.assert_allclose(value, jax.jit(total)(row.setting, X, Y), rtol=1e-9)
+
+
+@pytest.mark.x64
+@rows(night=[name for name in ROWS if name not in SLOPES])
+def test_a_donated_state_gives_the_same_answer(name):
+    row = ROWS[name]
+    method, state = row.start()
+    run = lambda state: method.scan(state, row.X, row.Y, keep=("log_evidence",))
+    state, _ = run(state)
+    end, infos = run(state)
+    donated, others = jax.jit(run, donate_argnums=0)(jax.tree.map(jnp.copy, state))
+    same(donated, end, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(others.log_evidence, infos.log_evidence, rtol=1e-9)
+
+
 def test_every_published_method_is_a_row():
     assert set(PUBLISHED) <= set(ROWS)
 

@@ -89,47 +89,6 @@ def test_products_for_many_streams_are_made_once():
     assert " call(" not in loop_body(compiled_scan(method, state, X, Y[0], complete=False))
 
 
-def correlated_tracker(form="covariance", dtype="float32"):
-    F = jnp.eye(4, dtype=dtype) + 0.1 * jnp.eye(4, k=2, dtype=dtype)
-    Q = 0.01 * jnp.eye(4, dtype=dtype) + 0.001 * jnp.ones((4, 4), dtype)
-    noise = jnp.asarray([[0.3, 0.05], [0.05, 0.3]], dtype)
-    prior = fx.priors.linear_dynamics(F=F, Q=Q)
-    method = fx.method(f"LG(form={form})+C-LSSM", model=fx.models.linear(noise=noise), prior=prior)
-    return method, method.init(mean=jnp.zeros(4, dtype), cov=1.0)
-
-
-def wrapped(text):
-    """Arrays that are constants of a program, outside of its fusions: each is wrapped anew at each call."""
-    inside = set(re.findall(r" calls=%([\w.\-]+)", text))
-    bodies = re.findall(r"^(?:ENTRY )?%([\w.\-]+) \(.*\{\n((?:  .*\n)*)", text, re.MULTILINE)
-    return [found for name, body in bodies if name not in inside for found in re.findall(r"\[\d.*? constant\(", body)]
-
-
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of XLA's CPU compiler")
-@pytest.mark.parametrize("form", ["covariance", "root"])
-def test_one_event_is_one_kernel_with_hardly_a_constant(form):
-    """There were 37 kernels and 21 such arrays, and they took a quarter of the time of an event."""
-    fast = fx.compile(*correlated_tracker(form), np.ones((2, 4), np.float32), np.ones(2, np.float32))
-    text = fast._kernel.lower(fast._packed, fast._given).compile().as_text()
-    operations = re.findall(r" = \S+ ([\w\-]+)\(", text[text.index("\nENTRY") :])
-    assert operations == ["parameter", "parameter", "call"]
-    assert len(wrapped(text)) <= 2
-
-
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of XLA's CPU compiler")
-@pytest.mark.parametrize("form", ["covariance", "root"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_one_event_is_less_than_xla_hands_to_another_thread(form, dtype, monkeypatch):
-    """From 1000 operations on, those made anew counted too, a program runs in another thread; the way costs 15 us."""
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    method, state = correlated_tracker(form, dtype)
-    x, y = np.ones((2, 4), dtype), np.ones(2, dtype)
-    fast = fx.compile(method, state, x, y)
-    step = programs.step.lower(*take_apart(method, state), x, y, None, None, None)
-    for program in (step, fast._kernel.lower(fast._packed, fast._given)):
-        assert program.compile().cost_analysis()["flops"] < 1000
-
-
 def test_a_step_hands_on_what_does_not_change():
     method, state = network("LG(form=covariance)+C-ACI(q=0.001)")
     later, _ = method.step(state, np.ones(D, np.float32), 0.5)

@@ -10,7 +10,6 @@ import scipy.linalg
 import scipy.stats
 
 from filtax import linalg
-from filtax.calls import MANY
 from filtax.linalg import log_normal
 
 cholesky, matmul, psd_root, solve_lower, solve_upper, trace, triangular_root = (
@@ -44,9 +43,6 @@ def test_gram_of_a_constant_and_of_an_argument(shape):
     for got in (linalg.gram(jnp.asarray(A)), jax.jit(linalg.gram)(jnp.asarray(A))):
         np.testing.assert_allclose(got, want, **TOL[str(got.dtype)])
         np.testing.assert_array_equal(got, got.T)
-    held = jnp.asarray(A)
-    program = jax.make_jaxpr(lambda: linalg.gram(held))()
-    assert not program.eqns  # a constant is multiplied once and for all, not in the program
 
 
 @dtypes
@@ -96,7 +92,7 @@ def test_what_is_no_number_shows_on_the_diagonal_of_the_triangular_root(shape, b
     for row in range(shape[0]):
         A = normal(5, *shape)
         A[row, -1] = bad
-        for L in (triangular_root(jnp.asarray(A)), triangular_roots(jnp.asarray(np.stack([A] * MANY)))[3]):
+        for L in (triangular_root(jnp.asarray(A)), triangular_roots(jnp.asarray(np.stack([A] * 16)))[3]):
             assert not np.isfinite(np.diag(L)).all()
 
 
@@ -115,7 +111,7 @@ def test_triangular_root_does_not_square_the_condition_number(copies):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 8), (4, 2), (6, 6)])
 def test_triangular_roots_of_many_streams(shape, dtype):
     """A batch is reduced in another way than one matrix: full, of rank one, with a row of zeros, and all zeros."""
-    A = normal(5, MANY, *shape)
+    A = normal(5, 16, *shape)
     A[0, 0], A[1, -1], A[2], A[3] = 0.0, 0.0, np.outer(A[2, :, 0], A[2, 0]), 0.0
     L = np.asarray(triangular_roots(jnp.asarray(A, dtype)))
     assert L.dtype == dtype
@@ -126,10 +122,10 @@ def test_triangular_roots_of_many_streams(shape, dtype):
 
 @pytest.mark.x64
 def test_triangular_roots_of_many_streams_keep_the_digits_and_the_slope():
-    A = np.tile([[1.0, 1.0], [1.0, 1.0 + 1e-9]], (MANY, 1, 1))
+    A = np.tile([[1.0, 1.0], [1.0, 1.0 + 1e-9]], (16, 1, 1))
     exact = Fraction(float(A[0, 1, 1])) - 1
     np.testing.assert_allclose(triangular_roots(jnp.asarray(A))[:, 1, 1], float(exact) / np.sqrt(2.0), rtol=1e-6)
-    A, V = jnp.asarray(normal(3, MANY, 3, 6)), jnp.asarray(normal(4, MANY, 3, 6))
+    A, V = jnp.asarray(normal(3, 16, 3, 6)), jnp.asarray(normal(4, 16, 3, 6))
     slope = jax.jvp(triangular_roots, (A,), (V,))[1]
     np.testing.assert_allclose(
         slope, jnp.stack([jax.jvp(triangular_root, (a,), (v,))[1] for a, v in zip(A, V, strict=True)]), rtol=1e-9

@@ -7,8 +7,9 @@ import sys
 import jax
 import pytest
 
-from filtax import tuning
+from filtax import _xla, tuning
 
+SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 SETTINGS += ("jax_persistent_cache_min_entry_size_bytes",)
 
@@ -17,7 +18,7 @@ SETTINGS += ("jax_persistent_cache_min_entry_size_bytes",)
 def _restored(monkeypatch):
     """Leave the process as it was; within a test it is as if JAX had not begun."""
     before = {name: jax.config.values[name] for name in SETTINGS}
-    monkeypatch.setattr(tuning.xla_bridge, "backends_are_initialized", lambda: False)
+    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: False)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setenv("XLA_FLAGS", "")  # so that what a test sets is taken back
     yield
@@ -28,25 +29,82 @@ def _restored(monkeypatch):
 @pytest.mark.parametrize("flags", ["", "--xla_cpu_enable_fast_math=false"])
 def test_flags_are_added_to_those_that_are_there(flags, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", flags)
-    tuning.tune_xla()
-    assert os.environ["XLA_FLAGS"].split() == [*flags.split(), f"--xla_backend_extra_options={tuning.SMALL_LOOP}"]
+    _xla.tune_xla()
+    assert os.environ["XLA_FLAGS"].split() == [*flags.split(), f"--xla_backend_extra_options={SMALL_LOOP}"]
     assert jax.config.values["jax_cpu_enable_async_dispatch"] is False
-    tuning.tune_xla()  # a second call changes nothing
-    assert os.environ["XLA_FLAGS"].count(tuning.SMALL_LOOP) == 1
+    _xla.tune_xla()  # a second call changes nothing
+    assert os.environ["XLA_FLAGS"].count(SMALL_LOOP) == 1
 
 
 def test_other_options_of_the_same_flag_are_not_overwritten(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=other=1")
-    with pytest.raises(RuntimeError, match=f"already sets xla_backend_extra_options; add {tuning.SMALL_LOOP}"):
-        tuning.tune_xla()
+    with pytest.raises(RuntimeError, match=f"already sets xla_backend_extra_options; add {SMALL_LOOP}"):
+        _xla.tune_xla()
     assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=other=1"
 
 
 def test_too_late(monkeypatch):
-    monkeypatch.setattr(tuning.xla_bridge, "backends_are_initialized", lambda: True)
+    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: True)
     with pytest.raises(RuntimeError, match="called after JAX had begun to compute; call it first"):
-        tuning.tune_xla()
+        _xla.tune_xla()
     assert os.environ["XLA_FLAGS"] == ""
+
+
+def test_one_variable_switches_the_hints_off(monkeypatch):
+    """Then nothing is set, and a program holds no hint."""
+    monkeypatch.setenv("FILTAX_XLA", "0")
+    _xla.tune_xla()
+    assert os.environ["XLA_FLAGS"] == ""
+    doubled = jax.jit(lambda a: _xla.no_inline(lambda b: 2.0 * b)(a))
+    assert "inlineable" not in doubled.lower(1.0).as_text()
+    monkeypatch.setenv("FILTAX_XLA", "1")
+    doubled = jax.jit(lambda a: _xla.no_inline(lambda b: 2.0 * b)(a))
+    assert ("inlineable" in doubled.lower(1.0).as_text()) == (jax.default_backend() == "cpu")
+
+
+def test_importing_filtax_changes_nothing():
+    code = """
+import os, sys
+before = dict(os.environ)
+import filtax, filtax.bone, filtax.estimators
+import jax
+assert dict(os.environ) == before
+assert not jax.config.jax_enable_x64 and jax.config.jax_compilation_cache_dir is None
+assert jax.config.values["jax_cpu_enable_async_dispatch"]
+"""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["import filtax as fx; fx.Regressor().learn_one({'x': 1.0}, 1.0)", "from filtax.cli import run; run(['doctor'])"],
+    ids=["estimators", "command line"],
+)
+def test_estimators_and_the_command_line_tune_xla(start):
+    """Before JAX computes; where it has begun, they work without it."""
+    for first, tuned in (("", True), ("import jax; jax.devices();", False)):
+        code = f"{first}\n{start}\nimport os, sys; sys.exit(3 + ('{SMALL_LOOP}' in os.environ.get('XLA_FLAGS', '')))"
+        clean = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean)
+        assert run.returncode == 3 + tuned, run.stderr
+
+
+def test_xla_knows_the_option_for_small_loops():
+    """A version of XLA that dropped it would be as correct, and ten times slower."""
+    code = """
+import filtax as fx, jax, jax.numpy as jnp, numpy as np
+fx.tune_xla()
+kf = fx.method("LG(form=covariance)+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
+state, X = kf.init(mean=jnp.zeros(4), cov=1.0), np.ones((512, 4), np.float32)
+run = jax.jit(lambda state, X, y: kf.scan(state, X, y, keep=("mean",))[1].mean)
+print("small_call" in run.lower(state, X, X[:, 0]).compile().as_text())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": ""}
+    )
+    assert run.stdout == "True\n", run.stderr
 
 
 def test_in_a_process_of_its_own():

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         streams,
         weighting,
     )
+    from filtax._xla import tune_xla
     from filtax.beliefs import kl
     from filtax.bone import Bone
     from filtax.compiled import compile
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
     from filtax.training import warmup
-    from filtax.tuning import tune_xla
 
 __all__ = [
     "Bone",
@@ -83,6 +83,7 @@ __all__ = [
 
 on_demand(
     __name__,
+    _xla="tune_xla",
     beliefs="kl",
     bone="Bone",
     compiled="compile",
@@ -94,5 +95,4 @@ on_demand(
     smoothing="ewma",
     state="CollapseWarning ConditioningWarning Info State",
     training="warmup",
-    tuning="tune_xla",
 )

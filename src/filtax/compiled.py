@@ -18,9 +18,7 @@ from jaxtyping import Array, PyTree
 
 from filtax import boundary
 from filtax.bone import Bone
-from filtax.calls import apart
 from filtax.growth import furnished
-from filtax.kernel import one_kernel
 from filtax.models import Direct
 from filtax.programs import advance
 from filtax.state import INFO, State
@@ -105,13 +103,10 @@ class Compiled:
             size = math.prod(shape)
             self._fields[name] = (slice(start, start + size), shape)
             start += size
-        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start + 1 - packed.size, packed.dtype)])
+        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start - packed.size, packed.dtype)])
         # the method is no argument of the kernel: handing it over would cost more than the filter
-        run = lambda packed, row: self._run(method, state, packed, row, y.shape)  # noqa: E731
-        tail, kernel = one_kernel(run, self._packed, jnp.zeros(datum, self._dtype))
-        self._kernel = jax.jit(kernel)
-        self._row, self._given = _shared(datum + tail.size, self._dtype)
-        self._row[datum:] = tail
+        self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
+        self._row, self._given = _shared(datum, self._dtype)
         self._x_part = None if x is None else self._row[: x.size].reshape(x.shape)  # views: writing here fills the row
         self._y_part = self._row[self._x_size : datum].reshape(y.shape)
 
@@ -152,8 +147,7 @@ class Compiled:
         (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
-        # a number of the row goes through, so that it is read whatever the model makes of it: see `one_kernel`
-        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last, row[:1]])
+        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last])
 
     def _pack(self, leaves: list[Array]) -> Array:
         """All numbers in one vector; a counter travels digit by digit, the lowest first."""
@@ -214,13 +208,13 @@ def _bits(dtype: Any) -> int:
 
 
 def _split(bits: int, top: int, dtype: Any) -> Callable[[Array], list[Array]]:
-    """How a counter is taken apart: of what was made once, not once more for each digit."""
+    """How a counter is split into digits."""
 
     def digits(leaf: Array) -> list[Array]:
         found = [leaf & (1 << bits) - 1, *(leaf >> bits * place & (1 << bits) - 1 for place in range(1, top))]
         return [digit.astype(dtype) for digit in (*found, leaf >> bits * top)]
 
-    return apart(digits)
+    return digits
 
 
 def _digits(dtype: Any, held: Any) -> int:

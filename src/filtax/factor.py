@@ -6,14 +6,13 @@ each pivot, and none for a solve.
 """
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
-from filtax.calls import apart
+from filtax import lapack
+from filtax._xla import no_inline
 from filtax.linalg import SMALL, matmul
 from filtax.module import Module
 
@@ -39,7 +38,7 @@ class Factor(Module):
         if not isinstance(self.rows, tuple):
             if b.size >= WIDE and self.rows.shape[0] < MIDDLE:
                 return matmul(_inverse(self.rows), b)
-            return solve_triangular(self.rows, b, lower=True)
+            return lapack.solve_lower(self.rows, b)
         x: list[Array] = []
         for i, row in enumerate(self.rows):
             x.append(b[i] - sum(row[k] * x[k] for k in range(i)) if i else b[i])
@@ -69,7 +68,7 @@ def _inverse(L: Float[Array, "N N"]) -> Float[Array, "N N"]:
     LAPACK shares a solve of 1024 numbers out to threads that wait for each other by spinning: on a busy machine it
     takes a hundred times as long as the solve. That of the identity is below this, and a product shares nothing out.
     """
-    return solve_triangular(L, jnp.eye(L.shape[0], dtype=L.dtype), lower=True)
+    return lapack.solve_lower(L, jnp.eye(L.shape[0], dtype=L.dtype))
 
 
 def factor(A: Float[Array, "N N"]) -> Factor:
@@ -80,11 +79,11 @@ def factor(A: Float[Array, "N N"]) -> Factor:
     """
     N = A.shape[0]
     if N > SMALL:
-        return Factor(jnp.linalg.cholesky(A, symmetrize_input=False))
+        return Factor(lapack.cholesky(A))
     return Factor(_eliminated(A))
 
 
-@partial(apart, single=True)
+@no_inline
 def _eliminated(A: Array) -> tuple[tuple[Array, ...], ...]:
     """The rows of a small factor."""
     rows: list[tuple[Array, ...]] = []

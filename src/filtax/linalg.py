@@ -11,11 +11,10 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
-from filtax.calls import apart, by_streams
+from filtax import lapack
+from filtax._xla import no_inline
 
 __all__ = [
     "argleast",
@@ -53,8 +52,12 @@ def _outer(A: Array, B: Array) -> Array:
     return sum((A[:, k : k + 1] * B[k : k + 1, :] for k in range(1, A.shape[1])), start=A[:, :1] * B[:1, :])
 
 
-_small = apart(_outer)  # what it multiplies is made once, and so is the product
-_slim = apart(lambda A, b: _outer(A, b[:, None])[:, 0])  # a vector goes in as one: as a column it would be copied
+_small = no_inline(_outer)
+
+
+@no_inline
+def _slim(A: Array, b: Array) -> Array:
+    return _outer(A, b[:, None])[:, 0]  # a vector goes in as one: as a column it would be copied
 
 
 def gram(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
@@ -63,14 +66,12 @@ def gram(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
     >>> gram(jnp.array([[1.0, 2.0]])).tolist()
     [[5.0]]
     """
-    way = _square if max(A.shape) <= THIN else lambda A: matmul(A, A.T)
-    if isinstance(A, Tracer):
-        return way(A)
-    with jax.ensure_compile_time_eval():  # a constant of the program, which XLA would make anew at each run
-        return way(A)
+    return _square(A) if max(A.shape) <= THIN else matmul(A, A.T)
 
 
-_square = apart(lambda A: _outer(A, A.T))  # what it multiplies is made once, not once more for its transpose
+@no_inline
+def _square(A: Array) -> Array:
+    return _outer(A, A.T)
 
 
 def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
@@ -81,7 +82,7 @@ def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     """
     N = A.shape[0]
     if N > SMALL:
-        return jnp.linalg.cholesky(A, symmetrize_input=False)
+        return lapack.cholesky(A)
     L = [[jnp.zeros((), A.dtype)] * N for _ in range(N)]
     for j in range(N):
         L[j][j] = jnp.sqrt(A[j, j] - sum(L[j][k] * L[j][k] for k in range(j)))
@@ -98,7 +99,7 @@ def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     """
     N = L.shape[0]
     if N > SMALL:
-        return solve_triangular(L, b, lower=True)
+        return lapack.solve_lower(L, b)
     x: list[Array] = []
     for i in range(N):
         x.append((b[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i])
@@ -113,7 +114,7 @@ def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     """
     N = L.shape[0]
     if N > SMALL:
-        return solve_triangular(L, b, lower=True, trans="T")
+        return lapack.solve_lower(L, b, transposed=True)
     x: list[Array] = []
     for i in reversed(range(N)):
         x.append((b[i] - sum(L[k, i] * x[N - 1 - k] for k in range(i + 1, N))) / L[i, i])
@@ -138,10 +139,10 @@ def _triangular_root(A: Array) -> Array:
         square = jnp.sum(A * A, axis=1, keepdims=True)
         return jnp.where(square == 0, 0.0, jnp.sqrt(square))
     if N <= SMALL + 2 and M <= 2 * SMALL:
-        return by_streams(_scalar_reflections, _reflections, (N, N), _triangular_root_jvp)(A)
+        return _reflections(A)
     if M < N:
         A = jnp.pad(A, ((0, 0), (0, N - M)))
-    upper = jnp.linalg.qr(A.T, mode="r")
+    upper = lapack.upper_of_qr(A.T)
     return upper.T * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0).astype(A.dtype)[None, :]
 
 
@@ -228,30 +229,6 @@ def log_normal(z: Float[Array, " O"], log_det: Float[Array, ""], count: Array | 
     return -0.5 * (jnp.sum(z * z) + log_det + count * math.log(2.0 * math.pi))
 
 
-def _scalar_reflections(A: Array) -> Array:
-    """Unrolled reflections on the rows of A, scalar by scalar, so that XLA sees one arithmetic expression."""
-    N, M = A.shape
-    rows = [[A[i, j] for j in range(M)] for i in range(N)]
-    zero, one = jnp.zeros((), A.dtype), jnp.ones((), A.dtype)
-    L = [[zero] * N for _ in range(N)]
-    for k in range(min(N, M)):
-        x = rows[k]
-        square = sum((x[j] * x[j] for j in range(k + 1, M)), start=x[k] * x[k])
-        # a zero row reflects to itself; and XLA ends a kernel at a root that several read, not at a choice
-        none = square == 0
-        norm = L[k][k] = jnp.where(none, zero, jnp.sqrt(square))
-        flip = jnp.where(x[k] < 0, -one, one)
-        away = flip * norm
-        head = x[k] + away  # away from zero: no cancellation
-        gain = jnp.where(none, zero, one / (away * head))
-        for i in range(k + 1, N):
-            row = rows[i]
-            dot = gain * sum((x[j] * row[j] for j in range(k + 1, M)), start=head * row[k])
-            L[i][k] = flip * (dot * head - row[k])
-            rows[i] = row[: k + 1] + [row[j] - dot * x[j] for j in range(k + 1, M)]
-    return _assemble(L)
-
-
 def _reflections(A: Array) -> Array:
     """Unrolled reflections on the rows of A; each takes a column off, and leaves a smaller array for the next."""
     N = A.shape[0]
@@ -265,7 +242,7 @@ def _reflections(A: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-@apart
+@no_inline
 def _reflection(A: Array) -> tuple[Array, Array, Array]:
     """Of the first row its length and the head of its mirror, which the other rows are to lose `dot` times."""
     x, M = A[0], A.shape[1]

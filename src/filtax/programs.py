@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax import lanes
 from filtax.beliefs import collapse
 from filtax.growth import furnished
 from filtax.passage import Passage
@@ -71,7 +70,7 @@ def scan(
 
     bank, *rest = _carry(state)
     given = narrow(bank)
-    (made, *rest), infos = lanes.scan(body, (given, *rest), (X, Y, mask, dt, changed))
+    (made, *rest), infos = _scan_over(body, (given, *rest), (X, Y, mask, dt, changed))
     return passage.leave(moving, (_touched(bank, given, made, widen), *rest)), infos
 
 
@@ -141,6 +140,23 @@ def _tick(
     info, ok = outcome.info, outcome.ok
     strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
     return (outcome.bank, t + 1, began, refused + (~ok).astype(refused.dtype), strain), info
+
+
+def _scan_over(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
+    """As `jax.lax.scan`; in a `jax.shard_map`, what is carried may come to differ between devices."""
+    axes = frozenset().union(*map(_varying, jax.tree.leaves((carry, rows))))
+
+    def differing(value: Array) -> Array:
+        alike = tuple(sorted(axes - _varying(value)))
+        return jax.lax.pcast(value, alike, to="varying") if alike else value
+
+    return jax.lax.scan(body, jax.tree.map(differing, carry) if axes else carry, rows)
+
+
+def _varying(value: Any) -> frozenset[str]:
+    """Axes of a `jax.shard_map` along which a value may differ; JAX has moved the name they go by."""
+    told = jax.typeof(value)
+    return frozenset(getattr(getattr(told, "mat", told), "varying", getattr(told, "vma", ())))
 
 
 def _carry(state: State) -> tuple:

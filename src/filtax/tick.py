@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax.calls import apart
+from filtax._xla import no_inline
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
 from filtax.module import Module
@@ -87,7 +87,7 @@ def admit(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Array |
     return Datum(x, jnp.where(taken, y, 0.0), taken, jnp.where(taken, y, jnp.nan), ~sound)
 
 
-@partial(apart, single=True)  # what is taken is asked at every turn, and would be made anew for each
+@no_inline  # every consumer would otherwise recompute the mask
 def _both(observed: Array, sound: Array) -> Array:
     return observed & sound
 

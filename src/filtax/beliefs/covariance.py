@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
+from filtax._xla import no_inline
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.cut import SMALL, cut, guarded, symmetric
 from filtax.beliefs.dense import applied, downdated
 from filtax.beliefs.square_root import root_of
-from filtax.calls import made_once
 from filtax.linalg import gram, matmul, trace
 from filtax.module import Module
 from filtax.safe import safe_sqrt
@@ -69,7 +69,7 @@ class Covariance(Module):
     def _at_once(self, J: Array, B: Array, r: Array, PJ: Array, spread: Array) -> Conditioned:
         small = self.mean.size <= SMALL
         # Of many parameters once for all, as the diagonal is slow to walk.
-        var = _diagonal(self.cov) if small else made_once(jnp.maximum(self.var, 0.0))
+        var = _diagonal(self.cov) if small else _non_negative(self.var)
         done = cut(self.mean, var, J, B, r, PJ, spread)
         if not small:
             cov = downdated(self.cov, done.U, done.left(var))
@@ -137,6 +137,11 @@ class Covariance(Module):
         """
         sound = jnp.isfinite(trace(cov))
         return Covariance(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
+
+
+@no_inline  # every use of the variances would otherwise walk the diagonal again
+def _non_negative(var: Array) -> Array:
+    return jnp.maximum(var, 0.0)
 
 
 def _diagonal(A: Array) -> Array:

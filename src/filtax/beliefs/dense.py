@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from filtax._xla import no_inline
 from filtax.beliefs import native
 from filtax.beliefs.instead import instead
-from filtax.calls import made_once
 from filtax.linalg import gram, matmul
 
 __all__ = ["applied", "caught_up", "downdated", "narrowed", "natively", "reached"]
@@ -55,7 +55,7 @@ def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Ar
     >>> downdated(2.0 * jnp.eye(2), jnp.ones((2, 1)), jnp.array([5.0, 6.0])).tolist()
     [[5.0, -1.0], [-1.0, 6.0]]
     """
-    U = made_once(U)  # else XLA merges what made it, the trust included, into each of the D² products
+    U = _once(U)
     return (_by_rows(_downdated, native.downdated) if natively(A) else _downdated)(A, U, diagonal)
 
 
@@ -88,6 +88,11 @@ def natively(A: Float[Array, "D D"]) -> bool:
     False
     """
     return len(A) > MANY and native.serves(A)
+
+
+@no_inline  # XLA would otherwise repeat the computation of U, the trust included, in each of the D² products
+def _once(U: Array) -> Array:
+    return U
 
 
 def _reached(A: Array, J: Array) -> Array:

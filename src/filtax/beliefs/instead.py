@@ -14,8 +14,6 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
-from filtax.slopes import along
-
 __all__ = ["instead"]
 
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}  # and what the backend of each is called
@@ -59,7 +57,16 @@ def _batched(given: Sequence[Any], axes: Sequence[Any], **ways: Any) -> tuple[li
 
 
 def _sloped(given: Sequence[Any], slopes: Sequence[Any], **ways: Any) -> tuple[list[Array], list[Array]]:
-    return _instead.bind(*given, **ways), along(ways["plain"], given, slopes)[1]
+    moving = [i for i, slope in enumerate(slopes) if type(slope) is not ad.Zero]
+
+    def moved(*values: Any) -> list[Array]:
+        whole = list(given)
+        for i, value in zip(moving, values, strict=True):
+            whole[i] = value
+        return ways["plain"](*whole)
+
+    tangents = jax.jvp(moved, [given[i] for i in moving], [slopes[i] for i in moving])[1]
+    return _instead.bind(*given, **ways), tangents
 
 
 def _written(here: str, context: Any, *given: Any, plain: Callable, kernel: Callable, platform: str) -> Any:

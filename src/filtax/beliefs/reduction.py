@@ -14,7 +14,7 @@ Axes: D parameters, O outputs. Cost: O(OD(O + D)), where that is many O((O + D)Â
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from filtax.calls import apart
+from filtax._xla import no_inline
 from filtax.linalg import triangular_root
 
 __all__ = ["reduced"]
@@ -47,7 +47,7 @@ def reduced(
     return lower[:O], lower[O:], rows
 
 
-@apart
+@no_inline
 def _reflected(rows: Array) -> tuple[Array, Array]:
     """Length n of the first row, and how many times each other one is to lose it."""
     v, below = rows[0], rows[1:]
@@ -56,7 +56,7 @@ def _reflected(rows: Array) -> tuple[Array, Array]:
     return norm, gain * sum((below[:, j] * v[j] for j in range(1, v.size)), start=below[:, 0] * v[0])
 
 
-@apart
+@no_inline
 def _without(rows: Array, dot: Array) -> Array:
     return rows[1:] - dot[:, None] * rows[:1]
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import checks, lapack
 from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.dense import narrowed, reached
 from filtax.beliefs.reduction import reduced
@@ -208,7 +208,7 @@ def root_of(cov: Array) -> Array:
     # in units of the standard deviations: an eigenvalue is only as precise as the largest one
     sd = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 0.0))
     unit = jnp.where(sd > 0.0, sd, 1.0)
-    value, vector = jnp.linalg.eigh(cov / (unit[:, None] * unit[None, :]))
+    value, vector = lapack.eigh(cov / (unit[:, None] * unit[None, :]))
     return sd[:, None] * vector * jnp.sqrt(jnp.maximum(value, 0.0))[None, :]
 
 

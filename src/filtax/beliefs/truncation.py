@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from filtax import lapack
 from filtax.beliefs import native
 from filtax.beliefs.algebra import bounded, known
 from filtax.beliefs.instead import instead
@@ -63,7 +64,7 @@ def _leading(gram: Array, rank: int, large: bool) -> Array:
 
 
 def _by_library(gram: Array) -> Array:
-    return _or_identity(jnp.linalg.eigh(gram)[1][:, ::-1])
+    return _or_identity(lapack.eigh(gram)[1][:, ::-1])
 
 
 @_leading.defjvp
@@ -85,9 +86,9 @@ def again(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
 def _again(gram: Array, rank: int) -> Array:
     size = jnp.sqrt(jnp.diagonal(gram))
     safe = jnp.where(size > 0.0, size, 1.0)
-    value, vector = jnp.linalg.eigh(gram / safe[:, None] / safe[None, :])
+    value, vector = lapack.eigh(gram / safe[:, None] / safe[None, :])
     half = jnp.sqrt(jnp.maximum(value, 0.0))[:, None] * vector.T * size[None, :]
-    return _or_identity(jnp.linalg.svd(half)[2].T)
+    return _or_identity(lapack.svd(half)[2].T)
 
 
 @_again.defjvp

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from filtax._xla import tune_if_possible
 from filtax.checks import placed
 from filtax.estimators.elder import followed
 from filtax.estimators.forecast import Forecast
@@ -59,6 +60,7 @@ class Engine:
     """
 
     def __init__(self, name: str, cov: float, slots: int, heads: int):
+        tune_if_possible()
         self.slots, self.heads = slots, heads
         with jax.enable_x64(True):
             model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)

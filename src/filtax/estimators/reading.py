@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from filtax._xla import tune_if_possible
 from filtax.bone import Bone
 from filtax.distributions import Mixture
 from filtax.estimators.memory import Layout
@@ -90,6 +91,7 @@ class Reader:
     """
 
     def __init__(self, settings: Settings, outputs: int):
+        tune_if_possible()
         with jax.enable_x64(True):
             method, state = build(settings, outputs, cyclic=False)
         self.layout = Layout(state)

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from filtax import lapack
 from filtax.distributions.shape import outward
 from filtax.models.model import Whitened
 from filtax.module import Module
@@ -109,7 +110,7 @@ class LossLikelihood(Module):
         axes = jnp.ones((1, 1), eta.dtype)
         size = curvature[0]
         if eta.size > 1:
-            size, axes = jnp.linalg.eigh(0.5 * (curvature + curvature.T))
+            size, axes = lapack.eigh(0.5 * (curvature + curvature.T))
         along = jnp.sum(axes * slope[:, None], axis=0)
         size = jnp.maximum(size, FLOOR * along * along)
         root = jnp.sqrt(jnp.where(size > 0.0, size, 1.0))

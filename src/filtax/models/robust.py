@@ -26,8 +26,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from filtax._xla import no_inline
 from filtax.beliefs import Conditioned
-from filtax.calls import apart
 from filtax.linalg import log_normal
 from filtax.models.model import Direct, Model, Whitened
 from filtax.models.trust import Tempered, supplied
@@ -208,13 +208,13 @@ def robust(model: Any, trust: Any) -> Model:
     return Model(model.predictor, RobustLikelihood(model.likelihood, supplied(trust)))
 
 
-@apart
+@no_inline
 def _or_beyond(beyond: Array, r: Array) -> Array:
     """The residual, or infinity where y or the residual is too far to be a number."""
     return jnp.where(jnp.any(beyond) | ~jnp.all(jnp.isfinite(r)), jnp.inf, r)
 
 
-@apart
+@no_inline
 def _weighed(w: Array, sound: Array, B: Array, r: Array) -> tuple[Array, Array]:
     """Whitener and residual times the trust; a trust that was no number leaves a residual that is none."""
     return jnp.where(w > 0.0, w * B, 0.0), jnp.where(w > 0.0, w * r, jnp.where(sound, 0.0, jnp.nan))

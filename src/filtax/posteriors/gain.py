@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from filtax import lapack
 from filtax.linalg import matmul, solve_lower, solve_upper, triangular_root
 
 __all__ = ["perturbed", "root", "transformed", "transformed_nearby"]
@@ -98,7 +99,7 @@ def transformed_nearby(
 
     def one(a: Float[Array, " S"], s: Float[Array, " O"]) -> Float[Array, " S"]:
         Z = U * s[None, :] / unit
-        V, size, Pt = jnp.linalg.svd(Z.T, full_matrices=False)
+        V, size, Pt = lapack.svd(Z.T)
         h = jnp.sqrt(1.0 + size * size)
         along = matmul(Pt, a[:, None])[:, 0]
         shift = jnp.sum(size * along * matmul(V.T, (s * r)[:, None])[:, 0] / (h * h)) / unit

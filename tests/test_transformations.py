@@ -1,4 +1,4 @@
-"""Slopes of a loop whose streams lie side by side, and functions in it that have slopes of their own."""
+"""Methods under JAX's transformations: functions with derivatives of their own, second derivatives, vmapped streams."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax import lanes
 
 
 @jax.custom_vjp
@@ -29,8 +28,8 @@ floored.defjvp(lambda given, slopes: (floored(*given), 3.0 * slopes[0] + slopes[
 @pytest.mark.x64
 @pytest.mark.parametrize("streams", [3, 20])
 @pytest.mark.parametrize("way", [rounded, lambda a: floored(a, 1.0), lambda a: floored(a, jnp.asarray(2.0))])
-def test_a_function_that_has_a_slope_of_its_own_keeps_it(way, streams):
-    """Whether streams are mapped before or after: once it was lost from 16 streams on, and nothing said so."""
+def test_a_custom_derivative_survives_vmap(way, streams):
+    """In either order of `vmap` and `grad`."""
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=(streams, 4, 2)), rng.normal(size=(streams, 4))
 
@@ -44,26 +43,8 @@ def test_a_function_that_has_a_slope_of_its_own_keeps_it(way, streams):
     np.testing.assert_allclose([jax.grad(both)(0.33), jax.grad(jax.jit(both))(0.33)], alone, rtol=1e-9)
 
 
-@jax.custom_jvp
-def with_a_number(a):
-    return jnp.floor(a), 1.5
-
-
-with_a_number.defjvp(lambda given, slopes: (with_a_number(*given), (3.0 * slopes[0], 0.0 * slopes[0])))
-
-
-@pytest.mark.parametrize("streams", [15, 16])
-def test_numbers_that_stand_in_the_program_are_shared_by_all_streams(streams):
-    """As a result of a function with a slope of its own, and as what a loop begins with."""
-    body = lambda c, r: (c + jnp.prod(jnp.stack(with_a_number(r))), c)
-    begun = lambda x: lanes.scan(body, jnp.asarray(0.5), x)[0]
-    rows = jnp.ones((streams, 2))
-    for run in (begun, jax.jit(begun)):
-        assert jax.vmap(run)(rows).tolist() == [3.5] * streams
-
-
 @pytest.mark.x64
-def test_slopes_of_slopes_in_either_direction():
+def test_second_derivatives_in_every_mode():
     X, Y = np.random.default_rng(6).normal(size=(6, 3)), np.ones(6)
 
     def total(q):
@@ -76,10 +57,32 @@ def test_slopes_of_slopes_in_either_direction():
     np.testing.assert_allclose([way(0.1) for way in ways], near, rtol=1e-6)
 
 
-def test_nothing_needs_a_compiler():
-    """`jax.disable_jit` is how people look into a program; here it went round in circles."""
+def test_scan_runs_without_jit():
+    """`jax.disable_jit` is how people look into a program."""
     method = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=0.3))
     run = lambda: method.scan(method.init(mean=jnp.zeros(2)), jnp.ones((3, 2)), jnp.ones(3))[1].mean
     with jax.disable_jit():
         seen = run()
     np.testing.assert_allclose(seen, run(), rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", ["LG+RL[3]-PR(hazard=0.1)", "WoLF-IMQ(c=4)+RL[12]-PR(hazard=0.1)", "LG+C-ACI(q=0.1)"])
+def test_vmapped_streams_are_those_of_each_alone(name):
+    rng = np.random.default_rng(5)
+    method = fx.method(name, model=fx.models.linear(noise=1.0))
+    state = method.init(mean=jnp.zeros(3), cov=1.0)
+    X, Y = jnp.asarray(rng.normal(size=(9, 3))), jnp.asarray(rng.normal(size=(20, 9)))
+    keep = ("mean", "log_evidence", "belief_var")
+    _, found = jax.vmap(lambda Y: method.scan(state, X, Y, keep=keep))(Y)
+    _, alone = method.scan(state, X, Y[7], keep=keep)
+    for field in keep:
+        np.testing.assert_allclose(getattr(found, field)[7], getattr(alone, field), rtol=1e-12, atol=1e-14)
+
+
+def test_vmapped_streams_that_draw_are_those_of_each_alone():
+    method = fx.method("EnKF(size=8)+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
+    X, Y = jnp.ones((4, 2), "float32"), jnp.arange(4.0, dtype="float32")
+    run = lambda key: method.scan(method.init(mean=jnp.zeros(2, "float32"), key=key), X, Y, keep=("log_evidence",))[1]
+    keys = jax.random.split(jax.random.key(0), 20)
+    np.testing.assert_allclose(jax.vmap(run)(keys).log_evidence[7], run(keys[7]).log_evidence, rtol=1e-5)
