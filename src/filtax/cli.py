@@ -1,8 +1,9 @@
 """The command line: parses and prints, computes nothing. Standard output is data, standard error is talk.
 
 Exit codes: 0 done, 1 failed, 2 wrong arguments or input that cannot be used, 3 a checkpoint that cannot be used, 4 not
-written, 130 interrupted. A command imports what it needs when it runs. 64-bit numbers and the cache of compiled
-programs are switched on by the commands, for their process; importing filtax changes neither.
+written, 130 interrupted, 143 ended by a SIGTERM in the middle of a long computation. A command imports what it needs
+when it runs. 64-bit numbers and the cache of compiled programs are switched on by the commands, for their process;
+importing filtax changes neither.
 """
 
 import os
@@ -25,7 +26,7 @@ from filtax.commands.reproduce import reproduce
 from filtax.commands.run import resume
 from filtax.commands.run import run as learn
 from filtax.commands.segment import segment
-from filtax.commands.stopping import deaf
+from filtax.commands.stopping import deaf, watch_signals
 from filtax.commands.talk import talk
 from filtax.commands.tune import tune
 
@@ -41,6 +42,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line on the arguments of this process, and exit."""
+    watch_signals()
     code = run(sys.argv[1:])
     deaf()
     sys.exit(code)

@@ -18,6 +18,24 @@ from filtax.commands.stopping import asked_to_stop
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
 SLOW = ("--target", "y", "--method", "LG+C-Static", "--every", "2000", "--block", "100")
+ENDLESS = """
+import sys
+import jax
+from filtax.cli import main
+from filtax.commands.run import _Show
+from filtax.runs import segmenting
+
+blocks = []
+
+def never_returns(*_):
+    blocks.append(0)
+    if len(blocks) == (2 if "run" in sys.argv else 1):
+        print("inside", file=sys.stderr, flush=True)
+        print(jax.jit(lambda: jax.lax.while_loop(lambda n: n >= 0, lambda n: n + 1, 0))())
+
+_Show.__call__ = segmenting.cut_up = never_returns
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +46,10 @@ def home(tmp_path_factory):
     return folder
 
 
-def start(*arguments, home, **more):
+def start(*arguments, home, command=COMMAND, **more):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "XDG_CACHE_HOME": str(home / "cache")}
     return subprocess.Popen(
-        [*COMMAND, *arguments], cwd=home, env=environment, stderr=subprocess.PIPE, text=True, **more
+        [*command, *arguments], cwd=home, env=environment, stderr=subprocess.PIPE, text=True, **more
     )
 
 
@@ -89,6 +107,38 @@ def test_a_signal_ends_a_series_that_is_cut_and_it_goes_on(name, code, home):
         assert [part["row"] for part in json.load(process.stdout)["segments"]] == [1, 201]
         assert process.stderr.read().endswith(f"Report: {out}/report.html\n")
         assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "names", "code"),
+    [
+        ("run", ["SIGTERM"], 143),
+        ("segment", ["SIGINT", "SIGINT"], 130),
+        pytest.param("run", ["SIGINT", "SIGINT"], 130, marks=pytest.mark.nightly),
+        pytest.param("segment", ["SIGTERM"], 143, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_native_program_that_does_not_return_is_ended_with_its_process(verb, names, code, home):
+    """Python's own handlers wait for it: only SIGKILL ended such a process."""
+    (home / "few.csv").write_text("".join((home / "t.csv").read_text().splitlines(keepends=True)[:401]))
+    out = f"endless-{verb}-{names[0]}"
+    how = ("--method", "LG+C-Static", "--every", "100", "--block", "100") if verb == "run" else ()
+    asked = (verb, "few.csv", "--target", "y", *how, "--out", out)
+    with start(*asked, home=home, command=[sys.executable, "-c", ENDLESS], stdout=subprocess.DEVNULL) as process:
+        try:
+            while (line := process.stderr.readline()) != "inside\n":
+                assert line, "it ended before the program began"
+            for name in names:
+                time.sleep(1.0)
+                assert process.poll() is None
+                process.send_signal(getattr(signal, name))
+            assert process.wait(timeout=8.0) == code
+        finally:
+            process.kill()
+    with start("resume", out, home=home, stdout=subprocess.DEVNULL) as process:
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 0, said
+    assert "Report: " in said
 
 
 @pytest.mark.parametrize(

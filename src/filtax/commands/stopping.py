@@ -1,16 +1,22 @@
-"""Signals that ask a command to stop: the first may wait for a checkpoint, the second does not."""
+"""Signals that ask a command to stop: the first may wait for a checkpoint, the second does not.
+
+Python runs the handler of a signal between two of its own instructions, so not before a native program returns, and one
+may run for hours. A thread therefore ends the process where the handler does not.
+"""
 
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer, current_thread, main_thread
+from threading import Thread, Timer, current_thread, main_thread
 from typing import Any, NoReturn
 
-__all__ = ["Asked", "asked_to_stop", "deaf", "leave_now"]
+__all__ = ["Asked", "asked_to_stop", "deaf", "leave_now", "watch_signals"]
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TO_SAVE, TO_LEAVE = 5.0, 1.0  # seconds for a checkpoint after SIGTERM or SIGHUP, and to end after a second ^C
 
 
 class Asked(list[int]):
@@ -52,6 +58,25 @@ def asked_to_stop(patient: bool) -> Iterator[Asked]:
         sys.unraisablehook = otherwise
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def watch_signals() -> None:
+    """End this process a second after a second ^C, and five seconds after a SIGTERM or SIGHUP, whatever it does then.
+
+    A regular end is mostly sooner. The exit code is 128 and the number of the signal.
+    """
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)  # written to at once, also while a native program runs
+    Thread(target=_end_when_asked, args=(heard,), daemon=True).start()
+
+
+def _end_when_asked(heard: int) -> None:
+    interrupted = False
+    while (number := os.read(heard, 1)[0]) not in STOPPING or (number == signal.SIGINT and not interrupted):
+        interrupted = interrupted or number == signal.SIGINT
+    time.sleep(TO_LEAVE if number == signal.SIGINT else TO_SAVE)
+    os._exit(128 + number)
 
 
 def deaf() -> None:
