@@ -155,6 +155,39 @@ def test_refusals(name, match):
         build(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        *(
+            (f"{part}(iterations={{}})+C-Static", 10_000)
+            for part in ("LG", "IEKF", "RVGA", "BLR", "BBB", "OB", "IW", "ST")
+        ),
+        ("LoFi(rank=3, iterations={})+C-Static", 10_000),
+        ("OGD(inner={})+C-Static", 10_000),
+        ("LG+CPP-OU(steps={})", 10_000),
+        *((f"{part}(size={{}})+C-Static", 10_000_000) for part in ("EnKF", "ETKF", "PF", "APF")),
+        ("RBPF(size={}, drawn=1)+C-Static", 10_000_000),
+        ("RBPF(drawn={})+C-Static", 10_000_000),
+        *((f"{part}(rank={{}})+C-Static", 10_000_000) for part in ("LoFi", "RVGA", "BONG", "BLR", "PULSE")),
+        *((f"{part}(rank=1, spare={{}})+C-Static", 10_000_000) for part in ("LoFi", "RVGA", "BONG", "BLR", "PULSE")),
+        *((f"{part}(samples={{}})+C-Static", 10_000_000) for part in ("RVGA", "BONG", "BLR", "BBB")),
+        ("OGD(memory={})+C-Static", 10_000_000),
+        *((f"LG+{part}[4](memory={{}})-PR", 10_000_000) for part in ("CPT", "CPL", "RLCC")),
+        *((f"LG+{part}[inf](capacity={{}})-PR", 10_000_000) for part in ("RL", "CPT", "CPL", "RLCC")),
+        *((f"LG+{part}[{{}}]-PR", 10_000_000) for part in ("RL", "CPT", "CPL", "RLCC")),
+        ("LG+CPL[1](memory={})-Sub", 10_000_000),
+        ("LG+CPV(memory={})-Sub", 10_000_000),
+        ("LG+ME[{}]-Static", 10_000_000),
+        ("LG+RL[4]/ME[{}]-PR", 10_000_000),
+    ],
+)
+def test_every_count_is_bounded(name, most):
+    """A program of so many turns would not return, and one of so many members has no room."""
+    for count in (most + 1, 999_999_999_999, 10**400):
+        with pytest.raises(ValueError, match=f"must be a whole number of at most {most}, got {str(count)[:40]}"):
+            build(name.format(count))
+
+
 def test_refusals_of_parts():
     with pytest.raises(ValueError, match=r"method\(model=...\) must come from filtax.models, .* got float"):
         build("LG+C-Static", 0.25)

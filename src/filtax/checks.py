@@ -15,6 +15,7 @@ import numpy as np
 __all__ = [
     "MOST",
     "NUMBERS",
+    "REPEATS",
     "concrete",
     "covariance_like",
     "finite",
@@ -32,7 +33,8 @@ __all__ = [
     "whole",
 ]
 
-MOST = 10_000_000  # hypotheses that may be asked for: more of them fit into no memory
+MOST = 10_000_000  # of what may be asked for by number, such as hypotheses or particles: more fit into no memory
+REPEATS = 10_000  # of an iteration for each datum: it has converged long before, or never will
 FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
@@ -207,14 +209,14 @@ def share(call: str, value: Any, *, flags: bool = False, hint: str = "") -> None
         raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
 
 
-def whole(call: str, value: Any, *, least: int = 0, most: int | None = None, hint: str = "") -> None:
-    """Refuse what is not a whole number of at least `least`, and of at most `most` where that is given.
+def whole(call: str, value: Any, *, least: int = 0, most: int = MOST, hint: str = "") -> None:
+    """Refuse what is not a whole number of at least `least` and at most `most`.
 
     >>> whole("f(keep=...)", 3, least=1)
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{call} must be a whole number of at least {least}, got {value!r:.40}.{_tail(hint)}")
-    if most is not None and value > most:
+    if value > most:
         raise ValueError(f"{call} must be a whole number of at most {most}, got {value!r:.40}.{_tail(hint)}")
 
 

@@ -165,17 +165,9 @@ class Branching(Module):
 
 def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any, experts: Any = None) -> Branching:
     if keep is not None:
-        checks.whole(
-            f"{name}[K]",
-            keep,
-            least=1,
-            most=checks.MOST,
-            hint=f"It is the number of hypotheses kept; {name}[inf] keeps all.",
-        )
+        checks.whole(f"{name}[K]", keep, least=1, hint=f"It is the number of hypotheses kept; {name}[inf] keeps all.")
     checks.whole(f"{name}(memory=...)", memory, least=1, hint="It is how many changes a path remembers.")
-    checks.whole(
-        f"{name}(capacity=...)", capacity, least=2, most=checks.MOST, hint="It is the number of slots to begin with."
-    )
+    checks.whole(f"{name}(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
     check_experts(f"{name}(experts=...)", experts)
     return Branching(law, merge, name, keep, capacity, memory, experts)
 

@@ -105,7 +105,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
     >>> fx.method("LG+ME-Static", model=fx.models.linear(noise=1.0), auxiliary=experts(2)).name
     'LG+ME[2]-Static'
     """
-    checks.whole("experts(count=...)", count, least=1, most=checks.MOST, hint="A list of experts must not be empty.")
+    checks.whole("experts(count=...)", count, least=1, hint="A list of experts must not be empty.")
     if merge not in ("imm", "gpb", "none"):
         raise ValueError(f"experts(merge={merge!r}) must be imm, gpb or none.")
     law = np.full(count, 1.0 / count) if prior is None else np.asarray(prior, "float64")

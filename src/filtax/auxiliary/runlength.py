@@ -134,11 +134,7 @@ def run_length(hazard_of: Any, *, keep: Any = None, capacity: Any = 64, experts:
     6
     """
     if keep is not None:
-        checks.whole(
-            "RL[K]", keep, least=1, most=checks.MOST, hint="It is the number of hypotheses kept; RL[inf] keeps all."
-        )
-    checks.whole(
-        "RL(capacity=...)", capacity, least=2, most=checks.MOST, hint="It is the number of slots to begin with."
-    )
+        checks.whole("RL[K]", keep, least=1, hint="It is the number of hypotheses kept; RL[inf] keeps all.")
+    checks.whole("RL(capacity=...)", capacity, least=2, hint="It is the number of slots to begin with.")
     check_experts("RL(experts=...)", experts)
     return RunLength(hazard(hazard_of), experts, keep, capacity)

@@ -58,10 +58,7 @@ class EnsembleKalman(Module):
         return "ETKF" if self.deterministic else "EnKF"
 
     def __check_init__(self) -> None:
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 2:
-            raise ValueError(
-                f"{self.name}(size={self.size!r}) must be a whole number of at least 2: one member has no spread."
-            )
+        checks.whole(f"{self.name}(size=...)", self.size, least=2, hint="One member has no spread.")
         checks.positive(f"{self.name}(inflation=...)", self.inflation, hint="It multiplies the deviations; 1 is none.")
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Ensemble:

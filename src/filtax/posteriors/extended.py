@@ -82,7 +82,7 @@ class Extended(Module):
         return DENSE if self.rank is None else (beliefs.LowRank,)
 
     def __check_init__(self) -> None:
-        checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1)
+        checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1, most=checks.REPEATS)
         if self.rank is None:
             if self.form not in ("auto", *FORMS):
                 raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")

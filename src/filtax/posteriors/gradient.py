@@ -45,7 +45,8 @@ class Gradient(Module):
     def __check_init__(self) -> None:
         checks.positive("OGD(rate=...)", self.rate, hint="It is the size of a step.")
         checks.whole("OGD(memory=...)", self.memory, least=1, hint="It counts the data that are learned from again.")
-        checks.whole("OGD(inner=...)", self.inner, least=1, hint="It counts the steps for each datum.")
+        hint = "It counts the steps for each datum."
+        checks.whole("OGD(inner=...)", self.inner, least=1, most=checks.REPEATS, hint=hint)
 
     def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> Point:
         """Begin at the mean; the covariance is not used, since a point has none."""

@@ -75,8 +75,7 @@ class Particle(Module):
         return {"size": None, "threshold": 0.5, **last}
 
     def __check_init__(self) -> None:
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1:
-            raise ValueError(f"{self.name}(size={self.size!r}) must be a whole number of at least 1.")
+        checks.whole(f"{self.name}(size=...)", self.size, least=1, hint="It is the number of particles.")
         checks.share(f"{self.name}(threshold=...)", self.threshold, hint="It is a share of the number of particles.")
         if self.shrink is not None:
             checks.share(f"{self.name}(shrink=...)", self.shrink, hint="1 moves nothing; 0.98 is usual.")

@@ -52,7 +52,7 @@ class Reweighing(Module):
 
     def check_settings(self, iterations: Any) -> None:
         """Refuse a number of iterations, or a form, that there is not."""
-        checks.whole(f"{self.name}(iterations=...)", iterations, least=1)
+        checks.whole(f"{self.name}(iterations=...)", iterations, least=1, most=checks.REPEATS)
         if self.form not in ("auto", *FORMS):
             raise ValueError(f"{self.name}(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
 

@@ -111,17 +111,19 @@ class Variational(Module):
         if self.rule not in RULES:
             raise ValueError(f"Variational(rule={self.rule!r}) must be one of {', '.join(RULES)}.")
         name = self.name
-        if type(self.iterations) is not int or self.iterations < 1:
-            raise ValueError(f"{name}(iterations={self.iterations!r}) must be a whole number of at least 1.")
+        checks.whole(f"{name}(iterations=...)", self.iterations, least=1, most=checks.REPEATS)
         if self.rule == "explicit" and self.iterations != 1:
             raise ValueError(f"BONG(iterations={self.iterations}): it takes one step; use BLR or RVGA to iterate.")
+        checks.finite(f"{name}(step=...)", self.step)
         step = checks.concrete(self.step)
         if step is not None and not ((step > 0.0) & (step <= 1.0)).all():
             raise ValueError(f"{name}(step={self.step!r}) must lie above 0 and at most at 1: it is a share of the way.")
         if "step" not in DEFAULTS[self.rule] and (step is None or (step != 1.0).any()):
             raise ValueError(f"{name}(step={self.step!r}): it chooses its own steps; use BLR for a fixed one.")
-        if self.samples is not None and (type(self.samples) is not int or self.samples < 2 or self.samples % 2):
-            raise ValueError(f"{name}(samples={self.samples!r}) must be even and at least 2: they are drawn in pairs.")
+        if self.samples is not None:
+            checks.whole(f"{name}(samples=...)", self.samples, least=2, hint="They are drawn in pairs.")
+            if self.samples % 2:
+                raise ValueError(f"{name}(samples={self.samples!r}) must be even: they are drawn in pairs.")
         if self.expectation not in EXPECTATIONS or (self.samples and self.expectation == "linearised"):
             hint = " Samples take its place: leave one of them out." if self.samples else ""
             raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}.{hint}")

@@ -120,7 +120,7 @@ def empirical_ou(
     >>> fx.method("LG+CPP-OU", model=fx.models.linear(noise=1.0)).name
     'LG+CPP-OU'
     """
-    checks.whole("empirical_ou(steps=...)", steps, least=1)
+    checks.whole("empirical_ou(steps=...)", steps, least=1, most=checks.REPEATS)
     checks.positive("empirical_ou(step=...)", step)
     if rate is not None:
         checks.positive("empirical_ou(rate=...)", rate, hint="It is a learning rate.")

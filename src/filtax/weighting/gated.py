@@ -85,5 +85,5 @@ def gated(rate: Any = 0.5, steps: Any = 1) -> Gated:
     3
     """
     checks.positive("gated(rate=...)", rate, hint="It is the length of a step of the gate.")
-    checks.whole("gated(steps=...)", steps, least=1)
+    checks.whole("gated(steps=...)", steps, least=1, most=checks.REPEATS)
     return Gated(rate, steps)

@@ -61,5 +61,5 @@ def responsibilities(rounds: Any = 5) -> Responsibilities:
     >>> responsibilities(rounds=2).rounds
     2
     """
-    checks.whole("responsibilities(rounds=...)", rounds, least=1)
+    checks.whole("responsibilities(rounds=...)", rounds, least=1, most=checks.REPEATS)
     return Responsibilities(rounds)

@@ -91,6 +91,6 @@ def retrospective(steps: Any = 20, step: Any = 1.0) -> Retrospective:
     >>> retrospective(steps=5).steps
     5
     """
-    checks.whole("retrospective(steps=...)", steps, least=1)
+    checks.whole("retrospective(steps=...)", steps, least=1, most=checks.REPEATS)
     checks.positive("retrospective(step=...)", step)
     return Retrospective(step, steps)
