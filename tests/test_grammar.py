@@ -188,6 +188,18 @@ def test_every_count_is_bounded(name, most):
             build(name.format(count))
 
 
+@pytest.mark.parametrize("number", ["1_0", "\u0663", "\uff11", "0.\u0661", "1e\u0663", "1_0.5", "1__0"])
+def test_numbers_are_written_in_ascii_digits(number):
+    for name, match in (
+        ("LG+C-ACI(q={})", "must be a number"),
+        ("LG+RL[{}]-PR", "must be a whole number"),
+        ("EnKF(size={})+C-Static", "must be a whole number"),
+        ("LG+RL[4]/ME[{}]-PR", "a name reads"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            build(name.format(number))
+
+
 def test_refusals_of_parts():
     with pytest.raises(ValueError, match=r"method\(model=...\) must come from filtax.models, .* got float"):
         build("LG+C-Static", 0.25)

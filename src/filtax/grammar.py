@@ -121,7 +121,7 @@ _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
 _TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
 _AUXILIARY = (
-    rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}(?:/ME\[(?P<experts>\d+)\])?"
+    rf"(?P<auxiliary>[A-Za-z]+)(?:\[(?P<keep>[^\]]*)\])?{_SETTINGS.format('auxiliary')}(?:/ME\[(?P<experts>[0-9]+)\])?"
 )
 _NAME = re.compile(rf"(?:{_TRUST}\+)?(?:{_PART.format('posterior')}\+)?{_AUXILIARY}-{_PART.format('prior')}\*?")
 
@@ -210,7 +210,7 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
         if parts["experts"] is not None:
             if "experts" not in takes:
                 raise ValueError(f"method({name!r}): ME goes inside RL and CPT; write RL[K]/ME[E] or CPT[K]/ME[E].")
-            of_auxiliary["experts"] = aux.experts(int(parts["experts"]))
+            of_auxiliary["experts"] = aux.experts(read_number(parts["experts"]))
         auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
     if prior is not None and hasattr(prior, "drift"):
         return auxiliary, prior

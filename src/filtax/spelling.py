@@ -66,13 +66,15 @@ def read_settings(text: str | None) -> dict[str, Any]:
 
 
 def read_number(text: str) -> Any:
-    """Read a truth value, a whole number or a number; what is none of them stays text.
+    """Read a truth value, a whole number or a number, in ASCII digits; what is none of them stays text.
 
-    >>> read_number("4"), read_number("0.5"), read_number("root")
-    (4, 0.5, 'root')
+    >>> read_number("4"), read_number("0.5"), read_number("root"), read_number("1_0")
+    (4, 0.5, 'root', '1_0')
     """
     if text in ("True", "False"):
         return text == "True"
+    if "_" in text or not text.isascii():  # Python takes 1_0 for ten, and the digits of every script
+        return text
     for kind in (int, float):
         try:
             return kind(text)
