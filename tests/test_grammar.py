@@ -200,6 +200,14 @@ def test_numbers_are_written_in_ascii_digits(number):
             build(name.format(number))
 
 
+@pytest.mark.parametrize("name", ["LG+CPL[1](fold={})-Sub", "LG+CPV(fold={})-Sub", "LG+CPP-OU(each_parameter={})"])
+def test_a_truth_value_is_written_out(name):
+    assert build(name.format("True"))
+    for word in ("no", "2.5", "0"):
+        with pytest.raises(ValueError, match=f"must be True or False, got '?{word}"):
+            build(name.format(word))
+
+
 def test_refusals_of_parts():
     with pytest.raises(ValueError, match=r"method\(model=...\) must come from filtax.models, .* got float"):
         build("LG+C-Static", 0.25)

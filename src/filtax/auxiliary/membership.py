@@ -154,7 +154,7 @@ class Membership(Module):
         return alone, jnp.round(jnp.sum(member, axis=1))[jnp.argmax(bank.log_weight)].astype(age.dtype)
 
 
-def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: bool = False) -> Membership:
+def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: Any = False) -> Membership:
     """Ask which of the last data belong to the regime: CPL[inf] for all subsets, CPL[1] for the best one (Nassar 2022).
 
     Args:
@@ -169,6 +169,7 @@ def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: bo
     """
     checks.share("CPL(belong=...)", belong, hint="It is the probability that a remembered datum belongs.")
     checks.whole("CPL(memory=...)", memory, least=1, hint="It is the number of data remembered.")
+    checks.flag("CPL(fold=...)", fold)
     if keep not in (None, 1):
         raise ValueError(f"CPL[{keep}]-Sub: memberships are asked afresh at each datum; write CPL[1] or CPL[inf].")
     if keep is None and memory > MOST:
@@ -176,7 +177,7 @@ def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: bo
     return Membership(belong, None, memory, bool(fold), keep, "CPL")
 
 
-def membership_vector(*, belong: Any = 0.5, memory: Any = 8, rate: Any = None, fold: bool = False) -> Membership:
+def membership_vector(*, belong: Any = 0.5, memory: Any = 8, rate: Any = None, fold: Any = False) -> Membership:
     """Ask how much each of the last data belongs to the regime: CPV.
 
     Args:
@@ -190,6 +191,7 @@ def membership_vector(*, belong: Any = 0.5, memory: Any = 8, rate: Any = None, f
     """
     checks.share("CPV(belong=...)", belong, hint="It is the share of a remembered datum that belongs.")
     checks.whole("CPV(memory=...)", memory, least=1, hint="It is the number of data remembered.")
+    checks.flag("CPV(fold=...)", fold)
     if rate is not None:
         checks.share("CPV(rate=...)", rate, hint="A datum of age a counts as rate^a.")
     return Membership(belong, rate, memory, bool(fold), 1, "CPV")

@@ -105,7 +105,7 @@ def _search(value: Callable[[Array], Array], dtype: Any) -> Array:
 
 
 def empirical_ou(
-    *, each_parameter: bool = False, steps: Any = 10, step: Any = 2.5, rate: Any = None, drift: Any = None
+    *, each_parameter: Any = False, steps: Any = 10, step: Any = 2.5, rate: Any = None, drift: Any = None
 ) -> EmpiricalOU:
     """Keep as much of the belief as the datum speaks for (CPP-OU).
 
@@ -122,6 +122,7 @@ def empirical_ou(
     """
     checks.whole("empirical_ou(steps=...)", steps, least=1, most=checks.REPEATS)
     checks.positive("empirical_ou(step=...)", step)
+    checks.flag("empirical_ou(each_parameter=...)", each_parameter)
     if rate is not None:
         checks.positive("empirical_ou(rate=...)", rate, hint="It is a learning rate.")
     return EmpiricalOU(static() if drift is None else drift, step, steps, bool(each_parameter), rate)
