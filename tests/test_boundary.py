@@ -131,6 +131,45 @@ def test_forecast_refuses(rows, dt, match):
         KF.forecast(PLAIN, rows, dt=dt)
 
 
+HUGE = ["LG+C-ACI(q=1e39)", "LG+C-SP(shrink=0.9, q=1e39)", "NIG(shape=1e39)+C-Static", "NIG(rate=1e39)+C-Static"]
+HUGE += ["WoLF-IMQ(c=1e39)+C-Static", "OB(a=1e39)+C-Static", "IW(degrees=1e39)+C-Static", "ST(degrees=1e39)+C-Static"]
+HUGE += ["OGD(rate=1e39)+C-Static", "LG+RLCC[2](b=1e39)-PR"]
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", HUGE)
+def test_a_setting_that_the_dtype_does_not_hold_is_refused(name):
+    """An inflation of 1e39 in float32 was none; other settings gave NaN."""
+    method = fx.method(name, model=fx.models.linear(noise=1.0))
+    with pytest.raises(ValueError, match=r"is too large for float32, got 1e\+39; give at most 3.4e\+38, or init"):
+        method.init(mean=np.zeros(2, "float32"))
+    assert method.init(mean=np.zeros(2)).initial.mean.dtype == np.float64
+
+
+def test_numbers_of_a_model_or_a_given_part_are_looked_at_too():
+    for parts in (
+        {"model": fx.models.linear(noise=1e39)},
+        {"prior": fx.priors.additive_inflation(np.array([1.0, 1e39]))},
+    ):
+        method = fx.method("LG+C-ACI(q=0.1)", **{"model": fx.models.linear(noise=1.0), **parts})
+        with pytest.raises(ValueError, match=r"too large for float32, got 1e\+39"):
+            method.init(mean=np.zeros(2, "float32"))
+
+
+@pytest.mark.x64
+def test_a_tick_that_the_dtype_does_not_hold_is_refused():
+    small = KF.init(mean=np.zeros(2, "float32"), cov=1.0)
+    dt, match = np.array([1.0, 1.0, 1e39]), r"\(dt=...\) is too large for float32, got 1e\+39"
+    with pytest.raises(ValueError, match=f"scan{match}"):
+        KF.scan(small, X, Y, dt=dt)
+    with pytest.raises(ValueError, match=f"forecast{match}"):
+        KF.forecast(small, X, dt=dt)
+    for verb in (KF.step, lambda state, x, y, dt: KF.predict(state, x, dt=dt)):
+        with pytest.raises(ValueError, match=match):
+            verb(small, X[0], Y[0], dt=1e39)
+        verb(PLAIN, X[0], Y[0], dt=1e39)
+
+
 def test_parts_must_work_together():
     with pytest.raises(ValueError, match=r"Bone\(weighting=...\) got None, which has no `__call__`"):
         fx.Bone(KF.model, KF.auxiliary, KF.prior, KF.posterior, None)

@@ -76,6 +76,7 @@ class Bone(Module):
             The state before any datum (t = 0).
         """
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
+        compatibility.check_numbers(self, mean.dtype)
         seed = boundary.check_key(self, key)
         initial = laid_by(self.posterior.start(mean, cov, self.prior.drift.moves, *seed))
         compatibility.check_support(self, initial)
@@ -103,6 +104,7 @@ class Bone(Module):
         if parts is None:
             self._check("step", state)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
+        compatibility.check_gap("step", dt, state.initial)
         if parts is None:
             state = roomy(self, furnished(self, state, x, y))
             parts = take_apart(self, state)
@@ -144,6 +146,7 @@ class Bone(Module):
             self._check("scan", state)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
+        compatibility.check_gap("scan", dt, state.initial)
         boundary.check_kept(keep, self)
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
@@ -174,6 +177,7 @@ class Bone(Module):
         self._check("predict", state)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
+        compatibility.check_gap("predict", dt, state.initial)
         checks.flag("predict(plugin=...)", plugin)
         return programs.predict(self, roomy(self, state), x, dt, plugin=plugin)
 
@@ -191,6 +195,7 @@ class Bone(Module):
         self._check("forecast", state)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
+        compatibility.check_gap("forecast", dt, state.initial)
         return programs.forecast(self, roomy(self, state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from filtax.checks import concrete
 from filtax.spelling import spell_auxiliary
 
-__all__ = ["check_parts", "check_support"]
+__all__ = ["check_gap", "check_numbers", "check_parts", "check_support"]
 
 PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
 RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
@@ -174,6 +177,31 @@ def check_support(method: Any, belief: PyTree) -> None:
     for each, part in zip(drift.drifts, belief.parts, strict=True):
         if part is not None:
             _check_size(each, part.mean.size)
+
+
+def check_numbers(method: Any, dtype: Any) -> None:
+    """Refuse settings of a method that the dtype of its beliefs does not hold."""
+    for path, value in jax.tree_util.tree_leaves_with_path(method):
+        wider = getattr(value, "dtype", dtype) != dtype and jnp.issubdtype(value.dtype, jnp.floating)
+        if wider or isinstance(value, int | float):
+            _check_fit(f"init: {method.name}: {jax.tree_util.keystr(path).lstrip('.')}", value, dtype)
+
+
+def check_gap(verb: str, dt: Any, belief: PyTree) -> None:
+    """Refuse the length of a tick that the dtype of a belief does not hold."""
+    if dt is not None:
+        _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
+
+
+def _check_fit(call: str, value: Any, dtype: Any) -> None:
+    """Refuse finite numbers that would be infinite in this dtype."""
+    numbers, most = concrete(value), float(jnp.finfo(dtype).max)
+    size = 0.0 if numbers is None else np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)
+    if size > most:
+        raise ValueError(
+            f"{call} is too large for {dtype}, got {size:.3g}; give at most {most:.2g}, or init(mean=...) of a wider "
+            "dtype."
+        )
 
 
 def _check_size(drift: Any, D: int, experts: int = 0) -> None:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import filtax as fx
 from filtax.beliefs import Covariance, SquareRoot
 from filtax.priors import additive_inflation, shrink_perturb, static
 from moments import drifted, normal, same, spd
@@ -83,3 +84,16 @@ def test_two_gaps_are_one_of_their_sum():
         gap = lambda b, dt: drift(b, b, None, jnp.asarray(dt))  # noqa: B023
         np.testing.assert_allclose(gap(gap(belief, 1.0), 2.5).cov, gap(belief, 3.5).cov, rtol=1e-6)
         np.testing.assert_allclose(gap(belief, 1.0).cov, drift(belief, belief, None, None).cov, rtol=1e-6)
+
+
+@pytest.mark.parametrize("prior", ["ACI(q=1e30)", "SP(shrink=1.0, q=1e30)"])
+@pytest.mark.parametrize("form", ["root", "covariance", "diagonal"])
+def test_an_inflation_that_overflows_is_not_taken_for_none(form, prior):
+    """After it nothing is known of the parameters: a datum is refused, and the stream goes on."""
+    method = fx.method(f"LG(form={form})+C-{prior}", model=fx.models.linear(noise=1.0))
+    state = method.init(mean=np.zeros(2, "float32"), cov=1.0)
+    X, gap = np.full((3, 2), 2.0), np.array([1e-30, 1e30, 1e-30])
+    _, infos = method.scan(state, X, np.ones(3), dt=gap)
+    assert infos.ok.tolist() == [True, False, False]
+    assert infos.var[0] < 20.0
+    assert not infos.var[1] < 1e37

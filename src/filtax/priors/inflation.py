@@ -48,7 +48,7 @@ class AdditiveInflation(Module):
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Widen the belief."""
         q = jnp.asarray(self.q)
-        return belief.add(q if dt is None else q * dt)
+        return belief.add(_held(q if dt is None else q * dt, belief.mean.dtype))
 
 
 class ShrinkPerturb(Module):
@@ -70,7 +70,12 @@ class ShrinkPerturb(Module):
         shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
         if dt is not None:
             shrink, q = shrink**dt, q * _ticks_worth(shrink, dt)
-        return belief.drift(shrink, None, jnp.sqrt(q))
+        return belief.drift(shrink, None, jnp.sqrt(_held(q, belief.mean.dtype)))
+
+
+def _held(q: Array, dtype: Any) -> Array:
+    """A variance that overflowed as one whose root still has a square: a belief takes an infinite one for none."""
+    return jnp.minimum(q, 0.25 * jnp.finfo(dtype).max)
 
 
 def _ticks_worth(shrink: Array, dt: Array) -> Array:
