@@ -71,6 +71,8 @@ def run(arguments: Sequence[str]) -> int:
         return _leave_quietly()
     except OSError as error:
         return _say(NOT_WRITTEN, f"{failing(error).rstrip('.')}.")
+    except MemoryError as error:
+        return _say(1, f"the memory of this machine is too small for what was asked ({error}); ask for less.")
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # ours to mend; what was checkpointed is kept

@@ -1,6 +1,7 @@
 """The last line of a run: rows that were learned, rows without a target, rows left out; and tasks that are refused."""
 
 import json
+import re
 from time import process_time
 
 import numpy as np
@@ -147,3 +148,46 @@ def test_a_run_that_most_rows_teach_nothing_says_so_and_one_has_a_folder_of_its_
     never = filtax("run", "t.csv", "--target", "x", "--every", 0, home=tmp_path)
     assert "--every 0: it must be 1 or more rows" in sentence(never, 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "t.csv"]
+
+
+HUGE = ("99999999999", "9223372036854775808", "1" + "0" * 400)
+RUN = ("run", "t.csv", "--target", "y")
+TIMED = (*RUN, "--time", "t")
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ((*TIMED, "--horizon"), "10000 steps"),
+        ((*RUN, "--delay"), "1000000 rows"),
+        ((*TIMED, "--delay"), "1000000 rows"),
+        ((*RUN, "--block"), "1000000 rows"),
+        ((*RUN, "--every"), "1000000000000 rows"),
+        (("tune", *TIMED[1:], "--horizon"), "10000 steps"),
+        (("tune", *RUN[1:], "--delay"), "1000000 rows"),
+        (("tune", *RUN[1:], "--budget"), "1000000"),
+        (("tune", *RUN[1:], "--seed"), "4294967295"),
+        (("demo", "--hours"), "1000000"),
+        (("reproduce", "ridge", "--jobs"), "256"),
+    ],
+)
+def test_a_number_that_no_memory_holds_is_refused_in_a_sentence(asked, most, tmp_path):
+    """It ended in a MemoryError of 745 GiB, an OverflowError or a TypeError."""
+    for number in HUGE[most.startswith("1000000000000") :]:
+        said = sentence(filtax(*asked, number, home=tmp_path), 2)
+        assert asked[-1] in said
+        assert re.search(rf"(at most|less than or equal to) {most}\b", said)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [("demo",), ("bandit", "log.csv"), ("reproduce", "ridge")])
+def test_a_seed_is_a_number_of_64_bits(command, tmp_path):
+    for number in HUGE[1:]:
+        assert "'--seed'" in sentence(filtax(*command, "--seed", number, home=tmp_path), 2)
+
+
+@pytest.mark.parametrize("entry", ["prior = nan", "prior = inf", "prior = 0.0", "prior = -1.0", "prior = 1e300"])
+def test_a_prior_in_a_file_must_be_a_variance(entry, tmp_path):
+    (tmp_path / "c.toml").write_text(f"source = 't.csv'\ntarget = 'y'\n{entry}\n")
+    said = sentence(filtax("run", "--config", "c.toml", home=tmp_path), 2)
+    assert "must lie above 0 and at most at 1e100" in said

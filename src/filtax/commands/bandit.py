@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.options import LARGEST_SEED
 from filtax.commands.talk import print_table, start_jax, talk
 
 __all__ = ["bandit"]
@@ -18,7 +19,7 @@ def bandit(
     rate: Annotated[float, typer.Option(help="Share of what was learned that a tick keeps.")] = 0.999,
     context: Annotated[str | None, typer.Option(help="Context columns, x,y; all others by default.")] = None,
     uniform: Annotated[bool, typer.Option(help="Every arm was logged with the same probability.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another number, other draws.")] = 0,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
 ) -> None:
     """Estimate what a policy that learns would have earned a round, from the log of another policy.

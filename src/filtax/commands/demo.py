@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from filtax.commands.options import LARGEST_SEED
 from filtax.commands.outcome import guarded
 from filtax.commands.run import go
 from filtax.commands.talk import print_wrapped, start_jax, talk
@@ -14,8 +15,8 @@ __all__ = ["demo"]
 
 
 def demo(
-    hours: Annotated[int, typer.Option(min=336, help="Length of the stream.")] = 4368,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, another stream.")] = 0,
+    hours: Annotated[int, typer.Option(min=336, max=1_000_000, help="Length of the stream.")] = 4368,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another number, another stream.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the figure.")] = Path("out"),
     methods: Annotated[
         list[str] | None, typer.Option(help="Name of a method; repeat it for more. Three by default.")

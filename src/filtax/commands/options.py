@@ -5,12 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Features", "Horizon", "Key", "NoFeatures", "OnBad", "Source", "Target", "Time", "asked_for", "name_of"]
+__all__ = [
+    "LARGEST_SEED",
+    "Features",
+    "Horizon",
+    "Key",
+    "NoFeatures",
+    "OnBad",
+    "Source",
+    "Target",
+    "Time",
+    "asked_for",
+    "name_of",
+]
 
 Source = typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
 Target = Annotated[str | None, typer.Option(help="Column that is to be learned.")]
 Time = Annotated[str | None, typer.Option(help="Column of times.")]
 Features = Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")]
+LARGEST_SEED = 2**63 - 1
 Horizon = Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")]
 Key = Annotated[str | None, typer.Option(help="Column that tells one series from another.")]
 OnBad = Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from filtax.commands.options import LARGEST_SEED
 from filtax.commands.outcome import BAD_INPUT
 from filtax.commands.talk import print_table, start_jax, talk
 
@@ -14,8 +15,8 @@ __all__ = ["reproduce"]
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Experiments by name; `all`; or `list` to see them.")],
     full: Annotated[bool, typer.Option("--full/--quick", help="The thesis's size, or minutes in all.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other data.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another number, other data.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the work.")] = 1,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for results and figures.")] = Path("out/reproduce"),
 ) -> None:
     """Run experiments of the thesis: figures, tables, and a verdict on each claim.

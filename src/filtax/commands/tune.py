@@ -29,9 +29,9 @@ def tune(
     key: Key = None,
     config: Annotated[Path | None, typer.Option(help="TOML with these options, as every run writes it.")] = None,
     rows: Annotated[int, typer.Option(help="First rows to choose by; no others are looked at.")] = 2000,
-    budget: Annotated[int, typer.Option(help="Settings to try in all.")] = 48,
+    budget: Annotated[int, typer.Option(max=1_000_000, help="Settings to try in all.")] = 48,
     by: Annotated[str, typer.Option(help="log_score: honest intervals count; mae: the error alone.")] = "log_score",
-    seed: Annotated[int, typer.Option(min=0, help="Another number, another search.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another number, another search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the journal and tuned.toml; out/tune-NAME.")] = None,
     no_features: NoFeatures = False,
 ) -> None:

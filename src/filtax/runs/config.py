@@ -15,6 +15,12 @@ __all__ = ["CONFIG", "TASKS", "Config", "settings_of"]
 CONFIG = "config.toml"
 SINCE = ("near", "home")  # what older runs do not have
 TASKS = ("auto", "regress", "classify", "segment")
+LIMITS = {  # of whole numbers; what looks further ahead, or waits longer, holds more than a memory
+    "horizon": (1, 10_000, "steps"),
+    "delay": (0, 1_000_000, "rows"),
+    "block": (1, 1_000_000, "rows"),
+    "every": (1, 10**12, "rows"),
+}
 WORDS = {
     "source": "what is read: a file, a pattern of files, or - for standard input",
     "target": "the column that is learned",
@@ -82,18 +88,19 @@ class Config:
             )
         if self.on_bad not in ("reject", "stop"):
             raise ValueError(f"--on-bad {self.on_bad:.40}: it must be reject or stop.")
-        if self.horizon < 1:
-            raise ValueError(f"--horizon {self.horizon}: it must be 1 or more steps.")
+        for name, (least, most, unit) in LIMITS.items():
+            number = getattr(self, name)
+            if number < least:
+                raise ValueError(f"--{name} {number!s:.20}: it must be {least} or more {unit}.")
+            if number > most:
+                raise ValueError(f"--{name} {number!s:.20}: it must be at most {most} {unit}; give a smaller number.")
         if self.horizon > 1 and not (self.time and self.made):
             raise ValueError(
                 f"--horizon {self.horizon} needs --time, and the features that are made of it: without times there is "
                 "no step to look ahead by. Give --time, and leave out --no-features."
             )
-        if self.delay < 0:
-            raise ValueError(f"--delay {self.delay}: it must be 0 or more rows.")
-        for name, rows in (("block", self.block), ("every", self.every)):
-            if rows < 1:
-                raise ValueError(f"--{name} {rows}: it must be 1 or more rows.")
+        if self.prior is not None and not 0.0 < self.prior <= 1e100:
+            raise ValueError(f"prior={self.prior!s:.20} must lie above 0 and at most at 1e100: it is a variance.")
         if not (0.0 < self.level < 1.0 and 0.0 < self.false_alarms < 1.0):
             raise ValueError(f"level={self.level} and false_alarms={self.false_alarms} must lie between 0 and 1.")
 
