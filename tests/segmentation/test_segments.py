@@ -162,3 +162,10 @@ def test_a_posterior_that_was_not_kept_is_asked_for():
     for ask in (change_marginals, best_segmentation):
         with pytest.raises(ValueError, match=r"give posterior=True to watch"):
             ask(bare)
+
+
+@pytest.mark.parametrize("y", [np.zeros(0), np.zeros((0, 2)), [], np.zeros((2, 0))], ids=str)
+def test_a_series_without_readings_is_refused(y):
+    for find in (fx.segmentation.segment, fx.segmentation.detect):
+        with pytest.raises(ValueError, match=r"y has shape .*; give at least two readings"):
+            find(y)

@@ -120,8 +120,8 @@ def series_of(call: str, y: Any, known: int | None = None) -> np.ndarray:
     """
     (y,) = boundary.arrays(y=y)
     y = np.asarray(y, np.float64)
-    y = y.reshape(len(y), -1) if y.ndim in (1, 2) else y
-    if y.ndim != 2 or len(y) < 2 or not np.isfinite(y).any(axis=0).all():
+    y = y.reshape(len(y), -1) if y.ndim in (1, 2) and y.size else y
+    if y.ndim != 2 or len(y) < 2 or not y.size or not np.isfinite(y).any(axis=0).all():
         raise ValueError(
             f"{call}: y has shape {np.shape(y)}; give at least two readings, (T,) or (T, O), with a finite one in each "
             "column."
