@@ -55,7 +55,7 @@ jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cac
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 # Here, because shapes are checked only in modules that are imported after this line.
-typed.install("filtax")
+typed.install("filtax", "thesis")
 
 # Compilation makes the first example slow, hence no deadline; the everyday budget draws the same examples each time.
 settings.register_profile(

@@ -19,8 +19,8 @@ def build(samples: int):
 
     import filtax as fx
     from filtax import programs
-    from filtax.experiments.moons_learning import moons_model
     from filtax.passage import take_apart
+    from thesis.moons_learning import moons_model
 
     net, model = moons_model()
     method = fx.method(f"RVGA(iterations={INNER}, samples={samples})+C-Static", model=model)

@@ -33,7 +33,7 @@ LAYERS = [
     {"compiled", "evaluate", "influence", "search", "segmentation", "sharding", "smoothing", "store", "streams"},
     {"bandits", "estimators"},
     {"report"},
-    {"demo", "experiments", "runs"},
+    {"demo", "runs"},
     {"commands"},
     {"cli"},
     {"__main__"},

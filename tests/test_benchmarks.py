@@ -39,10 +39,10 @@ def test_times_are_those_of_the_call(monkeypatch):
 def test_lofi_as_it_is_written_down_is_ours_with_a_cut_each_time():
     import jax
     import jax.numpy as jnp
-    from benchmarks.scalable_peers import each_datum
     from jax.flatten_util import ravel_pytree
 
     import filtax as fx
+    from benchmarks.scalable_peers import each_datum
 
     net, rng, rank = fx.models.mlp((3, 4, 3)), np.random.default_rng(0), 4
     X, Y = jnp.asarray(rng.normal(size=(6, 3)), "float32"), jnp.asarray(rng.integers(0, 3, size=6))

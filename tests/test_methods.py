@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.experiments.catalogue import THESIS
 from filtax.methods import PUBLISHED, REFERENCES
+from thesis.catalogue import THESIS
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(0)

@@ -21,9 +21,9 @@ _axes = jaxtyping.jaxtyped("context")
 _beartype = beartype(conf=BeartypeConf(violation_type=jaxtyping.TypeCheckError))
 
 
-def install(package: str) -> None:
-    """Check every function in modules of a package that are imported from now on."""
-    jaxtyping.install_import_hook(package, "beartype.beartype")
+def install(*packages: str) -> None:
+    """Check every function in modules of these packages that are imported from now on."""
+    jaxtyping.install_import_hook(packages, "beartype.beartype")
     plain = jaxtyping.jaxtyped  # the hook writes it above each function, with a keyword alone
     jaxtyping.jaxtyped = lambda *given, **keywords: plain(*given, **keywords) if given else checked
 

@@ -10,7 +10,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import tcpd
-
 from filtax.evaluate import covering, f1
 from filtax.segmentation import ONLINE, RETROSPECTIVE, detect, segment
 

@@ -1,12 +1,14 @@
 """`filtax reproduce`: run experiments of the thesis, and write what they found."""
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from filtax.commands.options import LARGEST_SEED
-from filtax.commands.outcome import BAD_INPUT
+from filtax.commands.outcome import BAD_INPUT, FAILED
 from filtax.commands.talk import print_table, start_jax, talk
 
 __all__ = ["reproduce"]
@@ -26,17 +28,19 @@ def reproduce(
     quick run leaves a full one alone (with another seed: full-seed-3/NAME); and report.html, of all that lie there.
     An experiment whose data are absent or damaged is left out, which is said first, and the exit code is then 2.
     """
-    from filtax import experiments
+    _find_thesis()
+    from thesis import find
+    from thesis import names as all_names
 
-    known = experiments.names()
+    known = all_names()
     if names == ["list"]:
-        titles = [(name, experiments.find(name).title, _numbers(name)) for name in known]
+        titles = [(name, find(name).title, _numbers(name)) for name in known]
         print_table([("name", "experiment", "claims"), *titles])
         return
     chosen = list(dict.fromkeys(known if names == ["all"] else names))
     try:
         for name in chosen:
-            experiments.find(name)
+            find(name)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'NAMES'") from None
 
@@ -53,6 +57,19 @@ def reproduce(
         raise typer.Exit(BAD_INPUT)
 
 
+def _find_thesis() -> None:
+    """Make the package `thesis` importable: it stands beside the source tree, and is not in the wheel."""
+    root = Path(__file__).parents[3]
+    if (root / "thesis" / "__init__.py").is_file() and str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    if find_spec("thesis") is None:
+        talk(
+            "filtax: the experiments are not in the installed package; get the repository or the source distribution "
+            "of filtax and run `python -m filtax reproduce` in its folder."
+        )
+        raise typer.Exit(FAILED)
+
+
 def _show(findings: list[Any], size: str, seed: int) -> None:
     claims = [(f["name"], claim["number"], claim["verdict"], claim["text"]) for f in findings for claim in f["claims"]]
     if claims:
@@ -62,8 +79,8 @@ def _show(findings: list[Any], size: str, seed: int) -> None:
 
 def _report(out: Path) -> None:
     """Write what lies in the folder, if anything does."""
-    from filtax.experiments import gather
-    from filtax.experiments.page import write_report
+    from thesis import gather
+    from thesis.page import write_report
 
     if findings := gather(out):
         talk(f"Report: {write_report(findings, out / 'report.html')}")
@@ -74,8 +91,8 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
     What is public is fetched here, before any work.
     """
-    from filtax.experiments import find
     from filtax.streams.datasets import DamagedDatasetError, find_dataset
+    from thesis import find
 
     experiment, problems = find(name), []
     if not _done(name, size, seed, out):
@@ -93,18 +110,18 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
 def _done(name: str, size: str, seed: int, out: Path) -> bool:
     """Whether its numbers are there; figures that were lost are drawn of them."""
-    from filtax.experiments import find
-    from filtax.experiments.findings import folder_of, stored
+    from thesis import find
+    from thesis.findings import folder_of, stored
 
     return stored(folder_of(out, name, size, seed), find(name), size, seed) is not None
 
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
-    from filtax import experiments
-    from filtax.experiments.registry import expected_seconds
+    import thesis
     from filtax.report import progress
     from filtax.streams.datasets import DamagedDatasetError
+    from thesis.registry import expected_seconds
 
     expected = {name: 0.0 if _done(name, size, seed, out) else expected_seconds(name, size) / jobs for name in chosen}
     done = dict.fromkeys(chosen, 0)
@@ -116,7 +133,7 @@ def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[
             advance(name, steps)
 
         try:
-            return experiments.reproduce(chosen, size, seed, out, told, jobs)
+            return thesis.reproduce(chosen, size, seed, out, told, jobs)
         except (DamagedDatasetError, FileNotFoundError) as problem:  # the user's to mend, not ours
             talk(f"filtax: {problem}")
             raise typer.Exit(BAD_INPUT) from None
@@ -126,6 +143,6 @@ def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[
 
 
 def _numbers(name: str) -> str:
-    from filtax.experiments import find
+    from thesis import find
 
     return ", ".join(str(claim.number) for claim in find(name).claims)

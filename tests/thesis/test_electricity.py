@@ -1,0 +1,218 @@
+"""The electricity load: preparation against sums written out, the filter against numpy, and the rules."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from thesis import (
+    Result,
+    electricity,
+    electricity_claims,
+    electricity_figures,
+    electricity_table,
+    find,
+    reproduce,
+)
+from thesis.electricity_load import BURN, Hours, averages, prepare
+from thesis.intervals import block_draws
+
+rng = np.random.default_rng(0)
+TIME = np.datetime64("2020-03-01T00") + np.arange(160)
+LOAD = 1000.0 + 50.0 * np.sin(np.arange(160) / 4) + rng.normal(size=160)
+WEATHER = rng.uniform(0.5, 2.0, size=(160, 6))
+
+
+def test_averages_are_sums_of_weights():
+    mean, sd = averages(LOAD[:9, None], 0.8)
+    weight = 0.8 ** np.arange(9)[::-1]
+    want = weight @ LOAD[:9] / weight.sum()
+    spread = weight @ (LOAD[:9] - want) ** 2 / (weight.sum() - (weight**2).sum() / weight.sum())
+    np.testing.assert_allclose(mean[-1, 0], want)
+    np.testing.assert_allclose(sd[-1, 0], np.sqrt(spread))
+
+
+@pytest.mark.parametrize("scaling", ["mean", "sd"])
+def test_a_row_knows_nothing_of_its_own_hour(scaling):
+    hours = prepare(TIME, LOAD, WEATHER, scaling)
+    t = 130
+    changed, weather = LOAD.copy(), WEATHER.copy()
+    changed[t:] += 100.0
+    weather[t:] += 1.0
+    other = prepare(TIME, changed, weather, scaling)
+    row = t - BURN
+    for part in ("X", "last", "changed"):
+        np.testing.assert_array_equal(getattr(hours, part)[: row + 1], getattr(other, part)[: row + 1])
+    np.testing.assert_array_equal(hours.y[:row], other.y[:row])
+    assert other.y[row] > hours.y[row] + 1.0
+    assert hours.time[row] == TIME[t]
+
+
+def test_rules_of_thumb_are_in_the_unit_of_the_target():
+    hours = prepare(TIME, LOAD, WEATHER)
+    keep = 0.5 ** (1 / 20)
+    mean, sd = averages(LOAD[:, None], keep)
+    t = 140
+    scaled = lambda load: (load - mean[t - 1, 0]) / sd[t - 1, 0]
+    row = t - BURN
+    np.testing.assert_allclose(hours.y[row], scaled(LOAD[t]))
+    np.testing.assert_allclose(hours.last[row], scaled(LOAD[t - 1]))
+    np.testing.assert_allclose(hours.changed[row], scaled(LOAD[t - 1] + LOAD[t - 24] - LOAD[t - 25]))
+
+
+def network(theta, x):
+    """The perceptron 6-4-4-1 on a flat vector, in numpy: biases before weights."""
+    at = 0
+    for fan, width in ((6, 4), (4, 4), (4, 1)):
+        bias, weight = theta[at : at + width], theta[at + width : at + width + fan * width].reshape(fan, width)
+        at += width + fan * width
+        x = x @ weight + bias
+        x = np.maximum(x, 0.0) if width > 1 else x
+    return x[0]
+
+
+@pytest.mark.x64
+def test_forecasts_are_those_of_a_filter_in_numpy():
+    hours = prepare(TIME, LOAD, WEATHER)
+    said, _ = electricity._forecasts("C-ACI", {"q": 0.1}, hours, 1, 0)
+    leaves = jax.tree.leaves(electricity.NETWORK.init(jax.random.key(0)))
+    mean = np.concatenate([np.ravel(leaf) for leaf in leaves])
+    cov, want, h = np.eye(53), [], 1e-6
+    for x, y in zip(hours.X, hours.y, strict=True):
+        want.append(network(mean, x))
+        cov = cov + 0.1 * np.eye(53)
+        J = np.array([(network(mean + h * e, x) - network(mean - h * e, x)) / (2 * h) for e in np.eye(53)])
+        gain = cov @ J / (J @ cov @ J + 1.0)
+        mean, cov = mean + gain * (y - want[-1]), cov - np.outer(gain, J @ cov)
+    np.testing.assert_allclose(said[0], want, atol=1e-4)
+
+
+def test_a_small_run(monkeypatch):
+    hours = prepare(TIME[0] + np.arange(600), 1000 + 50 * np.sin(np.arange(600) / 4), rng.uniform(1, 2, size=(600, 6)))
+    monkeypatch.setattr(electricity, "read_hours", lambda scaling="mean": hours)
+    monkeypatch.setattr(electricity, "SPACES", {"C-ACI": electricity.SPACES["C-ACI"]})
+    result = electricity._run(electricity.Setting(budget=2), 0, lambda share: None)
+    assert result.arrays["C-ACI"].shape == (1, 200)
+    np.testing.assert_allclose(result.arrays["last value"][0], Hours(*hours).last[300:])
+    assert "below that of" in result.notes[0]
+
+
+NAMES = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR", "RL[1]-OUPR+ACI", "last value", "plus yesterday's change")
+
+
+def made(errors, runs=None, flat=0.1):
+    """Three weeks from 24 February 2020 on; errors are constant but for a little noise."""
+    T = 24 * 24
+    time = np.datetime64("2020-02-24T00") + np.arange(T)
+    noise = np.random.default_rng(1).normal(size=T)
+    size = np.where(time < np.datetime64("2020-03-07"), 1.0, flat)
+    arrays = {name: (error + 1e-3 * noise)[None] for name, error in zip(NAMES, errors, strict=True)}
+    runs = np.arange(T)[None] + 1 if runs is None else runs
+    arrays |= {"RL[1]-PR, runs": runs, "RL[1]-PR, runs at the published setting": np.arange(T)[None] % 12}
+    load = 1000 + 100 * size * np.sin(np.arange(T) * np.pi / 12)
+    return Result({}, arrays | {"y": np.zeros(T), "load": load, "hours": time.astype(np.int64)})
+
+
+def decided(result):
+    return [claim.decide(result).text for claim in find("electricity").claims]
+
+
+def test_rules_of_the_claims():
+    assert decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.6))) == ["holds", "holds", "does not hold", "holds"]
+    with_rules = decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1), flat=0.5))
+    assert with_rules == ["does not hold", "holds", "does not hold", "holds only if rules of thumb are left out"]
+    assert decided(made((0.4, 0.3, 0.35, 0.5, 0.2, 0.6, 0.6)))[1::2] == ["does not hold", "does not hold"]
+
+
+def test_resets_are_counted_in_days():
+    hours = np.arange(24 * 24)
+    still = np.where(hours < 12 * 24, hours % 12, 1 + hours)[None]
+    assert decided(made((0.2,) * 7, still))[2] == "holds"
+    assert decided(made((0.2,) * 7, (hours % 24)[None]))[2] == "does not hold"
+
+
+def test_figures_show_methods_and_rules():
+    result = made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1))
+    assert len(electricity_figures.draw_change(result).axes[1].lines) == 4 + 2 + 1
+    assert len(electricity_figures.draw_boxes(result).axes[0].get_xticklabels()) == 7
+    mean = electricity_claims.rolling(result, "C-ACI")
+    np.testing.assert_allclose(mean[50], np.abs(result.arrays["C-ACI"][0, 39:51]).mean())
+
+
+def test_the_figure_of_runs_counts_resets_and_never_has_a_run_length_below_zero():
+    result = made((0.2,) * 7, np.zeros((1, 24 * 24)))
+    arrays = {**result.arrays, "RL[1]-PR, published setting": result.arrays["RL[1]-PR"]}
+    figure = electricity_figures.draw_runs(Result({}, arrays))
+    titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
+    assert titles == [
+        "Number chosen on the warm-up: 24.0 resets a day before the change, 24.0 after",
+        "Published scaling and number: 2.0 resets a day before the change, 2.0 after",
+    ]
+    assert [axis.get_ylim() for axis in figure.axes[2:]] == [(0, 24), (0, 24)]
+
+
+def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
+    """By brute force: the errors of each drawn day put side by side, and their median taken."""
+    T = 24 * 75
+    shape = 1.0 + 0.5 * (np.arange(T) // 24 % 7 == 0)
+    one, two = (shape * rng.gamma(2.0, size=(2, T)) + level for level in (0.0, 0.3))
+    by_day, days = one.reshape(2, 75, 24), []
+    for places in block_draws(75, 35):
+        assert (np.diff(places[:35]) % 75 == 1).all()
+        days.append(np.median(by_day[:, places]))
+    np.testing.assert_allclose(electricity_table.of_hours(one), np.quantile(days, (0.025, 0.975)), rtol=1e-12)
+    means = {name: e.reshape(2, 15, 120).mean(axis=(0, 2)) for name, e in (("RL[1]-OUPR", one), ("C-ACI", two))}
+    drawn = lambda of: np.quantile([np.median(of[places]) for places in block_draws(15, 7)], (0.025, 0.975))
+    published = {"RL[1]-OUPR": ({}, 0.1, 0.2), "C-ACI": ({}, 0.3, 0.4)}
+    ours, theirs = electricity_table.error_tables({"RL[1]-OUPR": one, "C-ACI": two}, {"C-ACI": one}, published, {})
+    row = dict(zip(ours.columns, ours.rows[1], strict=True))
+    np.testing.assert_allclose(row["5-day, 95 %"], drawn(means["C-ACI"]))
+    np.testing.assert_allclose(row["less OUPR"], np.median(means["C-ACI"] - means["RL[1]-OUPR"]))
+    np.testing.assert_allclose(row["less OUPR, 95 %"], drawn(means["C-ACI"] - means["RL[1]-OUPR"]))
+    assert (row["median, published"], row["5-day, published"]) == (0.3, 0.4)
+    assert ours.rows[0][7:9] == (None, None)
+    assert theirs.rows[0][5:] == ours.rows[0][5:7]
+
+
+def test_networks_that_diverge_are_said():
+    means = {"RL[1]-OUPR": (0.36, 3.10, 13.08, 0.63, 0.51), "C-ACI": (0.3, 0.3, 0.4, 0.3, 0.8), "one": (9.0,)}
+    errors = {name: np.outer(of, np.tile([0.5, 1.5], 120)) for name, of in means.items()}
+    (said,) = electricity_table.diverged(errors, "at the published scaling and numbers")
+    for part in (
+        "With RL[1]-OUPR, at the published",
+        "2 of 5",
+        "network 2 has a mean error of 3.10",
+        "median network 0.63",
+    ):
+        assert part in said
+    assert "network 3 has a mean error of 13.08" in said
+    errors["C-ACI"][1, 7] = np.nan
+    assert "network 2 has a mean error of inf" in electricity_table.diverged(errors, "")[1]
+
+
+def test_the_published_variance_is_the_one_that_was_run():
+    """The facts of the published run: tuned 1.956, deployed exp(1.956), from a start with P0 = I."""
+    assert electricity.PUBLISHED["RL[1]-OUPR+ACI"][0]["shock"] == pytest.approx(7.07, abs=0.005)
+    given: list[Any] = []
+    hours = prepare(TIME, LOAD, WEATHER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(electricity, "_scan", lambda methods, state, X, y: (given.append((methods, state)), y[None]))
+        electricity._forecasts("RL[1]-OUPR+ACI", electricity.PUBLISHED["RL[1]-OUPR+ACI"][0], hours, 1, 0)
+    (methods, state), *_ = given
+    np.testing.assert_allclose(methods.prior.shock, [7.071], rtol=1e-3)
+    np.testing.assert_allclose(np.diagonal(state.initial.cov[0]), 1.0)
+
+
+@pytest.mark.nightly
+def test_verdicts_and_bars_of_the_quick_size(tmp_path):
+    try:
+        (found,) = reproduce(["electricity"], out=tmp_path)
+    except FileNotFoundError as absent:
+        pytest.skip(str(absent))
+    verdicts = [claim["verdict"] for claim in found["claims"]]
+    assert verdicts == ["holds", "holds", "does not hold", "does not hold"]
+    scores = {row[0]: row[2] for row in found["tables"][0]["rows"]}
+    assert scores["last value"] == pytest.approx(0.16, abs=0.005)
+    assert scores["plus yesterday's change"] == pytest.approx(0.044, abs=0.001)
+    assert "below that of every method" in found["notes"][0]

@@ -1,0 +1,119 @@
+"""Errors of the heavy-tailed regression from normal equations; resets and predicates from made-up runs."""
+
+import numpy as np
+import pytest
+
+from thesis import Result, find
+from thesis.heavy_tail import LAST, PLAIN, STATIC, WOLF, Setting, _resets, _rolling, _streams
+
+HEAVY = find("heavy-tail")
+
+
+@pytest.fixture(scope="module")
+def small():
+    setting = Setting(streams=4, steps=60, hazard=0.03)
+    return setting, HEAVY.run(setting, 3, lambda share: None)
+
+
+@pytest.mark.x64
+def test_the_static_filter_is_ridge_regression(small):
+    setting, result = small
+    rmse = []
+    for stream in _streams(setting, 3, None):
+        means = [
+            stream.X[t] @ np.linalg.solve(np.eye(3) + stream.X[:t].T @ stream.X[:t], stream.X[:t].T @ stream.y[:t])
+            for t in range(setting.steps)
+        ]
+        rmse.append(np.sqrt(np.mean((np.array(means) - stream.truth) ** 2)))
+    np.testing.assert_allclose(result.numbers["rmse"][STATIC], rmse, rtol=1e-8)
+
+
+@pytest.mark.x64
+def test_run_lengths_are_those_of_a_table_of_all_segments(small):
+    """Adams and MacKay's recursion with one batch regression for each start, in plain numpy."""
+    setting, result = small
+    forecasts, stream = [], _streams(setting, 3, None)[0]
+    log_joint = {0: 0.0}
+    for t in range(setting.steps):
+        moments = {}
+        for start in {*log_joint, t}:
+            X, y = stream.X[start:t], stream.y[start:t]
+            P = np.linalg.inv(np.eye(3) + X.T @ X)
+            moments[start] = stream.X[t] @ P @ X.T @ y, stream.X[t] @ P @ stream.X[t] + 1
+        total = np.logaddexp.reduce(list(log_joint.values()))
+        prior = {start: value + np.log1p(-setting.hazard) for start, value in log_joint.items()}
+        fresh = total + np.log(setting.hazard)
+        prior[t] = np.logaddexp(prior[t], fresh) if t in prior else fresh
+        norm = np.logaddexp.reduce(list(prior.values()))
+        forecasts.append(sum(np.exp(prior[s] - norm) * moments[s][0] for s in prior))
+        log_joint = {
+            s: prior[s] - 0.5 * np.log(moments[s][1]) - 0.5 * (stream.y[t] - moments[s][0]) ** 2 / moments[s][1]
+            for s in prior
+        }
+    rmse = np.sqrt(np.mean((np.array(forecasts) - stream.truth) ** 2))
+    np.testing.assert_allclose(result.numbers["rmse"][PLAIN][0], rmse, rtol=1e-6)
+
+
+def test_figures_are_drawn_and_posteriors_sum_to_one(small):
+    _, result = small
+    for name in (PLAIN, WOLF):
+        np.testing.assert_allclose(np.exp(result.arrays[f"posterior {name}"]).sum(axis=0), 1.0, rtol=1e-4)
+    for draw in HEAVY.figures.values():
+        assert draw(result).axes
+
+
+def test_rolling_errors_and_resets():
+    square = np.random.default_rng(0).random((2, 30))
+    brute = [[np.sqrt(row[max(0, t - 9) : t + 1].mean()) for t in range(30)] for row in square]
+    np.testing.assert_allclose(_rolling(square), brute)
+    assert _resets(np.array([[0, 0, 2, 2, 0, 5, 5], [0] * 7])) == [(2, [2, 5]), (0, [])]
+
+
+def made_up(**changed):
+    rng = np.random.default_rng(0)
+    base = 1 + 0.01 * rng.standard_normal(40)
+    numbers = {
+        "rmse": {WOLF: base, PLAIN: 2 * base, STATIC: 3 * base, LAST: 5 * base},
+        "resets": {PLAIN: [12] * 40, WOLF: [5] * 40},
+        "f1": {PLAIN: [0.2] * 40, WOLF: [0.7] * 40},
+        "true_changes": 3.0,
+        "before": {STATIC: base, PLAIN: 2 * base},
+        "after": {STATIC: 3 * base, PLAIN: 2 * base},
+    }
+    for path, value in changed.items():
+        part, _, name = path.partition("__")
+        if name:
+            numbers[part] = {
+                **numbers[part],
+                {"wolf": WOLF, "plain": PLAIN, "static": STATIC, "last": LAST}[name]: value,
+            }
+        else:
+            numbers[part] = value
+    return Result(numbers)
+
+
+@pytest.mark.parametrize(
+    ("claim", "breaks"),
+    [
+        (0, {"rmse__plain": np.full(40, 0.5)}),
+        (0, {"rmse__static": np.full(40, 0.5)}),
+        (0, {"rmse__last": np.full(40, 0.5)}),
+        (1, {"resets__plain": [8] * 40}),
+        (1, {"resets__wolf": [7] * 40}),
+        (1, {"true_changes": 2.0}),
+        (1, {"f1__wolf": [0.5] * 40}),
+        (2, {"before__plain": np.full(40, 0.5)}),
+        (2, {"after__static": np.full(40, 0.5)}),
+    ],
+)
+def test_each_part_of_a_claim_can_fail(claim, breaks):
+    decide = HEAVY.claims[claim].decide
+    assert decide(made_up()).text == "holds"
+    assert decide(made_up(**breaks)).text == "does not hold"
+
+
+@pytest.mark.nightly
+def test_verdicts_of_the_quick_size():
+    result = HEAVY.run(HEAVY.sizes["quick"], 0, lambda share: None)
+    assert [claim.decide(result).text for claim in HEAVY.claims] == ["holds", "does not hold", "holds"]
+    assert result.numbers["ratio"] <= 0.65

@@ -1,0 +1,187 @@
+"""Continual learning: one network, task after task, with boundaries known or unknown.
+
+Images of digits in three streams of tasks: pixels in another order, images turned further, pairs of classes. Every
+method learns each image once. What counts is how many labels are foreseen as they come, and what is left of earlier
+tasks at the end; the two pull apart. Hyper-parameters are chosen on a first stream, of other images.
+
+Thesis: the task of online continual learning in chapter 3, for which it has no experiment.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from filtax.evaluate import average_accuracy, forgetting, forward_transfer, learning_accuracy, majority_class
+from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
+from thesis.continual_figures import draw
+from thesis.continual_learning import GRIDS, METHODS, Learned, Learner
+from thesis.experiment import Advance, Experiment, Result, Table
+from thesis.intervals import of_mean
+from thesis.parts import keep
+
+__all__ = ["EXPERIMENT", "SCENARIOS", "Setting", "scores"]
+
+SCENARIOS = {"permuted": permuted_tasks, "rotated": rotated_tasks, "split": split_tasks}
+CLASSES = 10
+COLUMNS = ("foreseen", "average accuracy", "accuracy at learning", "forgetting", "forward transfer")
+NOTES = (
+    "Foreseen: share of labels that were the most probable one before they were seen. The rest is measured on tests: "
+    "the mean over all tasks at the end (Chaudhry et al. 2018), on each task just after it, what was lost since the "
+    "best time (Chaudhry et al. 2018), and the accuracy on the next task before it begins, less that of the first "
+    "state (Lopez-Paz and Ranzato 2017). Tests take the means of the weights.",
+    "A known boundary starts every belief anew. 'Static, told' is thus a filter that learns the current task alone: "
+    "who is not told can hardly foresee more, and it remembers nothing. 'Static, shuffled' sees all tasks mixed: what "
+    "one network of this size can hold at once.",
+    "The number of each method and the variance of the weights at the start are those with which most labels of a "
+    "first stream were foreseen, its boundaries unknown; it has other images, and other orders of pixels or classes.",
+    "The interval, of 95 %, is Student's for the mean over streams; of few streams it is wide, and the pairs of "
+    "methods, which have the same streams, differ less than it says.",
+    "Pairs of classes are counted 0 and 1 in each task; the network does not know which pair it sees.",
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Tasks of `steps` images each, `side` pixels square; `hidden` units, none for a linear model.
+
+    >>> Setting().tasks
+    4
+    """
+
+    tasks: int = 4
+    steps: int = 150
+    tests: int = 100
+    trials: int = 3
+    first: int = 1
+    side: int = 7
+    hidden: tuple[int, ...] = ()
+    posterior: str = "LG(form=diagonal)"
+    keep: int = 2
+    variances: tuple[float, ...] = (0.05, 0.2)
+    data: str = "mnist"
+
+    def of(self, scenario: str) -> int:
+        """Number of tasks; there are only so many pairs of classes.
+
+        >>> [Setting(tasks=10).of(scenario) for scenario in SCENARIOS]
+        [10, 10, 5]
+        """
+        return min(self.tasks, CLASSES // 2) if scenario == "split" else self.tasks
+
+
+def _run(setting: Setting, seed: int, advance: Advance) -> Result:
+    sizes = (setting.side**2, *setting.hidden, CLASSES)
+    streams = {scenario: _streams(setting, scenario, seed) for scenario in SCENARIOS}
+    numbers: dict[str, Any] = {of: {s: {} for s in SCENARIOS} for of in ("chosen", "scores", "intervals")}
+    arrays: dict[str, np.ndarray] = {}
+    for i, name in enumerate(METHODS):
+        learner = Learner(name, sizes, setting.posterior, setting.keep, seed)
+        for j, (scenario, (first, tasks)) in enumerate(streams.items()):
+            choose = partial(learner.chosen, first, setting.variances)
+            at = numbers["chosen"][scenario][name] = keep(f"{scenario}, {name}, chosen", choose)
+            kinds = {name: tasks, f"{name}, told": tasks}
+            if name == "Static":
+                kinds["Static, shuffled"] = [_shuffled(one, seed) for one in tasks]
+            for kind, learned in keep(f"{scenario}, {name}", partial(_all, learner, at, kinds)).items():
+                of = Learned(*learned)
+                arrays |= {f"{scenario}, {kind}, {part}": getattr(of, part) for part in Learned._fields}
+                numbers["scores"][scenario][kind] = scores(of, mixed=kind.endswith("shuffled"))
+                numbers["intervals"][scenario][kind] = of_mean(of.right.reshape(len(of.right), -1).mean(axis=1))
+            advance((i + (j + 1) / len(streams)) / len(METHODS))
+    for scenario, (_, tasks) in streams.items():
+        arrays[f"{scenario}, majority"] = right = np.stack([_majority(one) for one in tasks])
+        numbers["scores"][scenario]["majority class"] = {"foreseen": float(right.mean())}
+        numbers["intervals"][scenario]["majority class"] = of_mean(right.reshape(len(right), -1).mean(axis=1))
+    tables = tuple(_table(setting, scenario, numbers) for scenario in SCENARIOS)
+    return Result(numbers, arrays, (*tables, _choices(setting, numbers["chosen"])), NOTES)
+
+
+def _streams(setting: Setting, scenario: str, seed: int) -> tuple[list[TaskStream], list[TaskStream]]:
+    """Streams to choose on, and those of the report, of other images; pixels centred and scaled by the former."""
+    images = read_images(setting.data)
+    half, part = len(images.X) // 2, 3 * len(images.X) // 8
+    before = Images(images.X[:part], images.y[:part], images.X[part:half], images.y[part:half])
+    after = Images(images.X[half:], images.y[half:], images.X_test, images.y_test)
+    keys = np.random.SeedSequence((seed, list(SCENARIOS).index(scenario))).generate_state(
+        setting.first + setting.trials
+    )
+    size = {"tasks": setting.of(scenario), "steps": setting.steps, "tests": setting.tests, "side": setting.side}
+    make = SCENARIOS[scenario]
+    first = [make(before, **size, key=int(key)) for key in keys[: setting.first]]
+    tasks = [make(after, **size, key=int(key)) for key in keys[setting.first :]]
+    level, spread = np.mean([one.X.mean() for one in first]), np.mean([one.X.std() for one in first])
+    scaled = lambda s: TaskStream((s.X - level) / spread, s.y, (s.X_test - level) / spread, s.y_test, s.names)  # noqa: E731
+    return [scaled(one) for one in first], [scaled(one) for one in tasks]
+
+
+def _all(learner: Learner, at: dict[str, float], kinds: dict[str, list[TaskStream]]) -> dict[str, Learned]:
+    """Runs of each kind with one setting, in one call; a kind whose name ends in "told" knows the boundaries."""
+    tasks = [one for streams in kinds.values() for one in streams]
+    told = [kind.endswith("told") for kind, streams in kinds.items() for _ in streams]
+    learned = learner.learn([at] * len(tasks), tasks, told)
+    parts = zip(*(np.split(part, len(kinds)) for part in learned), strict=True)
+    return {kind: Learned(*each) for kind, each in zip(kinds, parts, strict=True)}
+
+
+def _shuffled(tasks: TaskStream, seed: int) -> TaskStream:
+    """The same images with the tasks mixed."""
+    order = np.random.default_rng(seed).permutation(tasks.y.size)
+    X, y = tasks.flat.X[order].reshape(tasks.X.shape), tasks.y.reshape(-1)[order].reshape(tasks.y.shape)
+    return TaskStream(X, y, tasks.X_test, tasks.y_test, tasks.names)
+
+
+def _majority(tasks: TaskStream) -> np.ndarray:
+    """Whether the class seen most was right, (N, T)."""
+    y = tasks.flat.y
+    return np.asarray(majority_class(CLASSES)(y).label == y).reshape(tasks.y.shape)
+
+
+def scores(learned: Learned, *, mixed: bool = False) -> dict[str, float]:
+    """Scores of runs, the mean over them; of mixed tasks only what does not ask for their order.
+
+    >>> learned = Learned(np.ones((1, 2, 3)), np.array([[0.5, 0.5]]), np.array([[[0.9, 0.25], [0.5, 0.8]]]))
+    >>> scores(learned)["forward transfer"]
+    -0.25
+    """
+    matrix = learned.matrix.astype(np.float64)
+    found = {"foreseen": learned.right, "average accuracy": average_accuracy(matrix)}
+    if not mixed:
+        found |= {"accuracy at learning": learning_accuracy(matrix), "forgetting": forgetting(matrix)}
+        found |= {"forward transfer": forward_transfer(matrix, learned.before)}
+    return {name: float(np.mean(value)) for name, value in found.items()}
+
+
+def _table(setting: Setting, scenario: str, numbers: dict[str, Any]) -> Table:
+    ends = numbers["intervals"][scenario]
+    first, *others = COLUMNS
+    rows = [
+        (name, row.get(first), ends[name], *(row.get(column) for column in others))
+        for name, row in numbers["scores"][scenario].items()
+    ]
+    title = f"{scenario}: {setting.of(scenario)} tasks of {setting.steps}, mean of {setting.trials} streams"
+    return Table(title, ("", first, f"{first}, 95 %", *others), rows)
+
+
+def _choices(setting: Setting, chosen: dict[str, dict[str, dict[str, float]]]) -> Table:
+    rows = [
+        (scenario, name, METHODS[name].format(number=f"{at['number']:g}", keep=setting.keep), at["variance"])
+        for scenario, of in chosen.items()
+        for name, at in of.items()
+    ]
+    return Table("Chosen on the first stream", ("tasks", "method", "in the grammar", "variance at the start"), rows)
+
+
+EXPERIMENT = Experiment(
+    name="continual",
+    title="Continual learning: task after task, boundaries known or not",
+    sizes={
+        "quick": Setting(),
+        "full": Setting(10, 300, 500, 5, 1, 7, (20,), "LoFi(rank=10)", 4, (0.03, 0.1, 0.3)),
+    },
+    run=_run,
+    figures={"continual-learning": draw},
+    data=("mnist",),
+    fixed={"methods": METHODS, "grids": GRIDS},
+)

@@ -1,0 +1,227 @@
+"""The load of the next hour through the beginning of Covid: four ways to follow a change, beside two rules of thumb.
+
+A network 6-4-4-1 is learned by an extended Kalman filter with noise variance 1 and prior variance 1 from 31,812 hours.
+The number of each method is chosen on the first 300 of them; what is scored begins after.
+
+Thesis: experiment:hour-ahead-forecasting, fig:day-ahead-plot, fig:day-ahead-results-zoomed,
+fig:day-ahead-rlpr-predictions, fig:day-ahead-results.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from filtax.grammar import method
+from filtax.models import nonlinear
+from filtax.models.networks import mlp
+from filtax.priors import additive_inflation
+from filtax.search import Log, Uniform, tune
+from thesis import electricity_claims as claims
+from thesis import electricity_figures as figures
+from thesis.electricity_load import Hours, read_hours
+from thesis.electricity_shock import Shocked
+from thesis.electricity_table import diverged, error_tables
+from thesis.experiment import Advance, Claim, Experiment, Result
+from thesis.parts import keep
+from thesis.verdicts import PAIRED
+
+__all__ = ["EXPERIMENT", "Setting"]
+
+NETWORK = mlp((6, 4, 4, 1))
+WARM_UP = 300
+KEPT = ("belief_mean", "runlength")
+HAZARD, SMALL = Log(1e-6, 0.99), Log(2e-9, 1.0)
+SPACES: dict[str, dict[str, Uniform]] = {
+    "RL[1]-OUPR": {"hazard": HAZARD},
+    "C-ACI": {"q": SMALL},
+    "CPP-OU": {"rate": SMALL},
+    "RL[1]-PR": {"hazard": HAZARD},
+    "RL[1]-OUPR+ACI": {"hazard": HAZARD, "q": SMALL, "variance": Uniform(0.01, 2.0)},
+}
+PUBLISHED: dict[str, tuple[dict[str, float], float, float]] = {  # numbers, median absolute error, median 5-day MAE
+    "RL[1]-OUPR": ({"hazard": 0.342}, 0.199, 0.259),
+    "C-ACI": ({"q": 1.0}, 0.261, 0.321),
+    "CPP-OU": ({"rate": 0.635}, 0.608, 0.602),
+    "RL[1]-PR": ({"hazard": 0.489}, 0.463, 0.510),
+    "RL[1]-OUPR+ACI": ({"hazard": 0.342, "q": 0.00226, "shock": math.exp(1.956)}, 0.199, 0.259),
+}
+WIDE = "RL[1]-OUPR+ACI, 7.07 I from the start"  # the same numbers with the prior of the text: one for all purposes
+BASELINES = {"last value": "last", "plus yesterday's change": "changed"}
+NOTES = (
+    "The text divides each weather column by its moving average; the published run divided by a moving standard "
+    "deviation with 20 as the span. The text is the default, the other scaling with the published numbers a second "
+    "table. The set has six weather columns, not seven.",
+    "The published RL[1]-OUPR also had a random walk (ACI) and a tuned prior variance, which its rivals had not: shown "
+    "apart, as RL[1]-OUPR+ACI. It started from the variance 1 and mixed in another about the mean there was, tuned as "
+    "1.956 and by mistake run as exp(1.956) = 7.07: so in the second table, with the text's reading below it, in which "
+    "the initial belief, of variance 7.07, is also what is mixed in, mean included.",
+    "A reset absorbs the hour it is born with, CPP-OU takes three gradient steps of a tuned rate, and, but for that "
+    "one row, what is mixed in is the initial belief, mean included.",
+    "The forecast is the thesis's: the network at the mean of the belief before the hour, without the hazard of a "
+    "change; evidence knows of the hazard.",
+    "Chosen by the mean absolute error on the first 300 hours, which are not scored.",
+    "Intervals, of 95 %, are those of medians when blocks of 35 days (whole weeks) are drawn again, the same for "
+    "every method: days are not independent, the same weekday and the same month resemble each other. They tell of "
+    "other years, not of other first networks.",
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Settings tried for each method, and initial networks over which errors are averaged.
+
+    >>> Setting().networks
+    1
+    """
+
+    budget: int = 16
+    networks: int = 1
+    hours: int | None = None
+
+
+def _run(setting: Setting, seed: int, advance: Advance) -> Result:
+    """Tune on the first hours, run over all of them, score what comes after."""
+    hours = Hours(*(part[: setting.hours] for part in read_hours()))
+    other = Hours(*(part[: setting.hours] for part in read_hours("sd")))
+    after = slice(WARM_UP, None)
+    arrays: dict[str, np.ndarray] = {"hours": hours.time[after].astype(np.int64), "y": hours.y[after]}
+    arrays["load"], chosen, errors, others = hours.load[after], {}, {}, {}
+    for i, name in enumerate(SPACES):
+        numbers = PUBLISHED[name][0]
+        chosen[name] = keep(f"chosen, {name}", partial(_tuned, name, hours, setting.budget, seed))
+        said, runs = _forecasts(name, chosen[name], hours, setting.networks, seed)
+        theirs, their_runs = _forecasts(name, numbers, other, setting.networks, seed)
+        arrays |= {
+            name: said[:, after],
+            f"{name}, runs": runs[:, after],
+            f"{name}, published setting": theirs[:, after],
+        }
+        arrays[f"{name}, runs at the published setting"] = their_runs[:, after]
+        errors[name], others[name] = np.abs(said - hours.y)[:, after], np.abs(theirs - other.y)[:, after]
+        advance((i + 1) / len(SPACES))
+    numbers = {key.replace("shock", "variance"): value for key, value in PUBLISHED["RL[1]-OUPR+ACI"][0].items()}
+    wide, _ = _forecasts("RL[1]-OUPR+ACI", numbers, other, setting.networks, seed)
+    others[WIDE] = np.abs(wide - other.y)[:, after]
+    for name, part in BASELINES.items():
+        arrays[name] = getattr(hours, part)[None, after]
+        errors[name] = np.abs(arrays[name] - hours.y[after])
+    tables = error_tables(errors, others, PUBLISHED | {WIDE: (numbers, None, None)}, chosen)
+    lost = (*diverged(errors, "at the numbers chosen"), *diverged(others, "at the published scaling and numbers"))
+    return Result({"chosen": chosen, "hours": len(arrays["y"])}, arrays, tables, (_beaten(errors), *lost, *NOTES))
+
+
+def _beaten(errors: dict[str, np.ndarray]) -> str:
+    """Which methods lose to which rule of thumb, by the 5-day error."""
+    said, days = [], {name: float(np.median(claims.five_day(error))) for name, error in errors.items()}
+    for rule in BASELINES:
+        bar = days[rule]
+        losers = [name for name in SPACES if days[name] > bar]
+        whom = "every method" if len(losers) == len(SPACES) else ", ".join(losers) or "no method"
+        said.append(f"'{rule}' has a 5-day error of {bar:.3f}, below that of {whom}")
+    return f"Rules of thumb: {'; '.join(said)}. The inputs are the weather alone; a model for use should see the load."
+
+
+def _build(
+    name: str, hazard: Any = None, q: Any = None, rate: Any = None, variance: Any = 1.0, shock: Any = None
+) -> Any:
+    """A method from its numbers; `variance` is that of the prior, which `init` takes, `shock` what OUPR mixes in."""
+    name = name.removesuffix("+ACI") if q is not None and hazard is not None else name
+    given = {"hazard": hazard, "q": q if hazard is None else None, "rate": rate, "steps": rate and 3}
+    text = ", ".join(f"{key}={value}" for key, value in given.items() if value is not None)
+    drift = additive_inflation(q) if hazard is not None and q is not None else None
+    model = nonlinear(NETWORK.apply, noise=1.0)
+    built = method(f"LG(form=covariance)+{name}({text})", model=model, prior=drift)
+    return built if shock is None else eqx.tree_at(lambda m: m.prior, built, Shocked(built.prior, shock))
+
+
+def _tuned(name: str, hours: Hours, budget: int, seed: int) -> dict[str, float]:
+    X, y = hours.X[:WARM_UP], hours.y[:WARM_UP]
+    params = NETWORK.init(jax.random.key(seed))
+
+    def lost(at: dict[str, np.ndarray]) -> np.ndarray:
+        points = [dict(zip(at, point, strict=True)) for point in zip(*at.values(), strict=True)]
+        said, _ = _run_all(name, points, X, y, [params] * len(points))
+        return np.mean(np.abs(said - y), axis=1)
+
+    return dict(tune(lost, SPACES[name], budget=budget, seed=seed).best)
+
+
+def _forecasts(
+    name: str, numbers: dict[str, float], hours: Hours, networks: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts and run lengths over all hours, (networks, T)."""
+    starts = [NETWORK.init(jax.random.key(seed + i)) for i in range(networks)]
+    return _run_all(name, [numbers] * networks, hours.X, hours.y, starts)
+
+
+def _run_all(name: str, points: list[dict[str, float]], X: np.ndarray, y: np.ndarray, starts: list) -> tuple:
+    methods = [_build(name, **point) for point in points]
+    variances = [point.get("variance", 1.0) for point in points]
+    states = [m.init(params=p, cov=v) for m, p, v in zip(methods, starts, variances, strict=True)]
+    stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
+    said, runs = _scan(jax.tree.map(stack, *methods), jax.tree.map(stack, *states), X, y)
+    return np.asarray(said), np.asarray(runs)
+
+
+@jax.jit
+def _scan(methods: Any, states: Any, X: Array, y: Array) -> tuple[Array, Array]:
+    def one(each: Any, state: Any) -> tuple[Array, Array]:
+        infos: Any = each.scan(state, X, y, keep=KEPT, complete=True)[1]
+        before = jnp.concatenate([state.initial.mean[None], infos.belief_mean[:-1]])
+        said = jax.vmap(lambda theta, x: NETWORK.apply(state.layout.restore(theta), x))(before, X)
+        return said, infos.runlength
+
+    return jax.vmap(one)(methods, states)
+
+
+EXPERIMENT = Experiment(
+    name="electricity",
+    title="Hour-ahead electricity load before and after the beginning of Covid",
+    sizes={"quick": Setting(), "full": Setting(budget=64, networks=5)},
+    run=_run,
+    figures={
+        "fig:day-ahead-plot": figures.draw_change,
+        "fig:day-ahead-results-zoomed": figures.draw_forecasts,
+        "fig:day-ahead-rlpr-predictions": figures.draw_runs,
+        "fig:day-ahead-results": figures.draw_boxes,
+    },
+    claims=(
+        Claim(
+            11,
+            "The load turns from diurnal to flat about 7 March 2020.",
+            "fig:day-ahead-results-zoomed",
+            claims.flat,
+            "standard deviation within the day below a third of that of the week before",
+        ),
+        Claim(
+            12,
+            "C-ACI and RL[1]-OUPR adapt quickest after 7 March.",
+            "fig:day-ahead-plot",
+            claims.quickest,
+            "none: means over 7 to 10 March, each of the two below each of the others",
+        ),
+        Claim(
+            13,
+            "RL[1]-PR resets about twice a day until the change, and then never.",
+            "fig:day-ahead-rlpr-predictions",
+            claims.resets,
+            "1.5 to 2.5 resets a day before, none after",
+        ),
+        Claim(
+            14,
+            "RL[1]-OUPR has the lowest 5-day mean absolute error.",
+            "fig:day-ahead-results",
+            claims.lowest,
+            f"{PAIRED}, over 5-day means",
+        ),
+    ),
+    data=("electricity",),
+    fixed={"spaces": SPACES, "published": PUBLISHED, "warm_up": WARM_UP},
+)
