@@ -39,11 +39,53 @@ def test_what_was_mistyped_leaves_no_folder(arguments, home):
     assert [each.name for each in home.iterdir()] == ["t.csv"]
 
 
-def test_a_folder_that_was_there_stays(home):
-    (home / "run").mkdir()
-    (home / "run/mine.txt").write_text("mine")
-    sentence(filtax("run", "t.csv", "--target", "y", "--method", "NOPE", "--out", "run", home=home), 2)
-    assert [each.name for each in (home / "run").iterdir()] == ["mine.txt"]
+@pytest.mark.parametrize("command", ["run", "segment", "tune"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metrics.json",
+        "report.html",
+        "predictions.parquet",
+        "events.jsonl",
+        "tuned.toml",
+        "checkpoint/model.pt",
+        "a.txt",
+    ],
+)
+def test_a_folder_of_somebody_else_is_left_as_it_is(command, name, home):
+    """What was there, a symbolic link among it, was overwritten without a word."""
+    (home / "kept").write_text("mine")
+    (home / "out" / name).parent.mkdir(parents=True)
+    (home / "out" / name).symlink_to(home / "kept")
+    said = sentence(filtax(command, "t.csv", "--target", "y", "--out", "out", home=home), 2)
+    assert said.startswith("filtax: out holds files, such as ")
+    assert said.endswith("and nothing that filtax began; name a folder that is empty or new.")
+    left = [path.relative_to(home / "out") for path in (home / "out").rglob("*")]
+    assert {*left} == {Path(name), *Path(name).parents} - {Path()}
+    assert (home / "kept").read_text() == "mine"
+
+
+def test_a_run_writes_no_file_that_a_link_in_its_folder_names(home):
+    """Of a file that is written whole the link is replaced; one that grows with the run is refused."""
+    (home / "out").mkdir()
+    (home / "out/.gitkeep").touch()
+    assert filtax("run", "t.csv", *ASKED, "--out", "out", home=home).returncode == 0
+    (home / "t.csv").write_text(table(150))
+    kept = home / "kept"
+    for name in ("metrics.json", "report.html", "predictions.parquet", "events.jsonl", "checkpoint/lock"):
+        for link in (home / "out" / name, home / "out" / f"{name}.partial"):
+            content = link.read_bytes() if link.exists() else b"mine"
+            kept.write_bytes(content)
+            link.unlink(missing_ok=True)
+            link.symlink_to(kept)
+            ended = filtax("resume", "out", home=home)
+            assert kept.read_bytes() == content
+            if link.name in ("events.jsonl", "lock"):
+                assert "symbolic link" in sentence(ended, 4)
+                link.unlink()
+                link.write_bytes(content)
+            else:
+                assert ended.returncode == 0, ended.stderr
 
 
 def test_a_run_that_was_killed_before_its_configuration_was_written_starts_anew(home):

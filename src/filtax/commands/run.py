@@ -217,7 +217,7 @@ def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None
 
 def _alone(root: Path) -> None:
     """Refuse a run that another process is at before anything slow is begun; the run itself looks again."""
-    if (root / "checkpoint").is_dir():
+    if (root / "checkpoint" / "lock").is_file():
         from filtax.store.locking import lock
 
         with lock(root / "checkpoint"):

@@ -1,5 +1,6 @@
 """The folder of a run: held against a second writer, and gone again where nothing was begun in it."""
 
+import glob
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 from filtax import store
 from filtax.runs.config import CONFIG
 from filtax.store.locking import LOCK
+from filtax.store.writing import PARTIAL
 
-__all__ = ["CHECKPOINT", "hold"]
+__all__ = ["CHECKPOINT", "hold", "refuse_foreign"]
 
 CHECKPOINT = "checkpoint"
 
@@ -29,6 +31,7 @@ def hold(root: Path) -> Iterator[Path]:
     ...         root.exists(), root.parent.exists()
     (False, False)
     """
+    refuse_foreign(root, CONFIG, {CHECKPOINT, f"{CHECKPOINT}/{LOCK}"})
     made = [each for each in (root / CHECKPOINT, root, *root.parents) if not each.exists()]
     with store.lock(root / CHECKPOINT) as folder:
         try:
@@ -37,6 +40,27 @@ def hold(root: Path) -> Iterator[Path]:
             if made and made[0] == folder and not (root / CONFIG).exists():
                 _remove(made)
             raise
+
+
+def refuse_foreign(folder: Path, mark: str, begun: set[str]) -> None:
+    """Refuse a folder that holds files of somebody else: what is written there would take their place.
+
+    Args:
+        folder: Where files are to be written.
+        mark: File that says that they are ours.
+        begun: What may stand there before the mark does.
+
+    >>> refuse_foreign(Path("/"), CONFIG, set())
+    Traceback (most recent call last):
+    ValueError: / holds files, such as ..., and nothing that filtax began; name a folder that is empty or new.
+    """
+    if not (folder / mark).is_file():
+        found = [name for form in ("*", f"{CHECKPOINT}/*") for name in glob.glob(form, root_dir=folder)]
+        if others := sorted(set(found) - begun - {mark + PARTIAL}):
+            raise ValueError(
+                f"{folder} holds files, such as {others[0]}, and nothing that filtax began; name a folder that is "
+                "empty or new."
+            )
 
 
 def _remove(made: list[Path]) -> None:

@@ -166,7 +166,8 @@ def write_table(told: Iterable[dict[str, Any]], path: Path) -> None:
     writer, first = None, True
     try:
         aside.parent.mkdir(parents=True, exist_ok=True)
-        with open(aside, "wb") as raw:
+        drop(aside)
+        with open(aside, "xb") as raw:
             if path.suffix == ".parquet":
                 import pyarrow
                 from pyarrow import parquet

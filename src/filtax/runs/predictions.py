@@ -35,11 +35,13 @@ def write_predictions(run: Run, form: str = "parquet") -> Path:
     path = run.root / f"predictions.{form}"
     aside = path.with_name(path.name + PARTIAL)
     try:
-        if form == "csv":
-            _write_csv(run, aside)
-        else:
-            _write_parquet(run, aside, pyarrow)
-        with open(aside, "rb") as file:
+        drop(aside)
+        with open(aside, "xb") as file:
+            if form == "csv":
+                _write_csv(run, file)
+            else:
+                _write_parquet(run, file, pyarrow)
+            file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
         flush_folder(run.root)
@@ -81,7 +83,7 @@ def _free(taken: dict[str, Any], name: str) -> str:
     return name
 
 
-def _write_parquet(run: Run, path: Path, pyarrow: Any) -> None:
+def _write_parquet(run: Run, file: Any, pyarrow: Any) -> None:
     from pyarrow import parquet
 
     writer = None
@@ -89,18 +91,18 @@ def _write_parquet(run: Run, path: Path, pyarrow: Any) -> None:
         for records in run.records(GROUP):
             columns = columns_of(run, records)
             table = pyarrow.table({name: pyarrow.array(each, from_pandas=True) for name, each in columns.items()})
-            writer = writer or parquet.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False)
+            writer = writer or parquet.ParquetWriter(file, table.schema, compression="zstd", use_dictionary=False)
             writer.write_table(table, row_group_size=GROUP)
     finally:
         if writer is not None:
             writer.close()
     if writer is None:
-        parquet.write_table(pyarrow.table(columns_of(run, np.zeros(0, run.kind))), path)
+        parquet.write_table(pyarrow.table(columns_of(run, np.zeros(0, run.kind))), file)
 
 
-def _write_csv(run: Run, path: Path) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+def _write_csv(run: Run, file: Any) -> None:
+    with open(file.fileno(), "w", newline="", encoding="utf-8", closefd=False) as text:
+        writer = csv.writer(text)
         writer.writerow(columns_of(run, np.zeros(0, run.kind)))
         for records in run.records(GROUP):
             columns = [

@@ -16,12 +16,14 @@ import numpy as np
 from filtax import store
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
+from filtax.runs.folder import refuse_foreign
 from filtax.runs.knobs import RANGES, knobs_of, turned
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
 from filtax.runs.wording import counted
 from filtax.search import tune
 from filtax.sources import InputError, open_table
+from filtax.store.locking import LOCK
 from filtax.store.writing import write_whole
 
 __all__ = ["JOURNAL", "LOSSES", "TUNED", "Found", "search"]
@@ -83,6 +85,7 @@ def search(
     plan = replace(decide(config, first[0]), steps=())  # the horizon itself decides
     if plan.heads and by == "mae":
         raise ValueError("--by mae: labels have no such error; leave it out.")
+    refuse_foreign(folder, ASKED, {LOCK})
     with store.lock(folder):
         _agree(folder, plan, first, by)
         return _searched(config, plan, first, folder, budget, seed, by, told)

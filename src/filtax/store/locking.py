@@ -9,6 +9,7 @@ from typing import Any
 
 from filtax.store.errors import Busy
 from filtax.store.room import unwritten
+from filtax.store.writing import opened_itself
 
 __all__ = ["LOCK", "lock"]
 
@@ -37,7 +38,7 @@ def lock(folder: Any) -> Iterator[Path]:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = opened_itself(folder / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as problem:
         raise unwritten(folder, problem) from problem
     try:

@@ -21,6 +21,7 @@ _ADVICE = {
     errno.EEXIST: "there is a file of that name: name another folder",
     errno.EMFILE: "too many files are open: raise the limit (ulimit -n)",
     errno.ENOENT: "its folder is not there and cannot be made: name another folder",
+    errno.ELOOP: "it is a symbolic link, and what it names may be somebody else's: remove the link",
     errno.ENAMETOOLONG: "its name is too long: name a shorter one",
 }
 

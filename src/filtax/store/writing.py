@@ -5,7 +5,7 @@ from pathlib import Path
 
 from filtax.store.room import unwritten
 
-__all__ = ["PARTIAL", "drop", "flush_folder", "write_whole"]
+__all__ = ["PARTIAL", "drop", "flush_folder", "opened_itself", "write_whole"]
 
 PARTIAL = ".partial"  # a name that ends so was never finished
 
@@ -25,7 +25,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     aside = path.with_name(path.name + PARTIAL)
     try:
-        file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        drop(aside)
+        file = opened_itself(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             left = memoryview(content)
             while left:
@@ -38,6 +39,15 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as problem:
         drop(aside)
         raise unwritten(path, problem, len(content), "what was there before is intact") from problem
+
+
+def opened_itself(path: Path | str, flags: int) -> int:
+    """Open a file, and not the one that a symbolic link in its place names; for `open(..., opener=...)`, too.
+
+    >>> file = opened_itself(os.devnull, os.O_WRONLY)
+    >>> os.close(file)
+    """
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
 def flush_folder(folder: Path) -> None:
