@@ -42,10 +42,18 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line on the arguments of this process, and exit."""
+    _open_closed_streams()
     watch_signals()
     code = run(sys.argv[1:])
     deaf()
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Let standard streams that were closed lead nowhere, before another file is opened in their place."""
+    sys.stdin = sys.stdin or open(os.devnull)
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
 
 
 def run(arguments: Sequence[str]) -> int:
