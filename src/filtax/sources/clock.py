@@ -7,6 +7,7 @@ How times are written is decided by the first one, and holds for the whole sourc
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,8 @@ def read_times(values: Sequence[Any] | np.ndarray, clock: str) -> tuple[np.ndarr
             moments.append(read(value, clock))
         except RowError as fault:
             faults[i] = fault.reason
-            moments.append(None if read is _moment else float("nan"))
-    if clock in ("local", "zoned"):
-        return np.array(moments, "datetime64[us]"), faults
-    plain = np.array(moments, np.float64)
-    if clock == "number":
-        return plain, faults
-    whole = np.rint(np.where(np.isnan(plain), 0.0, plain) * _UNIT[clock]).astype(np.int64)
-    return np.where(np.isnan(plain), np.datetime64("NaT"), whole.astype("datetime64[us]")), faults
+            moments.append(None)
+    return np.array(moments, np.float64 if clock == "number" else "datetime64[us]"), faults
 
 
 def _all_local(values: Sequence[Any] | np.ndarray) -> np.ndarray | None:
@@ -112,7 +107,8 @@ def _moment(value: Any, clock: str) -> datetime:
         raise RowError(0, f"{show(text)} is too near the end of the calendar") from None
 
 
-def _count(value: Any, clock: str) -> float:
+def _count(value: Any, clock: str) -> float | int:
+    """A plain number, or microseconds since 1970, rounded from the digits that are written."""
     try:
         read = number(value) if isinstance(value, str) else float(value)
     except (RowError, TypeError, ValueError):
@@ -121,6 +117,8 @@ def _count(value: Any, clock: str) -> float:
         raise RowError(0, "the time is missing")
     if abs(read) == float("inf"):
         raise RowError(0, "the time is infinite, or too large for 64 bits")
-    if clock != "number" and abs(read) * _UNIT[clock] > 9e18:
+    if clock == "number":
+        return read
+    if abs(read) * _UNIT[clock] > 9e18:
         raise RowError(0, f"{show(str(value))} is not a time in {clock} since 1970")
-    return read
+    return round(Decimal(value.strip(" \t") if isinstance(value, str) else repr(read)) * _UNIT[clock])
