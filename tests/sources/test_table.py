@@ -277,6 +277,36 @@ def test_parquet(tmp_path):
         open_table(written(tmp_path, path.read_bytes()[:100], "cut.parquet"), target="a")
 
 
+@pytest.mark.parametrize("kind", ["date32", "timestamp"])
+def test_a_time_of_parquet_that_microseconds_do_not_reach_is_left_out(tmp_path, kind):
+    """It came out as a time of another era."""
+    path = tmp_path / "t.parquet"
+    days = pa.array([0, 2**31 - 1, 19000], pa.date32())
+    times = pa.array([0, 9 * 10**17, 10**12], pa.timestamp("ms"))
+    pq.write_table(pa.table({"y": [1.0, 2.0, 3.0], "when": days if kind == "date32" else times}), path)
+    [chunk] = open_table(path, target="y", time="when")
+    assert chunk.numbers[:, 0].tolist() == [1.0, 3.0]
+    assert [str(each) for each in chunk.rejected] == [f"{path}:2:2: when: the time is too far from 1970"]
+
+
+def test_a_flipped_bit_of_parquet_is_refused_with_the_name_of_the_file_or_left_out(tmp_path):
+    path = tmp_path / "t.parquet"
+    written = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(pa.table({"y": np.arange(9.0), "s": list("abcdefghi")}), path, **written)
+    whole = path.read_bytes()
+    begin, refused = whole.index(np.arange(9.0).tobytes()), []
+    for at in range(4, len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        try:
+            chunks = list(open_table(path, target="y", key="s"))
+        except InputError as problem:
+            refused.append(str(problem))
+        else:
+            assert any(chunk.rejected for chunk in chunks) or not begin <= at < begin + 72
+    assert len(refused) > 50
+    assert all(str(path) in sentence for sentence in refused)
+
+
 def test_messages_stay_short_and_printable(tmp_path):
     path = written(tmp_path, "a,b\n1,2\n1,\x1b[31m" + "x" * 500 + "\n")
     _, rejected, _ = read(path, types={"b": "number"})

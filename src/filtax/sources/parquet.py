@@ -36,10 +36,10 @@ class ParquetFile:
 
         self.file, self._at = file, at or file
         try:
-            self._handle = parquet.ParquetFile(self._at)
-        except pa.ArrowException as error:
+            self._handle = parquet.ParquetFile(self._at, page_checksum_verification=True)
+            self.names = tuple(self._handle.schema_arrow.names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{file}:1:1: not a Parquet file that can be read: {_first_line(error)}.") from None
-        self.names = tuple(self._handle.schema_arrow.names)
         self._digest: str | None = None
         for i, name in enumerate(self.names):
             if name in self.names[:i]:
@@ -92,7 +92,7 @@ class ParquetFile:
                     skipped = max(start - row, 0)
                     yield self._raw(batch.slice(skipped), layout, row + skipped)
                 row += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reject = Rejected(self.file, row + 1, 1, f"the rest of the file cannot be read: {_first_line(error)}")
             rest = Raw.empty(layout.numbers, tuple(n for n in layout.wanted if n not in layout.numbers))
             rest.rejected, rest.before = [reject], [0]
@@ -107,39 +107,39 @@ class ParquetFile:
             if pa.types.is_decimal(column.type):  # by its digits, as in a CSV file: Arrow is off by a bit at times
                 column = column.cast(pa.string())
             numbers[:, j] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        texts, moments = {}, None
+        texts, moments, faults = {}, None, {}
         for name in (name for name in layout.wanted if name not in layout.numbers):
-            values = self._plain(batch.column(name))
+            values, beyond = _plain(batch.column(name))
+            faults |= dict.fromkeys(np.flatnonzero(beyond).tolist(), (name, "the time is too far from 1970"))
             if name == layout.time:
                 moments = values
             else:
                 texts[name] = np.array([_word(value) for value in values.tolist()] or [], object)
         lines = row + 1 + np.arange(batch.num_rows)
         raw = Raw(numbers, texts, lines, lines.copy(), digest=self.digest, place=self.place, moments=moments)
-        return self._without_infinities(raw, layout)
-
-    def _without_infinities(self, raw: Raw, layout: Layout) -> Raw:
-        bad = np.isinf(raw.numbers)
-        if not bad.any():
-            return raw
-        rows = {}
-        for i in np.flatnonzero(bad.any(axis=1)).tolist():
-            name = layout.numbers[int(np.argmax(bad[i]))]
-            reason = f"{show(name)[1:-1]}: the number is infinite"
-            rows[i] = Rejected(self.file, int(raw.line[i]), self.place(0, name), reason)
-        raw.drop(np.all(~bad, axis=1), rows)
+        infinite = np.isinf(raw.numbers)
+        for i in np.flatnonzero(infinite.any(axis=1)).tolist():
+            faults[i] = (layout.numbers[int(np.argmax(infinite[i]))], "the number is infinite")
+        if faults:
+            keep = ~np.isin(np.arange(len(lines)), list(faults))
+            raw.drop(keep, {i: self._left_out(row + 1 + i, *fault) for i, fault in faults.items()})
         return raw
 
-    def _plain(self, column: Any) -> np.ndarray:
-        """Numbers and calendar times as numpy has them, everything else as objects."""
-        import pyarrow as pa
-        import pyarrow.types as types
+    def _left_out(self, row: int, name: str, reason: str) -> Rejected:
+        return Rejected(self.file, row, self.place(0, name), f"{show(name)[1:-1]}: {reason}")
 
-        if types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if types.is_timestamp(column.type) or types.is_date(column.type):
-            return column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
-        return np.array(column.to_pylist(), object)
+
+def _plain(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Calendar times in microseconds, everything else as objects; and which times lie beyond 64 bits of them."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (types.is_timestamp(column.type) or types.is_date(column.type)):
+        return np.array(column.to_pylist(), object), np.zeros(len(column), bool)
+    given = column.to_numpy(zero_copy_only=False)
+    times = given.astype("datetime64[us]")  # what does not fit comes out as another time
+    return times, ~np.isnat(given) & (times.astype("datetime64[s]") != given.astype("datetime64[s]"))
 
 
 def _word(value: Any) -> str:
