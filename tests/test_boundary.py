@@ -181,16 +181,16 @@ def test_parts_must_work_together():
 def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     """The ratio is of variances: its root is compared with 0.1 / eps, 8.4e5 in float32; tracing cannot look."""
     state = KF.init(mean=jnp.zeros(1, "float32"), cov=1.0)
-    strained = lambda ratio: eqx.tree_at(lambda s: s.strain, state, jnp.asarray(ratio**2, "float32"))
-    boundary.warn_of_strain(strained(8.3e5))
+    strained = lambda ratio: eqx.tree_at(lambda s: s.conditioning_ratio, state, jnp.asarray(ratio**2, "float32"))
+    boundary.warn_of_conditioning(strained(8.3e5))
     with pytest.warns(fx.ConditioningWarning, match=r"a datum was 8e\+05 times more precise.*float32"):
-        boundary.warn_of_strain(strained(8.5e5))
-    jax.jit(lambda: boundary.warn_of_strain(strained(jnp.asarray(1e9))))()
+        boundary.warn_of_conditioning(strained(8.5e5))
+    jax.jit(lambda: boundary.warn_of_conditioning(strained(jnp.asarray(1e9))))()
 
 
 def test_the_numbers_of_experts_must_fit_too():
-    drifts = [fx.priors.additive_inflation(np.ones(5)) for _ in range(2)]
-    parts = dict(auxiliary=fx.auxiliary.experts(2), prior=fx.priors.by_expert(drifts))
+    dynamics = [fx.priors.additive_inflation(np.ones(5)) for _ in range(2)]
+    parts = dict(auxiliary=fx.auxiliary.experts(2), prior=fx.priors.by_expert(dynamics))
     method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0), **parts)
     with pytest.raises(ValueError, match=r"shape \(5,\) but the belief has D = 3"):
         method.init(mean=np.zeros(3), cov=1.0)

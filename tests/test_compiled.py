@@ -79,7 +79,7 @@ def test_it_goes_on_from_any_state_and_back():
     fast = compile(kf, state)
     fast.step([1.0], 2.0)
     assert (int(fast.state.refused), int(fast.state.t)) == (1, 2)
-    np.testing.assert_allclose(fast.state.strain, 4.0 / 0.25, rtol=1e-9)
+    np.testing.assert_allclose(fast.state.conditioning_ratio, 4.0 / 0.25, rtol=1e-9)
     after, _ = kf.step(fast.state, [1.0], 2.0)
     np.testing.assert_allclose(kf.belief(after).mean, [2.0 * 8.0 / (0.25 + 8.0)], rtol=1e-9)  # two data 2 of noise 1/4
 

@@ -77,9 +77,9 @@ def score(name, model, robust, **parts):
     data = LABEL if model == "logistic" else WRONG if robust else Y
     end, infos = method.scan(method.init(**start_of(model)), X, data, keep=("mean", "log_evidence", "ok"))
     assert bool(infos.ok.all())
-    leaves = [leaf for leaf in jax.tree.leaves(end.bank.belief)]
+    leaves = [leaf for leaf in jax.tree.leaves(end.hypotheses.belief)]
     assert all(np.isfinite(leaf).all() for leaf in leaves)
-    np.testing.assert_allclose(np.exp(end.bank.log_weight).sum(), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight).sum(), 1.0, rtol=1e-5)
     if model == "logistic":
         return -float(infos.log_evidence.mean())
     return float(np.abs(np.asarray(infos.mean) - SIGNAL).mean())

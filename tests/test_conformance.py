@@ -84,7 +84,7 @@ def test_missing_conditions_on_nothing_while_time_passes(name, runs):
         np.testing.assert_allclose(ahead.mean[1], then.mean, **exact)
         np.testing.assert_allclose(ahead.var[1], then.var, **exact)
         masked, _ = method.step(end, row.X[0], row.Y[0], mask=np.zeros(np.shape(row.Y[0]), bool))
-        same(masked.bank, gone.bank)
+        same(masked.hypotheses, gone.hypotheses)
 
 
 @pytest.mark.x64
@@ -110,7 +110,7 @@ def test_complete_path_gives_the_same_answer(name, runs):
     row, method, state, *_ = runs(name)
     guarded, a = method.scan(state, row.X, row.Y)
     bare, b = method.scan(state, row.X, row.Y, complete=True)
-    same(guarded.bank, bare.bank, rtol=1e-9, atol=1e-12)
+    same(guarded.hypotheses, bare.hypotheses, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(a.log_evidence, b.log_evidence, rtol=1e-9)
 
 
@@ -149,12 +149,15 @@ def test_bad_rows_are_refused_and_counted(name):
     assert int(after.refused) == (not taken)
     assert float(info.log_evidence) == (-np.inf if taken else 0.0)
     assert not taken or float(info.trust) == 0.0
-    same(after.bank, unseen.bank)
+    same(after.hypotheses, unseen.hypotheses)
     if row.X is not None:
         after, info = method.step(state, np.full(row.X[0].shape, np.nan), row.Y[0])
         assert not bool(info.ok)
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.bank.belief))
-        same((after.bank.belief, after.bank.log_weight), (unseen.bank.belief, unseen.bank.log_weight))
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.hypotheses.belief))
+        same(
+            (after.hypotheses.belief, after.hypotheses.log_weight),
+            (unseen.hypotheses.belief, unseen.hypotheses.log_weight),
+        )
 
 
 @rows(night=(*NIGHTLY, *SHOWN["float32"]), narrow=NARROW)
@@ -170,9 +173,9 @@ def test_float32_stays_float32_finite_and_psd(name):
     start = furnished(method, state, None if X is None else X[0], row.Y[0])  # a memory is made at the first datum
     for before, after in zip(plain(start), plain(end), strict=True):
         assert before.dtype == after.dtype
-        if after is not end.bank.log_weight:
+        if after is not end.hypotheses.log_weight:
             assert bool(jnp.all(jnp.isfinite(after)))
-    np.testing.assert_allclose(np.exp(end.bank.log_weight).sum(), 1.0, rtol=1e-5)  # a dead slot has -inf
+    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight).sum(), 1.0, rtol=1e-5)  # a dead slot has -inf
     cov = np.asarray(method.belief(end).cov, "float64")
     values = np.linalg.eigvalsh(cov)
     assert values[0] >= -4 * np.finfo("float32").eps * len(cov) * values[-1]
@@ -204,10 +207,10 @@ def test_known_change_starts_anew(name, runs):
     anew, _ = method.step(end, at(row.X, 0), row.Y[0], changed=True)
     first, _ = method.step(state, at(row.X, 0), row.Y[0])
     if row.seed is None:  # samples belong to their tick, and the tick is another
-        same(anew.bank, first.bank, **exact)
+        same(anew.hypotheses, first.hypotheses, **exact)
     not_changed, _ = method.step(end, at(row.X, 0), row.Y[0], changed=False)
     plain, _ = method.step(end, at(row.X, 0), row.Y[0])
-    same(not_changed.bank, plain.bank, **exact)
+    same(not_changed.hypotheses, plain.hypotheses, **exact)
 
 
 def total_of(row, rows):

@@ -46,9 +46,9 @@ def test_what_the_names_stand_for():
     assert build("C-Static").posterior == plain.posterior  # LG may be left out
     assert build("IEKF+C-Static").posterior == Extended("auto", 5)
     assert build("NIG+C-Static").posterior == UnknownNoise(1.0, 1.0, "auto")
-    assert build("LG+C-ACI( q = 1e-2 )").prior.drift.q == 0.01
-    drift = build("LG+C-SP(q=0.2, shrink=0.5)").prior.drift
-    assert (drift.shrink, drift.q) == (0.5, 0.2)
+    assert build("LG+C-ACI( q = 1e-2 )").prior.dynamics.q == 0.01
+    dynamics = build("LG+C-SP(q=0.2, shrink=0.5)").prior.dynamics
+    assert (dynamics.shrink, dynamics.q) == (0.5, 0.2)
     for likelihood, family in ((fx.models.bernoulli(), Beta), (fx.models.poisson(), Gamma)):
         coin = build("Cj+C-Static", likelihood)
         assert coin.posterior == Conjugate(family)
@@ -64,7 +64,7 @@ def test_parts_that_are_given_win():
     assert method.name == "LG(form=covariance)+C-ACI(q=0.3)"
     assert isinstance(method.weighting, Last)
     assert build("LG+C-LSSM", prior=fx.priors.linear_dynamics(F=jnp.eye(2))).name == "LG+C-LSSM"
-    assert build("LG+C-ACI", prior=additive_inflation(0.3)).prior.drift.q == 0.3  # then the name needs no setting
+    assert build("LG+C-ACI", prior=additive_inflation(0.3)).prior.dynamics.q == 0.3  # then the name needs no setting
     assert build("LG+C-Static", prior=Continue(additive_inflation(0.3))).name == "LG+C-ACI(q=0.3)"
 
 

@@ -75,10 +75,10 @@ def test_random_walk_filter_settles_into_an_exponential_average(form, beta, unit
 
 
 @every_form
-@given(unit=scales, prior=st.floats(-3, 3, allow_subnormal=False), drift=st.floats(-3, 3, allow_subnormal=False))
-def test_variance_of_one_number_is_gain_times_noise(form, unit, prior, drift):
+@given(unit=scales, prior=st.floats(-3, 3, allow_subnormal=False), dynamics=st.floats(-3, 3, allow_subnormal=False))
+def test_variance_of_one_number_is_gain_times_noise(form, unit, prior, dynamics):
     """17: s' = k r = (1-k)(s + q), variances all; from mean 0 the datum 1 moves the mean to k itself."""
-    r, s, q = unit**2, unit**2 * 10.0**prior, unit**2 * 10.0**drift
+    r, s, q = unit**2, unit**2 * 10.0**prior, unit**2 * 10.0**dynamics
     kf = walk(form, q, r)
     _, cov, infos = series(kf, kf.init(mean=jnp.zeros(1), cov=s), jnp.ones((1, 1)), jnp.array([unit]))
     gain = infos.belief_mean[0, 0] / unit
@@ -98,7 +98,7 @@ def wander(kf, state, x, y, rates):
 
 
 def rate_of(method):
-    return method.prior.drift.rate
+    return method.prior.dynamics.rate
 
 
 @pytest.mark.parametrize(("form", "D"), in_turn(FORMS, [(5,), (1,)]))

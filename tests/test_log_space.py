@@ -40,6 +40,6 @@ def test_one_absurd_datum_does_not_multiply_the_belief(name):
     X, y = rng.normal(size=(30, 2)).astype("float32"), rng.normal(size=30).astype("float32")
     state, _ = method.scan(state, X, y)
     state, info = method.step(state, X[0], np.float32(1e5))
-    np.testing.assert_allclose(np.exp(np.asarray(state.bank.log_weight, float)).sum(), 1.0, atol=1e-6)
+    np.testing.assert_allclose(np.exp(np.asarray(state.hypotheses.log_weight, float)).sum(), 1.0, atol=1e-6)
     assert float(info.change_probability) <= 1.0 + 1e-6
     assert np.abs(np.asarray(method.belief(state).mean)).max() < 1.1e5 / np.abs(X[0]).max()

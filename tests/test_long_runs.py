@@ -39,7 +39,7 @@ def test_weights_survive_a_long_stream(T, K):
         ends[dtype], infos[dtype] = bocd.scan(state, X_, Y_, keep=("mean", "runlength", "ok"))
     narrow, wide = infos["float32"], infos["float64"]
     assert bool(narrow.ok.all())
-    np.testing.assert_allclose(np.exp(ends["float32"].bank.log_weight).sum(), 1.0, atol=1e-6)
+    np.testing.assert_allclose(np.exp(ends["float32"].hypotheses.log_weight).sum(), 1.0, atol=1e-6)
     gap = np.abs(np.asarray(narrow.mean, "float64") - np.asarray(wide.mean))
     assert gap.max() <= 1e-4
     assert np.mean(np.asarray(narrow.runlength) != np.asarray(wide.runlength)) <= 1e-5 + 1.0 / T
@@ -49,9 +49,9 @@ def weights(name, dtype, Y):
     """Log weights at the end, by run length and number of changes."""
     method = fx.method(name, model=fx.models.linear(noise=0.25))
     state = method.init(mean=jnp.zeros(1, dtype), cov=9.0)
-    bank = method.scan(state, np.ones((len(Y), 1), dtype), Y.astype(dtype), keep=("ok",))[0].bank
-    counts = getattr(bank.aux, "count", bank.aux.runlength)
-    found = zip(bank.aux.runlength, counts, bank.log_weight, strict=True)
+    hypotheses = method.scan(state, np.ones((len(Y), 1), dtype), Y.astype(dtype), keep=("ok",))[0].hypotheses
+    counts = getattr(hypotheses.aux, "count", hypotheses.aux.runlength)
+    found = zip(hypotheses.aux.runlength, counts, hypotheses.log_weight, strict=True)
     return {(int(r), int(n)): float(w) for r, n, w in found if np.isfinite(w)}
 
 
@@ -70,5 +70,5 @@ def test_a_datum_beyond_the_dtype_is_refused_and_nothing_is_lost():
     bocd = fx.method("RL[20]-PR(hazard=0.002)", model=fx.models.linear(noise=0.25))
     end, infos = bocd.scan(bocd.init(mean=jnp.zeros(1, "float32"), cov=9.0), X.astype("float32"), Y.astype("float32"))
     assert int((~np.asarray(infos.ok)).sum()) == 1 == int(end.refused)
-    np.testing.assert_allclose(np.exp(end.bank.log_weight).sum(), 1.0, atol=1e-6)
+    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight).sum(), 1.0, atol=1e-6)
     assert np.isfinite(infos.mean).all()

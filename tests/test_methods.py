@@ -23,11 +23,11 @@ EXTRA = {
     "nguyen_2017": dict(memory=4),
     "kurle_2019": dict(memory=4, posterior="LG"),
     "nassar_2022": dict(memory=4),
-    "knoblauch_damoulas_2018": dict(drifts=WALKS, keep=4),
+    "knoblauch_damoulas_2018": dict(dynamics=WALKS, keep=4),
     "chang_2023": dict(rank=1),
     "liu_2023": dict(dynamics=WALKS),
     "abeles_2024": dict(dynamics=PAIR),
-    "fearnhead_liu_2007": dict(keep=4, drifts=WALKS),
+    "fearnhead_liu_2007": dict(keep=4, dynamics=WALKS),
     "fearnhead_liu_2011": dict(keep=4),
     "wilson_2010": dict(keep=4),
 }
@@ -73,7 +73,7 @@ def test_published(name):
     )
     row = PUBLISHED[name]
     assert bone.auxiliary.name == row.auxiliary.split("/")[0]
-    prior = bone.prior if hasattr(bone.prior, "name") else bone.prior.drift
+    prior = bone.prior if hasattr(bone.prior, "name") else bone.prior.dynamics
     assert prior.name in (row.prior, "ACI")  # the experts of liu_2023 may drift in any way
 
 

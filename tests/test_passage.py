@@ -11,7 +11,7 @@ import pytest
 
 import filtax as fx
 from filtax.passage import _builder, _Place, remembered, take_apart
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 from moments import normal, spd
 from oracles import kalman_filter
 
@@ -77,7 +77,7 @@ def test_what_is_remembered_is_not_stored_copied_or_trusted():
         assert remembered(kf, twin) is None
         jax.tree.map(np.testing.assert_array_equal, twin, state)
     assert pickle.loads(pickle.dumps(kf)).name == copy.deepcopy(kf).name == kf.name
-    moved = eqx.tree_at(lambda s: s.bank.belief.mean, state, state.bank.belief.mean + 1.0)
+    moved = eqx.tree_at(lambda s: s.hypotheses.belief.mean, state, state.hypotheses.belief.mean + 1.0)
     got, want = (kf.step(s, X[1], Y[1])[1].mean for s in (moved, state))
     np.testing.assert_allclose(got - want, X[1].sum(), rtol=1e-9)
     louder = eqx.tree_at(lambda m: m.model.likelihood.noise, kf, kf.model.likelihood.noise * 4.0)
@@ -116,13 +116,13 @@ def test_a_bank_is_put_together_as_jax_does_it():
     for name in ("LG+C-Static", "LoFi(rank=1)+RL[2]-PR(hazard=0.1)", "LG(form=diagonal)+CPL[2]-PR(hazard=0.1)"):
         kf = build(name=name)
         state, _ = kf.step(kf.init(mean=jnp.asarray(M0), cov=0.5), X[0], Y[0])
-        leaves, structure = jax.tree.flatten(state.bank)
+        leaves, structure = jax.tree.flatten(state.hypotheses)
         assert structure == jax.tree.structure(structure.unflatten(leaves))
-        assert vars(state.bank).keys() == vars(structure.unflatten(leaves)).keys()
+        assert vars(state.hypotheses).keys() == vars(structure.unflatten(leaves)).keys()
         passage, _, moving, _ = take_apart(kf, state)
         assert all(a is b for a, b in zip(jax.tree.leaves(passage._built(moving)), leaves, strict=True))
     assert _builder((_Place(0),)) is None
-    structure = jax.tree.structure(Bank(jnp.zeros(1), {"aux": jnp.zeros(1)}, jnp.zeros(1)))
+    structure = jax.tree.structure(Hypotheses(jnp.zeros(1), {"aux": jnp.zeros(1)}, jnp.zeros(1)))
     assert _builder(structure.unflatten(map(_Place, range(3)))) is None
 
 
@@ -131,7 +131,7 @@ def test_what_no_row_touches_is_handed_on():
     kf = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
     before = kf.init(mean=jnp.zeros(2), cov=1.0)
     after, _ = kf.scan(before, np.ones((3, 2)), np.ones(3), keep=())
-    assert after.bank.log_weight is before.bank.log_weight
+    assert after.hypotheses.log_weight is before.hypotheses.log_weight
     assert after.began is before.began
     assert int(after.t) == 3
 

@@ -11,7 +11,7 @@ import pytest
 
 import filtax as fx
 from filtax.priors import Continue, additive_inflation, static
-from filtax.protocols import Bank, Proposed, each
+from filtax.protocols import Hypotheses, Proposal, over_hypotheses
 from oracles import batch_regression, enumerate_segmentations
 
 pytestmark = pytest.mark.x64
@@ -28,29 +28,31 @@ class RunLength(eqx.Module):
     def start(self, dtype):
         return jnp.zeros(self.slots, jnp.int32), jnp.where(jnp.arange(self.slots) == 0, 0.0, -jnp.inf).astype(dtype)
 
-    def expand(self, bank, initial, dt):
-        log_reset = bank.log_weight + jnp.log(self.hazard)
-        newborn = jnp.arange(self.slots) == jnp.argmin(bank.log_weight)
-        weight = jnp.where(newborn, jax.nn.logsumexp(log_reset), bank.log_weight + jnp.log1p(-self.hazard))
-        return Proposed(Bank(bank.belief, jnp.where(newborn, 0, bank.aux + 1), weight), newborn, log_reset)
+    def expand(self, hypotheses, initial, dt):
+        log_reset = hypotheses.log_weight + jnp.log(self.hazard)
+        newborn = jnp.arange(self.slots) == jnp.argmin(hypotheses.log_weight)
+        weight = jnp.where(newborn, jax.nn.logsumexp(log_reset), hypotheses.log_weight + jnp.log1p(-self.hazard))
+        return Proposal(
+            Hypotheses(hypotheses.belief, jnp.where(newborn, 0, hypotheses.aux + 1), weight), newborn, log_reset
+        )
 
-    def room(self, t):
+    def slots_needed(self, t):
         return None
 
-    def report(self, bank, age):
-        change = jnp.sum(jnp.where(bank.aux == 0, jnp.exp(bank.log_weight), 0.0))
-        return change, bank.aux[jnp.argmax(bank.log_weight)]
+    def report(self, hypotheses, age):
+        change = jnp.sum(jnp.where(hypotheses.aux == 0, jnp.exp(hypotheses.log_weight), 0.0))
+        return change, hypotheses.aux[jnp.argmax(hypotheses.log_weight)]
 
 
 class Reset(eqx.Module):
     """A newborn starts from the initial belief, the others drift."""
 
-    drift: object
+    dynamics: object
 
     def __call__(self, proposed, initial, dt):
-        drifted = Continue(self.drift)(proposed, initial, dt)
+        drifted = Continue(self.dynamics)(proposed, initial, dt)
         pick = lambda fresh, old, new: jnp.where(fresh, new, old)
-        return each(
+        return over_hypotheses(
             lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.fresh, drifted
         )
 
@@ -58,13 +60,13 @@ class Reset(eqx.Module):
 class Doubt(eqx.Module):
     """Second phase: start anew when the evidence of the proposed belief falls below a bar."""
 
-    drift: object
+    dynamics: object
     bar: float
 
     def __call__(self, proposed, initial, dt):
-        return Continue(self.drift)(proposed, initial, dt)
+        return Continue(self.dynamics)(proposed, initial, dt)
 
-    def settle(self, proposed, beliefs, log_evidence, initial, ask):
+    def revise(self, proposed, beliefs, log_evidence, initial, ask):
         anew = log_evidence[0] < self.bar
         return proposed, jax.tree.map(lambda old, new: jnp.where(anew, new[None], old), beliefs, initial)
 
@@ -75,9 +77,9 @@ X = rng.normal(size=(T, 2))
 Y = X @ np.array([1.0, -1.0]) + np.where(np.arange(T) < 4, 0.0, 3.0) + 0.5 * rng.normal(size=T)
 
 
-def bank_of(slots, drift, hazard=HAZARD):
+def bank_of(slots, dynamics, hazard=HAZARD):
     return fx.method(
-        "LG+C-Static", model=fx.models.linear(noise=NOISE), auxiliary=RunLength(hazard, slots), prior=Reset(drift)
+        "LG+C-Static", model=fx.models.linear(noise=NOISE), auxiliary=RunLength(hazard, slots), prior=Reset(dynamics)
     )
 
 
@@ -93,7 +95,7 @@ def test_bank_of_run_lengths_equals_enumeration():
     end, infos = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
     want = enumerate_segmentations(segment, HAZARD, T)
     np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-12)
-    got = np.bincount(end.bank.aux, np.exp(end.bank.log_weight), minlength=T + 1)
+    got = np.bincount(end.hypotheses.aux, np.exp(end.hypotheses.log_weight), minlength=T + 1)
     np.testing.assert_allclose(got, want.runlength, atol=1e-12)
     assert int(infos.runlength[-1]) == int(np.argmax(want.runlength))
 
@@ -135,8 +137,8 @@ def test_overflow_keeps_the_weights():
     after, info = rl.step(state, X[0], 1e200)
     assert not bool(info.ok)
     assert float(info.log_evidence) == -np.inf
-    np.testing.assert_allclose(np.exp(after.bank.log_weight).sum(), 1.0)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.bank.belief))
+    np.testing.assert_allclose(np.exp(after.hypotheses.log_weight).sum(), 1.0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(after.hypotheses.belief))
 
 
 def test_second_phase_sees_the_evidence_of_what_was_proposed():
@@ -156,7 +158,7 @@ def test_large_hypotheses_are_looped_over_small_ones_batched():
     """`each` chooses by size, and both ways give the same numbers."""
     for size in (4, 8192):
         batch = jnp.arange(3.0 * size).reshape(3, size)
-        np.testing.assert_array_equal(each(lambda row: 2.0 * row, batch), 2.0 * batch)
+        np.testing.assert_array_equal(over_hypotheses(lambda row: 2.0 * row, batch), 2.0 * batch)
 
 
 def clouds(name):
@@ -171,7 +173,7 @@ def test_a_bank_of_ensembles_is_a_bank_of_their_moments():
     end, infos = rl.scan(state, X, Y)
     want, other = exact.scan(exact.init(mean=state.initial.mean, cov=state.initial.cov), X, Y)
     np.testing.assert_allclose(infos.log_evidence, other.log_evidence, rtol=1e-9)
-    np.testing.assert_allclose(end.bank.log_weight, want.bank.log_weight, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(end.hypotheses.log_weight, want.hypotheses.log_weight, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(rl.belief(end).cov, exact.belief(want).cov, rtol=1e-8)
 
 

@@ -29,8 +29,8 @@ for name in ("LoFi(rank=5)+C-ACI(q=1e-3)", "LG(form=diagonal)+C-Static", "LG(for
     apart, others = method.scan(shard(state, mesh), X, Y, keep=("log_evidence", "mean"))
     np.testing.assert_allclose(others.log_evidence, infos.log_evidence, rtol=1e-9)
     np.testing.assert_allclose(method.belief(apart).mean, method.belief(alone).mean, rtol=1e-7, atol=1e-10)
-    held = {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(apart.bank.belief) if 72 in leaf.shape}
-    parts = [leaf.addressable_shards[0].data.size * 8 == leaf.size for leaf in jax.tree.leaves(apart.bank.belief)
+    held = {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(apart.hypotheses.belief) if 72 in leaf.shape}
+    parts = [leaf.addressable_shards[0].data.size * 8 == leaf.size for leaf in jax.tree.leaves(apart.hypotheses.belief)
              if 72 in leaf.shape]
     assert held == {8} and all(parts), (name, held, parts)
 
@@ -68,7 +68,7 @@ def test_eight_devices_give_the_numbers_of_one():
 def test_as_many_rows_as_parameters_lie_one_after_the_other():
     lofi = fx.method("LoFi(rank=4, spare=4)+C-Static", model=fx.models.linear(noise=1.0))
     state = fx.shard(lofi.init(mean=jnp.zeros(8), cov=1.0), jax.make_mesh((1,), ("parameters",)))
-    assert tuple(state.bank.belief.rows.sharding.spec)[-2:] == (None, "parameters")
+    assert tuple(state.hypotheses.belief.rows.sharding.spec)[-2:] == (None, "parameters")
 
 
 def test_what_cannot_be_split_is_refused():

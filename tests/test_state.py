@@ -13,21 +13,21 @@ KF = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
 
 def test_before_any_datum():
     state = KF.init(mean=jnp.array([1.0, 2.0]), cov=4.0, key=jax.random.key(3))
-    assert (int(state.t), int(state.refused), float(state.strain)) == (0, 0, 0.0)
+    assert (int(state.t), int(state.refused), float(state.conditioning_ratio)) == (0, 0, 0.0)
     assert {state.t.dtype, state.refused.dtype} == {np.dtype("int32")}
-    assert state.strain.dtype == state.initial.mean.dtype
+    assert state.conditioning_ratio.dtype == state.initial.mean.dtype
     assert state.layout is None
-    np.testing.assert_array_equal(state.bank.belief.mean, [[1.0, 2.0]])  # one slot
+    np.testing.assert_array_equal(state.hypotheses.belief.mean, [[1.0, 2.0]])  # one slot
     assert jax.random.key_data(state.key).tolist() == jax.random.key_data(jax.random.key(3)).tolist()
 
 
 def test_a_later_state_is_the_same_kind_of_thing():
     """`after` goes round the constructor; what comes out must not show it."""
     first = KF.init(mean=jnp.zeros(2), cov=1.0)
-    bank = jax.tree.map(lambda leaf: leaf + 1.0, first.bank)
+    hypotheses = jax.tree.map(lambda leaf: leaf + 1.0, first.hypotheses)
     counts = jnp.asarray(5, jnp.int32), jnp.asarray(1, jnp.int32), jnp.asarray(2, jnp.int32), jnp.asarray(7.0)
-    later = first.after(bank, *counts)
-    built = State(bank, first.initial, *counts, first.key, first.layout)
+    later = first.after(hypotheses, *counts)
+    built = State(hypotheses, first.initial, *counts, first.key, first.layout)
     assert type(later) is State
     assert jax.tree.structure(later) == jax.tree.structure(built)
     jax.tree.map(np.testing.assert_array_equal, later, built)
@@ -45,7 +45,7 @@ def test_a_state_can_be_stored_stacked_and_taken_apart():
     np.testing.assert_allclose(KF.belief(after).mean, [1.0, 0.0], rtol=1e-6)  # half of 2: noise equals prior
     two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), again)
     both, _ = jax.vmap(KF.step)(two, jnp.eye(2), jnp.array([2.0, 4.0]))
-    np.testing.assert_allclose(both.bank.belief.mean[:, 0], [[1.0, 0.0], [0.0, 2.0]], rtol=1e-6)
+    np.testing.assert_allclose(both.hypotheses.belief.mean[:, 0], [[1.0, 0.0], [0.0, 2.0]], rtol=1e-6)
     assert both.t.tolist() == [1, 1]
     assert bool(info.ok)
 
@@ -57,7 +57,9 @@ def test_a_tick_is_counted_whatever_it_brings():
         state, info = KF.step(state, [1.0], y)
         assert (int(state.refused), bool(info.ok)) == (refused, not np.isinf(y))
     assert int(state.t) == 4
-    np.testing.assert_allclose(state.strain, 4.0, rtol=1e-6)  # prior variance over noise; later ones are smaller
+    np.testing.assert_allclose(
+        state.conditioning_ratio, 4.0, rtol=1e-6
+    )  # prior variance over noise; later ones are smaller
 
 
 def test_info_holds_what_was_kept():

@@ -8,8 +8,8 @@ import pytest
 
 import filtax as fx
 from filtax.beliefs import Covariance
-from filtax.protocols import Bank, Proposed
-from filtax.tick import Datum, admit, conform, fresh_bank, look_ahead, tick
+from filtax.protocols import Hypotheses, Proposal
+from filtax.tick import Datum, admit, conform, look_ahead, new_hypotheses, tick
 from moments import normal, spd
 from oracles import log_normal
 
@@ -27,10 +27,10 @@ class Fixed(eqx.Module):
     def start(self, dtype):
         return jnp.arange(3), self.log_weight.astype(dtype)
 
-    def expand(self, bank, initial, dt):
-        return Proposed(bank, jnp.zeros(3, bool), jnp.full(3, -jnp.inf))
+    def expand(self, hypotheses, initial, dt):
+        return Proposal(hypotheses, jnp.zeros(3, bool), jnp.full(3, -jnp.inf))
 
-    def report(self, bank, t):
+    def report(self, hypotheses, t):
         return jnp.zeros(()), t
 
 
@@ -41,7 +41,7 @@ class Noisy(eqx.Module):
     families = (Covariance,)
     name, shown = "N", {}
 
-    def start(self, mean, cov, drifts):
+    def start(self, mean, cov, has_dynamics):
         return Covariance.start(mean, cov)
 
     def forecast(self, belief, model, x, aux, plugin=False):
@@ -58,9 +58,9 @@ MEANS, COVS = normal(0, 3, 2), np.array([spd(seed, 2) for seed in range(3)])
 KF = fx.method("LG(form=covariance)+C-Static", model=fx.models.linear(noise=0.5), auxiliary=Fixed(jnp.log(WEIGHT)))
 
 
-def bank(weight=WEIGHT):
+def hypotheses(weight=WEIGHT):
     beliefs = jax.vmap(Covariance)(jnp.asarray(MEANS), jnp.asarray(COVS))
-    return Bank(beliefs, jnp.arange(3), jnp.log(jnp.asarray(weight)))
+    return Hypotheses(beliefs, jnp.arange(3), jnp.log(jnp.asarray(weight)))
 
 
 def test_conform_casts_floats_and_binds_the_layout():
@@ -116,7 +116,7 @@ def test_a_promised_row_passes_as_it_is():
 
 
 def test_a_fresh_bank_holds_the_initial_belief_in_every_slot():
-    got = fresh_bank(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
+    got = new_hypotheses(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
     np.testing.assert_array_equal(got.belief.mean, np.tile(MEANS[0], (3, 1)))
     np.testing.assert_array_equal(got.belief.cov, np.tile(COVS[0], (3, 1, 1)))
     np.testing.assert_allclose(np.exp(got.log_weight), WEIGHT)
@@ -130,14 +130,14 @@ def test_a_bank_weighs_its_hypotheses():
         [log_normal(np.array([y - x @ m]), np.array([[x @ P @ x + 0.5]])) for m, P in zip(MEANS, COVS, strict=True)]
     )
     total = WEIGHT @ np.exp(each)
-    made = jax.jit(lambda x: look_ahead(KF, bank(), first, x, None, False))(x)
+    made = jax.jit(lambda x: look_ahead(KF, hypotheses(), first, x, None, False))(x)
     np.testing.assert_allclose(made.mean, WEIGHT @ (MEANS @ x), rtol=1e-10)
     np.testing.assert_allclose(made.log_prob(y), np.log(total), rtol=1e-10)
     datum = admit(KF, first, jnp.asarray(x), jnp.asarray(y), None, False)
-    got = jax.jit(lambda datum: tick(KF, bank(), first, jnp.asarray(0), datum, None, None, jnp.asarray(1)))(datum)
+    got = jax.jit(lambda datum: tick(KF, hypotheses(), first, jnp.asarray(0), datum, None, None, jnp.asarray(1)))(datum)
     np.testing.assert_allclose(got.info.log_evidence, np.log(total), rtol=1e-10)
-    np.testing.assert_allclose(np.exp(got.bank.log_weight), WEIGHT * np.exp(each) / total, rtol=1e-9)
-    np.testing.assert_allclose(got.strain, max(x @ P @ x for P in COVS) / 0.5, rtol=1e-10)
+    np.testing.assert_allclose(np.exp(got.hypotheses.log_weight), WEIGHT * np.exp(each) / total, rtol=1e-9)
+    np.testing.assert_allclose(got.conditioning_ratio, max(x @ P @ x for P in COVS) / 0.5, rtol=1e-10)
     assert bool(got.ok)
 
 
@@ -147,7 +147,7 @@ def test_each_slot_and_each_tick_draws_its_own_noise():
     datum = Datum(jnp.ones(2), jnp.zeros(1), jnp.zeros(1, bool), jnp.zeros(1), jnp.asarray(False))
     first = Covariance(jnp.zeros(2), jnp.eye(2))
     trust = jax.jit(
-        lambda weight, t: tick(method, bank(weight), first, t, datum, None, jax.random.key(1), t).info.trust
+        lambda weight, t: tick(method, hypotheses(weight), first, t, datum, None, jax.random.key(1), t).info.trust
     )
     drawn = {(slot, t): float(trust(np.eye(3)[slot], t)) for slot in range(3) for t in range(2)}
     assert len(set(drawn.values())) == 6

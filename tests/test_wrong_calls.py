@@ -80,9 +80,9 @@ def test_rows_are_not_taken_for_outputs():
         with pytest.raises(ValueError, match=r"but the forecast has shape \(3, 2\)"):
             ahead.cdf(y)
     assert ahead.cdf(0.0).shape == (3, 2)
-    bank = Mixture(Normal(jnp.zeros((3, 2, 1)), jnp.ones((3, 2, 1, 1)), scalar=True), jnp.full((3, 2), -0.7))
+    hypotheses = Mixture(Normal(jnp.zeros((3, 2, 1)), jnp.ones((3, 2, 1, 1)), scalar=True), jnp.full((3, 2), -0.7))
     with pytest.raises(ValueError, match=r"y has shape \(2,\) but there are 3 rows of forecasts; give one each"):
-        bank.log_prob(np.ones(2))
+        hypotheses.log_prob(np.ones(2))
 
 
 dynamics = priors.linear_dynamics

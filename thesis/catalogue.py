@@ -97,7 +97,7 @@ def _reported(name: str, row: Published, rng: np.random.Generator) -> tuple[str,
     _, infos = built.scan(state, X, y, keep=("log_evidence", "ok"))
     runs = bool(np.all(np.asarray(infos.ok))) and bool(np.isfinite(np.asarray(infos.log_evidence)).all())
     inner = "/ME" if getattr(built.auxiliary, "inner", None) is not None else ""
-    prior = built.prior if hasattr(built.prior, "name") else built.prior.drift
+    prior = built.prior if hasattr(built.prior, "name") else built.prior.dynamics
     return built.auxiliary.name + inner, prior.name, built.posterior.name, _weighing(built), runs
 
 
@@ -105,9 +105,10 @@ def _settings(name: str, row: Published) -> dict[str, Any]:
     """Small values for what a builder asks for."""
     systems = [priors.linear_dynamics(F=f, Q=0.05) for f in (0.9, 1.0)]
     values = {
-        "dynamics": {"C": systems[0], "ME": None if THESIS[name][1] == "Static" else systems}.get(THESIS[name][0]),
+        "dynamics": {"C": systems[0], "ME": None if THESIS[name][1] == "Static" else systems}.get(
+            THESIS[name][0], [priors.ornstein_uhlenbeck(rate) for rate in (0.9, 1.0)]
+        ),
         "transition": [[0.9, 0.1], [0.1, 0.9]],
-        "drifts": [priors.ornstein_uhlenbeck(rate) for rate in (0.9, 1.0)],
         "memory": 4,
         "keep": 4,
         "rank": 1,
@@ -173,7 +174,7 @@ def _gap(name: str, T: int, rng: np.random.Generator) -> dict[str, float]:
     end, infos = built.scan(built.init(mean=jnp.zeros(2), cov=1.0), X[:T], y[:T], keep=("log_evidence",))
     evidence, posterior = enumerate_runs(X[:T], y[:T], HAZARD, NOISE)
     further, _ = enumerate_runs(X, y, HAZARD, NOISE)
-    ages, weight = np.asarray(end.bank.aux.runlength), np.exp(np.asarray(end.bank.log_weight))
+    ages, weight = np.asarray(end.hypotheses.aux.runlength), np.exp(np.asarray(end.hypotheses.log_weight))
     ours = np.bincount(ages, weight, minlength=T + 1)[: T + 1]
     ahead = float(built.predict(end, X[T]).log_prob(y[T]))
     return {

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax.module import Module
-from filtax.priors.reset import replace_newborn
-from filtax.protocols import Proposed
+from filtax.priors.reset import replace_new
+from filtax.protocols import Proposal
 
 __all__ = ["Shocked"]
 
@@ -35,19 +35,19 @@ class Shocked(Module):
     greedy = True
 
     @property
-    def drift(self) -> Any:
+    def dynamics(self) -> Any:
         """How the parameters move besides."""
-        return self.prior.drift
+        return self.prior.dynamics
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
         return self.prior(proposed, initial, dt)
 
-    def settle(
-        self, proposed: Proposed, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
-    ) -> tuple[Proposed, PyTree]:
+    def revise(
+        self, proposed: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
         """As OUPR, with what is mixed in replaced; newborns have the initial belief."""
-        mean = jnp.sum(jnp.where(proposed.fresh[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
+        mean = jnp.sum(jnp.where(proposed.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
         target = type(initial).start(mean, self.shock * jnp.ones_like(mean))
-        chosen, settled = self.prior.settle(proposed, beliefs, log_score, target, ask)
-        return chosen, replace_newborn(chosen, settled, initial)
+        chosen, settled = self.prior.revise(proposed, beliefs, log_score, target, ask)
+        return chosen, replace_new(chosen, settled, initial)

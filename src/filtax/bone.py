@@ -18,12 +18,12 @@ from jaxtyping import PyTree
 
 from filtax import boundary, checks, compatibility, programs
 from filtax.beliefs import collapse
-from filtax.growth import furnished, in_growing_banks, roomy
+from filtax.growth import furnished, in_growing_steps, roomy
 from filtax.module import Module
 from filtax.passage import remembered, seen, take_apart
 from filtax.spelling import spell
 from filtax.state import INFO, Info, State
-from filtax.tick import fresh_bank, laid_by
+from filtax.tick import laid_by, new_hypotheses
 
 __all__ = ["Bone"]
 
@@ -78,11 +78,11 @@ class Bone(Module):
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
         compatibility.check_numbers(self, mean.dtype)
         seed = boundary.check_key(self, key)
-        initial = laid_by(self.posterior.start(mean, cov, self.prior.drift.moves, *seed))
+        initial = laid_by(self.posterior.start(mean, cov, self.prior.dynamics.moves, *seed))
         compatibility.check_support(self, initial)
         zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
         key = None if seed and not getattr(self.weighting, "needs_key", False) else key  # the belief carries it
-        return State(fresh_bank(self, initial), initial, zero, zero, zero, calm, key, layout)
+        return State(new_hypotheses(self, initial), initial, zero, zero, zero, calm, key, layout)
 
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
@@ -155,7 +155,7 @@ class Bone(Module):
             return self._rows(keep, complete, parts, state, X, Y, mask, dt, changed)
         if Y.shape[0]:
             state = furnished(self, state, None if X is None else X[0], Y[0])
-        return in_growing_banks(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete, None))
+        return in_growing_steps(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete, None))
 
     def _rows(self, keep: tuple[str, ...], complete: bool, parts: Any, state: State, *rows: Any) -> tuple[State, Info]:
         parts = parts or take_apart(self, state)
@@ -204,9 +204,9 @@ class Bone(Module):
         Warns when the stream's numbers span more than the dtype can hold, and when an ensemble has collapsed.
         """
         boundary.check_state("belief", state)
-        boundary.warn_of_strain(state)
+        boundary.warn_of_conditioning(state)
         boundary.warn_of_collapse(state)
-        return collapse(state.bank.belief, state.bank.log_weight)
+        return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
     def _check(self, verb: str, state: Any) -> None:
         """Refuse what is no state of this method, or has not as many parameters as its prior."""

@@ -24,7 +24,7 @@ __all__ = [
     "check_state",
     "datum",
     "warn_of_collapse",
-    "warn_of_strain",
+    "warn_of_conditioning",
 ]
 
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
@@ -80,8 +80,8 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
     if not isinstance(state, State):
         hint = "unpack it: state, info = ..." if isinstance(state, tuple) else "begin with state = method.init(...)"
         raise ValueError(f"{verb}: the state is a {type(state).__name__}; {hint}.")
-    if state.bank.log_weight.ndim != 1 and not stacked:
-        many, mapped = " x ".join(map(str, state.bank.log_weight.shape[:-1])), verb in VERBS
+    if state.hypotheses.log_weight.ndim != 1 and not stacked:
+        many, mapped = " x ".join(map(str, state.hypotheses.log_weight.shape[:-1])), verb in VERBS
         call = "lambda state: method.belief(state).mean" if verb == "belief" else f"method.{verb}"
         hint = f"map over them: jax.vmap({call})(states{'' if verb == 'belief' else ', ...'})"
         one = "give one of them: jax.tree.map(lambda leaf: leaf[0], states)"
@@ -95,8 +95,8 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
             f"{verb}: the state holds a {type(state.initial).__name__} belief but {method.name} works on {wanted}; "
             "begin with state = method.init(...) of this method."
         )
-    slots, wanted = state.bank.log_weight.shape[-1], method.auxiliary.slots
-    if slots != wanted and method.auxiliary.room(0) is None:
+    slots, wanted = state.hypotheses.log_weight.shape[-1], method.auxiliary.slots
+    if slots != wanted and method.auxiliary.slots_needed(0) is None:
         raise ValueError(
             f"{verb}: the state has {slots} hypotheses but {method.name} keeps {wanted}; begin with state = "
             "method.init(...) of this method."
@@ -230,7 +230,7 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
 
 def check_kept(keep: tuple[str, ...], method: Any) -> None:
     """Refuse to keep the weights of a bank that grows: there is one more of them at each row."""
-    if "log_weight" in keep and method.auxiliary.room(0) is not None:
+    if "log_weight" in keep and method.auxiliary.slots_needed(0) is not None:
         name = method.auxiliary.name
         raise ValueError(
             f"scan(keep=log_weight): {name}[inf] has more hypotheses at every row; give {name}[K], which has K."
@@ -248,13 +248,13 @@ def check_ahead(X: Any, dt: Any) -> None:
         )
 
 
-def warn_of_strain(state: State) -> None:
+def warn_of_conditioning(state: State) -> None:
     """Warn when unknown and noise differed by more than the dtype can resolve in one update."""
-    strain = checks.concrete(state.strain)
-    if strain is None:
+    conditioning_ratio = checks.concrete(state.conditioning_ratio)
+    if conditioning_ratio is None:
         return
     dtype = state.initial.mean.dtype
-    worst, eps = float(np.sqrt(np.max(strain))), float(jnp.finfo(dtype).eps)
+    worst, eps = float(np.sqrt(np.max(conditioning_ratio))), float(jnp.finfo(dtype).eps)
     if worst > (eps**-0.5 if getattr(state.initial, "squared", False) else 0.1 / eps):
         warnings.warn(
             f"a datum was {worst:.1g} times more precise than the belief it met, more than {dtype} resolves: the mean "
@@ -266,15 +266,15 @@ def warn_of_strain(state: State) -> None:
 
 def warn_of_collapse(state: State) -> None:
     """Warn when the members of an ensemble agree on forecasts that are wrong, or particles are copies of one."""
-    collapsed = getattr(state.bank.belief, "collapsed", None)
+    collapsed = getattr(state.hypotheses.belief, "collapsed", None)
     if collapsed is None or not checks.is_concrete(collapsed):
         return
     if np.any(state.initial.collapsed):  # it was certain from the start
         return
-    if not np.any(np.asarray(collapsed) & (np.asarray(state.bank.log_weight) > np.log(0.5))):
+    if not np.any(np.asarray(collapsed) & (np.asarray(state.hypotheses.log_weight) > np.log(0.5))):
         return
     warnings.warn(
-        f"{_COLLAPSED[type(state.bank.belief).__name__]}, or a prior that moves, such as ACI.",
+        f"{_COLLAPSED[type(state.hypotheses.belief).__name__]}, or a prior that moves, such as ACI.",
         CollapseWarning,
         stacklevel=3,
     )

@@ -12,7 +12,13 @@ from filtax.spelling import spell_auxiliary
 
 __all__ = ["check_gap", "check_numbers", "check_parts", "check_support"]
 
-PARTS = {"model": "likelihood", "auxiliary": "expand", "prior": "drift", "posterior": "update", "weighting": "__call__"}
+PARTS = {
+    "model": "likelihood",
+    "auxiliary": "expand",
+    "prior": "dynamics",
+    "posterior": "update",
+    "weighting": "__call__",
+}
 RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
 RESETS = {"PR": (), "MMPR": ("moment_match",), "OUPR": ("mix",), "MCI": ("inflate",)}  # and what they ask of a belief
 DRIFTS = {"Static": (), "OU": ("mix",)}
@@ -28,9 +34,9 @@ def check_parts(method: Any) -> None:
                 "filtax.method for ready ones."
             )
     model, posterior = method.model, method.posterior
-    if not hasattr(method.prior.drift, "needs"):
+    if not hasattr(method.prior.dynamics, "needs"):
         raise ValueError(
-            f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.drift!r:.40}."
+            f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.dynamics!r:.40}."
         )
     if getattr(posterior, "needs_covariance", False) and not hasattr(model.likelihood, "covariance"):
         raise ValueError(
@@ -48,7 +54,7 @@ def check_parts(method: Any) -> None:
                 f"{posterior.name}: {type(model.likelihood).__name__} has no `{verb}`, which members are weighed by; "
                 "add it as the likelihoods of filtax.models have it, or use LG."
             )
-    for part in (method.prior.drift, method.prior):
+    for part in (method.prior.dynamics, method.prior):
         for operation in getattr(part, "needs", ()):
             for family in _moved(posterior, operation):
                 if not hasattr(family, operation):
@@ -88,17 +94,17 @@ def _check_transition(method: Any) -> None:
             f"{type(method.weighting).__name__} with {spell_auxiliary(auxiliary)}: it gives weight to every slot, also "
             "to those that hold no hypothesis; use it with ME."
         )
-    wanted = getattr(prior.drift, "experts", None)
+    wanted = getattr(prior.dynamics, "experts", None)
     inside = getattr(auxiliary, "inner", None) or auxiliary
     given = inside.slots if inside.name == "ME" else 0
     if wanted is not None and wanted != given:
         raise ValueError(
-            f"by_expert holds {wanted} drifts but {spell_auxiliary(auxiliary)} has {given or 'no'} experts; give "
+            f"by_expert holds {wanted} dynamics but {spell_auxiliary(auxiliary)} has {given or 'no'} experts; give "
             f"auxiliary=filtax.auxiliary.experts({wanted})."
         )
     if newborns and not hasattr(prior, "name"):
         raise ValueError(
-            f"{auxiliary.name}-{prior.drift.name}: a new regime needs a prior of its own; use {_advice(method)}, "
+            f"{auxiliary.name}-{prior.dynamics.name}: a new regime needs a prior of its own; use {_advice(method)}, "
             f"and give the drift between changes as prior=."
         )
 
@@ -106,7 +112,7 @@ def _check_transition(method: Any) -> None:
 def _advice(method: Any, part: Any = None) -> str:
     """Priors that suit both the auxiliary variable and the belief, where `part` did not."""
     auxiliary, prior = method.auxiliary, method.prior
-    if part is prior.drift and hasattr(prior, "name"):  # the reset is well, what happens between changes is not
+    if part is prior.dynamics and hasattr(prior, "name"):  # the reset is well, what happens between changes is not
         fits = dict(DRIFTS)
     elif getattr(auxiliary, "subsets", False):
         return "Sub"
@@ -129,7 +135,7 @@ def _check_use(method: Any) -> None:
             f"be reset; use RL[K]-{prior.name}(hazard=0.01), or tell of changes by step(..., changed=True)."
         )
     if auxiliary.name == "CPP" and not getattr(prior, "greedy", False):
-        other = getattr(prior, "name", prior.drift.name)
+        other = getattr(prior, "name", prior.dynamics.name)
         raise ValueError(f"CPP-{other}: the share that CPP asks each datum for is used by OU alone; use CPP-OU.")
 
 
@@ -138,7 +144,7 @@ def _check_members(method: Any) -> None:
     auxiliary, prior, weighting, posterior = method.auxiliary, method.prior, method.weighting, method.posterior
     subsets, recalls = getattr(auxiliary, "subsets", False), getattr(prior, "of_members", False)
     if subsets != recalls:
-        other = getattr(prior, "name", prior.drift.name)
+        other = getattr(prior, "name", prior.dynamics.name)
         hint = "use Sub" if subsets else "use CPL[1]-Sub, CPL[inf]-Sub or CPV-Sub"
         raise ValueError(f"{auxiliary.name}-{other}: memberships of data and the prior Sub need each other; {hint}.")
     shares = recalls or hasattr(weighting, "respond")
@@ -164,17 +170,17 @@ def _check_members(method: Any) -> None:
 
 def check_support(method: Any, belief: PyTree) -> None:
     """Refuse a prior whose numbers do not fit the number of parameters."""
-    drift = method.prior.drift
-    if hasattr(drift, "stacked"):
-        return _check_size(drift.stacked, belief.mean.size, experts=1)
-    if not hasattr(drift, "drifts"):
-        return _check_size(drift, belief.mean.size)
-    if len(drift.drifts) != len(belief.parts):
+    dynamics = method.prior.dynamics
+    if hasattr(dynamics, "stacked"):
+        return _check_size(dynamics.stacked, belief.mean.size, experts=1)
+    if not hasattr(dynamics, "parts"):
+        return _check_size(dynamics, belief.mean.size)
+    if len(dynamics.parts) != len(belief.parts):
         raise ValueError(
-            f"by_block holds {len(drift.drifts)} drifts but the belief has {len(belief.parts)} blocks; give one "
+            f"by_block holds {len(dynamics.parts)} dynamics but the belief has {len(belief.parts)} blocks; give one "
             "drift for each."
         )
-    for each, part in zip(drift.drifts, belief.parts, strict=True):
+    for each, part in zip(dynamics.parts, belief.parts, strict=True):
         if part is not None:
             _check_size(each, part.mean.size)
 
@@ -204,14 +210,14 @@ def _check_fit(call: str, value: Any, dtype: Any) -> None:
         )
 
 
-def _check_size(drift: Any, D: int, experts: int = 0) -> None:
+def _check_size(dynamics: Any, D: int, experts: int = 0) -> None:
     """Refuse a drift whose numbers do not fit D parameters, behind an axis of experts if there is one."""
     for name, rank in RANKS.items():
-        value = getattr(drift, name, None)
+        value = getattr(dynamics, name, None)
         shape = () if value is None else np.shape(value)[experts:]
         if len(shape) > rank or shape not in ((), (1,), (D,), (D, D)):
             shown, fits = "Q" if name == "root" else name, f"({D},)" if rank == 1 else f"({D},) or ({D}, {D})"
             raise ValueError(
-                f"{drift.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters; "
+                f"{dynamics.name}({shown}=...) has shape {shape} but the belief has D = {D} parameters; "
                 f"give a number or {fits}."
             )

@@ -94,7 +94,7 @@ class Compiled:
         self._x_size, self._x_shape = (0, None) if x is None else (x.size, x.shape)
         self._whole = _whole_dtype(method, state, x, y)
         self._dtype, datum = state.initial.mean.dtype, self._x_size + y.size
-        leaves, self._structure = jax.tree.flatten((state.bank, state.t, state.refused, state.strain))
+        leaves, self._structure = jax.tree.flatten((state.hypotheses, state.t, state.refused, state.conditioning_ratio))
         self._shapes = [leaf.shape for leaf in leaves]
         self._dtypes = [leaf.dtype for leaf in leaves]
         packed = self._pack(leaves)
@@ -134,20 +134,22 @@ class Compiled:
     @property
     def state(self) -> State:
         """The state now, as `Bone.step` would have it."""
-        bank, t, refused, strain = self._unpack(self._packed)
-        return self._state.after(bank, t, self._state.began, refused, strain)
+        hypotheses, t, refused, conditioning_ratio = self._unpack(self._packed)
+        return self._state.after(hypotheses, t, self._state.began, refused, conditioning_ratio)
 
     def _run(self, method: Bone, state: State, packed: Array, row: Array, y_shape: tuple[int, ...]) -> Array:
         method = conform(method, state)
-        bank, t, refused, strain = self._unpack(packed)
+        hypotheses, t, refused, conditioning_ratio = self._unpack(packed)
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
         x = x if self._whole is None or x is None else x.astype(self._whole)
         y = row[self._x_size :].reshape(y_shape)
-        carry = (bank, t, state.began, refused, strain)
-        (bank, t, _, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=False)
+        carry = (hypotheses, t, state.began, refused, conditioning_ratio)
+        (hypotheses, t, _, refused, conditioning_ratio), info = advance(
+            method, state, carry, x, y, None, None, None, complete=False
+        )
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
-        return self._pack([*jax.tree.leaves((bank, t, refused, strain)), *parts, *last])
+        return self._pack([*jax.tree.leaves((hypotheses, t, refused, conditioning_ratio)), *parts, *last])
 
     def _pack(self, leaves: list[Array]) -> Array:
         """All numbers in one vector; a counter travels digit by digit, the lowest first."""
@@ -261,7 +263,7 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     if not isinstance(method, Bone):
         raise ValueError(f"compile(method=...) must come from filtax.method, got {type(method).__name__}.")
     boundary.check_state("compile", state, method)
-    if method.auxiliary.room(0) is not None:
+    if method.auxiliary.slots_needed(0) is not None:
         raise ValueError(
             f"compile({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
             "number K of hypotheses to keep."

@@ -212,18 +212,18 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
                 raise ValueError(f"method({name!r}): ME goes inside RL and CPT; write RL[K]/ME[E] or CPT[K]/ME[E].")
             of_auxiliary["experts"] = aux.experts(read_number(parts["experts"]))
         auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
-    if prior is not None and hasattr(prior, "drift"):
+    if prior is not None and hasattr(prior, "dynamics"):
         return auxiliary, prior
-    if prior is not None and "drift" not in wants:
+    if prior is not None and "dynamics" not in wants:
         return auxiliary, priors.Continue(prior)
     if prior is not None:
-        of_prior["drift"] = prior
+        of_prior["dynamics"] = prior
     prior = _build("prior", known, prior_name, of_prior)
     if prior is None:
         raise ValueError(
             f"method({name!r}): LSSM needs its matrices; give prior=filtax.priors.linear_dynamics(F, b, Q)."
         )
-    return auxiliary, prior if hasattr(prior, "drift") else priors.Continue(prior)
+    return auxiliary, prior if hasattr(prior, "dynamics") else priors.Continue(prior)
 
 
 def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 
 from filtax import checks
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 from filtax.state import State
-from filtax.tick import fresh_bank, whole
+from filtax.tick import new_hypotheses, whole
 
-__all__ = ["furnished", "grown", "in_growing_banks", "remembers", "roomy"]
+__all__ = ["furnished", "grown", "in_growing_steps", "remembers", "roomy"]
 
 MOST = 2**17  # slots: beyond it a tick takes seconds, and what asks for more has asked for 2^t hypotheses
 
@@ -31,27 +31,29 @@ def roomy(method: Any, state: State, ahead: int = 1) -> State:
     >>> import filtax as fx
     >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
     >>> state, _ = rl.scan(rl.init(mean=jnp.zeros(1), cov=1.0), jnp.ones((5, 1)), jnp.ones(5))
-    >>> roomy(rl, state).bank.log_weight.size
+    >>> roomy(rl, state).hypotheses.log_weight.size
     8
     """
     ticks = _ticks(method, state)
     if ticks is None:
         return state
-    wanted = method.auxiliary.room(ticks + max(ahead, 1) - 1)
-    return grown(method, state, wanted if wanted <= MOST else method.auxiliary.room(ticks))
+    wanted = method.auxiliary.slots_needed(ticks + max(ahead, 1) - 1)
+    return grown(method, state, wanted if wanted <= MOST else method.auxiliary.slots_needed(ticks))
 
 
-def in_growing_banks(method: Any, state: State, rows: tuple, scan: Callable) -> tuple[State, Any]:
+def in_growing_steps(method: Any, state: State, rows: tuple, scan: Callable) -> tuple[State, Any]:
     """Scan the rows, in pieces between which the bank doubles if it must."""
     length, ticks = rows[1].shape[0], _ticks(method, state)
     if ticks is None or length == 0:
         return scan(state, *rows)
-    _check_room(method, method.auxiliary.room(ticks + length - 1))  # before anything is learned, not halfway through
+    _check_room(
+        method, method.auxiliary.slots_needed(ticks + length - 1)
+    )  # before anything is learned, not halfway through
     pieces, done = [], 0
     while done < length:
-        state = grown(method, state, method.auxiliary.room(ticks + done))
-        slots, fit = state.bank.log_weight.shape[-1], 1
-        while done + fit < length and method.auxiliary.room(ticks + done + fit) <= slots:
+        state = grown(method, state, method.auxiliary.slots_needed(ticks + done))
+        slots, fit = state.hypotheses.log_weight.shape[-1], 1
+        while done + fit < length and method.auxiliary.slots_needed(ticks + done + fit) <= slots:
             fit += 1
         state, infos = scan(state, *_piece(rows, done, fit))
         pieces.append(infos)
@@ -65,7 +67,7 @@ def _piece(rows: tuple, start: int, length: int) -> tuple:
 
 def _ticks(method: Any, state: State) -> int | None:
     """Ticks of the stream so far; None when the bank never grows, or when it cannot be known now."""
-    if method.auxiliary.room(0) is None:
+    if method.auxiliary.slots_needed(0) is None:
         return None
     t = checks.concrete(state.t - state.began)
     return None if t is None else int(t.max())
@@ -76,19 +78,19 @@ def grown(method: Any, state: State, wanted: int) -> State:
 
     >>> import filtax as fx
     >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
-    >>> grown(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).bank.log_weight.size
+    >>> grown(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).hypotheses.log_weight.size
     8
     """
-    slots = state.bank.log_weight.shape[-1]
+    slots = state.hypotheses.log_weight.shape[-1]
     if wanted <= slots:
         return state
     _check_room(method, wanted)
     while slots < wanted:
         slots *= 2
-    new = fresh_bank(method, state.initial, slots)
-    new = Bank(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
-    bank = jax.tree.map(lambda old, fresh: fresh.at[: old.shape[0]].set(old), state.bank, new)
-    return state.after(bank, state.t, state.began, state.refused, state.strain)
+    new = new_hypotheses(method, state.initial, slots)
+    new = Hypotheses(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
+    hypotheses = jax.tree.map(lambda old, fresh: fresh.at[: old.shape[0]].set(old), state.hypotheses, new)
+    return state.after(hypotheses, state.t, state.began, state.refused, state.conditioning_ratio)
 
 
 def furnished(method: Any, state: State, x: Any, y: Any) -> State:
@@ -107,9 +109,11 @@ def furnished(method: Any, state: State, x: Any, y: Any) -> State:
     dtype = state.initial.mean.dtype
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, dtype)
     initial = furnish(state.initial, x, y.size)
-    belief = jax.vmap(lambda one: furnish(one, x, y.size))(state.bank.belief)
-    bank = Bank(belief, state.bank.aux, state.bank.log_weight)
-    return State(bank, initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
+    belief = jax.vmap(lambda one: furnish(one, x, y.size))(state.hypotheses.belief)
+    hypotheses = Hypotheses(belief, state.hypotheses.aux, state.hypotheses.log_weight)
+    return State(
+        hypotheses, initial, state.t, state.began, state.refused, state.conditioning_ratio, state.key, state.layout
+    )
 
 
 def remembers(method: Any) -> bool:
@@ -124,14 +128,23 @@ def remembers(method: Any) -> bool:
 
 def _noting(method: Any, state: State, x: Any, y: Any) -> State:
     """The same for (M.2) and (A.2), which keep what they note of the data with the auxiliary values."""
-    aux = state.bank.aux
+    aux = state.hypotheses.aux
     for part in (method.auxiliary, method.weighting):
         if hasattr(part, "furnish"):
             aux = part.furnish(aux, whole(state.initial), x, y.size)
-    if aux is state.bank.aux:
+    if aux is state.hypotheses.aux:
         return state
-    bank = Bank(state.bank.belief, aux, state.bank.log_weight)
-    return State(bank, state.initial, state.t, state.began, state.refused, state.strain, state.key, state.layout)
+    hypotheses = Hypotheses(state.hypotheses.belief, aux, state.hypotheses.log_weight)
+    return State(
+        hypotheses,
+        state.initial,
+        state.t,
+        state.began,
+        state.refused,
+        state.conditioning_ratio,
+        state.key,
+        state.layout,
+    )
 
 
 def _check_room(method: Any, wanted: int) -> None:

@@ -35,24 +35,26 @@ class Passage:
 
     __slots__ = ("_bank", "_built", "_fixed", "_grows", "_quiet", "method")
 
-    def __init__(self, method: Any, bank: Any, fixed: Any, grows: bool, dtype: Any):
-        self.method, self._bank, self._fixed, self._grows = method, bank, fixed, grows
+    def __init__(self, method: Any, hypotheses: Any, fixed: Any, grows: bool, dtype: Any):
+        self.method, self._bank, self._fixed, self._grows = method, hypotheses, fixed, grows
         self._quiet = {**vars(Info()), **usual(dtype)}
-        self._built = _builder(bank.unflatten(map(_Place, range(bank.num_leaves)))) or bank.unflatten
+        self._built = _builder(hypotheses.unflatten(map(_Place, range(hypotheses.num_leaves)))) or hypotheses.unflatten
 
     def enter(self, leaves: list, moving: list, fixed: list) -> tuple[Any, State]:
         """The method and the state, put together."""
         initial, key, layout = self._fixed.unflatten(fixed)
-        t, began, refused, strain = moving[-COUNTERS:]
-        bank = self._bank.unflatten(moving[:-COUNTERS])
-        return self.method.unflatten(leaves), State(bank, initial, t, began, refused, strain, key, layout)
+        t, began, refused, conditioning_ratio = moving[-COUNTERS:]
+        hypotheses = self._bank.unflatten(moving[:-COUNTERS])
+        return self.method.unflatten(leaves), State(
+            hypotheses, initial, t, began, refused, conditioning_ratio, key, layout
+        )
 
     def leave(self, moving: list, carry: tuple) -> list:
         """The arrays that a tick left; None for one that it did not touch, which need not travel."""
-        bank, *counters = carry
+        hypotheses, *counters = carry
         return [
             None if new is old else new
-            for new, old in zip((*self._bank.flatten_up_to(bank), *counters), moving, strict=True)
+            for new, old in zip((*self._bank.flatten_up_to(hypotheses), *counters), moving, strict=True)
         ]
 
     def later(self, state: State, moving: list, fixed: list, moved: list) -> State:
@@ -60,10 +62,10 @@ class Passage:
         for place, new in enumerate(moved):
             if new is None:
                 moved[place] = moving[place]
-        *bank, t, began, refused, strain = moved
+        *hypotheses, t, began, refused, conditioning_ratio = moved
         after = _bare(State)
-        new = {**state.__dict__, "bank": self._built(bank)}
-        new["t"], new["began"], new["refused"], new["strain"] = t, began, refused, strain
+        new = {**state.__dict__, "hypotheses": self._built(hypotheses)}
+        new["t"], new["began"], new["refused"], new["conditioning_ratio"] = t, began, refused, conditioning_ratio
         _put(after, "__dict__", new)
         if not self._grows:  # a bank that grows must be looked at: it may have to, now
             _put(after, "_parts", (self, moved, fixed))
@@ -134,11 +136,11 @@ def take_apart(method: Any, state: State) -> Parts:
     [1, 7, 2]
     """
     leaves, structure = _arrays(method)
-    bank, shape = jax.tree.flatten(state.bank)
+    hypotheses, shape = jax.tree.flatten(state.hypotheses)
     rest, others = jax.tree.flatten((state.initial, state.key, state.layout))
-    grows = method.auxiliary.room(0) is not None
+    grows = method.auxiliary.slots_needed(0) is not None
     passage = _passage(structure, shape, others, grows, state.initial.mean.dtype)
-    return passage, leaves, [*bank, state.t, state.began, state.refused, state.strain], rest
+    return passage, leaves, [*hypotheses, state.t, state.began, state.refused, state.conditioning_ratio], rest
 
 
 def seen(values: dict[str, Array], others: dict[str, Any] = vars(Info())) -> Info:  # noqa: B008
@@ -168,5 +170,5 @@ def _same(structure: Any) -> Any:
 
 
 @cache
-def _passage(method: Any, bank: Any, fixed: Any, grows: bool, dtype: Any) -> Passage:
-    return Passage(method, bank, fixed, grows, dtype)
+def _passage(method: Any, hypotheses: Any, fixed: Any, grows: bool, dtype: Any) -> Passage:
+    return Passage(method, hypotheses, fixed, grows, dtype)

@@ -14,9 +14,9 @@ from jaxtyping import Array, PyTree
 from filtax.beliefs import collapse
 from filtax.growth import furnished
 from filtax.passage import Passage
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 from filtax.state import Info, State, usual
-from filtax.tick import admit, conform, fresh_bank, look_ahead, tick
+from filtax.tick import admit, conform, look_ahead, new_hypotheses, tick
 
 __all__ = ["advance", "forecast", "predict", "scan", "step"]
 
@@ -59,26 +59,28 @@ def scan(
     method = conform(method, state)
 
     # With one slot its axis stays outside of the loop: XLA then updates a large belief in place.
-    slots = state.bank.log_weight.size
-    narrow = lambda bank: jax.tree.map(lambda leaf: leaf[0], bank) if slots == 1 else bank  # noqa: E731
-    widen = lambda bank: jax.tree.map(lambda leaf: leaf[None], bank) if slots == 1 else bank  # noqa: E731
+    slots = state.hypotheses.log_weight.size
+    narrow = lambda hypotheses: jax.tree.map(lambda leaf: leaf[0], hypotheses) if slots == 1 else hypotheses  # noqa: E731
+    widen = lambda hypotheses: jax.tree.map(lambda leaf: leaf[None], hypotheses) if slots == 1 else hypotheses  # noqa: E731
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, dict[str, Array]]:
         given = widen(carry[0])
-        (bank, *rest), info = advance(method, state, (given, *carry[1:]), *row, complete=complete)
-        return (_touched(carry[0], given, bank, narrow), *rest), {name: _kept(name, bank, info) for name in keep}
+        (hypotheses, *rest), info = advance(method, state, (given, *carry[1:]), *row, complete=complete)
+        return (_touched(carry[0], given, hypotheses, narrow), *rest), {
+            name: _kept(name, hypotheses, info) for name in keep
+        }
 
-    bank, *rest = _carry(state)
-    given = narrow(bank)
+    hypotheses, *rest = _carry(state)
+    given = narrow(hypotheses)
     (made, *rest), infos = _scan_over(body, (given, *rest), (X, Y, mask, dt, changed))
-    return passage.leave(moving, (_touched(bank, given, made, widen), *rest)), infos
+    return passage.leave(moving, (_touched(hypotheses, given, made, widen), *rest)), infos
 
 
 @partial(jax.jit, static_argnames=("plugin",))
 def predict(method: Any, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
     """The distribution of the next y."""
     method = conform(method, state)
-    return look_ahead(method, state.bank, state.initial, _typed(x, state), _time(dt, state), plugin)
+    return look_ahead(method, state.hypotheses, state.initial, _typed(x, state), _time(dt, state), plugin)
 
 
 @jax.jit
@@ -90,14 +92,16 @@ def forecast(method: Any, state: State, X: Array, dt: Array | None) -> PyTree:
     state = furnished(method, state, X[0], unseen)
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
-        bank, t = carry
+        hypotheses, t = carry
         gap = _time(row[1], state)
         datum = admit(method, state.initial, row[0], unseen, None, False)
-        outcome = tick(method, bank, state.initial, t, datum, gap, state.key, t + 1)
+        outcome = tick(method, hypotheses, state.initial, t, datum, gap, state.key, t + 1)
         # the forecast is asked of x as it was given: where it is NaN, so is the forecast
-        return (outcome.bank, t + 1), look_ahead(method, bank, state.initial, _typed(row[0], state), gap, False)
+        return (outcome.hypotheses, t + 1), look_ahead(
+            method, hypotheses, state.initial, _typed(row[0], state), gap, False
+        )
 
-    return jax.lax.scan(body, (state.bank, state.t), (X, dt))[1]
+    return jax.lax.scan(body, (state.hypotheses, state.t), (X, dt))[1]
 
 
 def advance(
@@ -130,16 +134,16 @@ def _tick(
     complete: bool,
 ) -> tuple[tuple, Info]:
     """One row. What does not change (`initial`, `key`) stays outside of the carry, which would hold it twice."""
-    bank, t, began, refused, strain = carry
+    hypotheses, t, began, refused, conditioning_ratio = carry
     if changed is not None:
-        anew = fresh_bank(method, state.initial, bank.log_weight.size, like=bank)
-        bank = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, bank)
+        anew = new_hypotheses(method, state.initial, hypotheses.log_weight.size, like=hypotheses)
+        hypotheses = jax.tree.map(lambda new, old: jnp.where(changed, new, old), anew, hypotheses)
         began = jnp.where(changed, t, began)
     datum = admit(method, state.initial, x, y, mask, complete)
-    outcome = tick(method, bank, state.initial, t, datum, _time(dt, state), state.key, t + 1 - began)
+    outcome = tick(method, hypotheses, state.initial, t, datum, _time(dt, state), state.key, t + 1 - began)
     info, ok = outcome.info, outcome.ok
-    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
-    return (outcome.bank, t + 1, began, refused + (~ok).astype(refused.dtype), strain), info
+    conditioning_ratio = jnp.maximum(conditioning_ratio, jnp.nan_to_num(outcome.conditioning_ratio, nan=0.0))
+    return (outcome.hypotheses, t + 1, began, refused + (~ok).astype(refused.dtype), conditioning_ratio), info
 
 
 def _scan_over(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:
@@ -160,10 +164,12 @@ def _varying(value: Any) -> frozenset[str]:
 
 
 def _carry(state: State) -> tuple:
-    return state.bank, state.t, state.began, state.refused, state.strain
+    return state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio
 
 
-def _touched(old: Bank, given: Bank, made: Bank, form: Callable[[Bank], Bank]) -> Bank:
+def _touched(
+    old: Hypotheses, given: Hypotheses, made: Hypotheses, form: Callable[[Hypotheses], Hypotheses]
+) -> Hypotheses:
     """What was made of a bank, in its old form; an array that was given back as it came is the old one itself."""
     return jax.tree.map(lambda old, given, made, new: old if made is given else new, old, given, made, form(made))
 
@@ -176,9 +182,9 @@ def _time(dt: Array | None, state: State) -> Array | None:
     return None if dt is None else dt.astype(state.initial.mean.dtype)
 
 
-def _kept(name: str, bank: Bank, info: Info) -> Array:
+def _kept(name: str, hypotheses: Hypotheses, info: Info) -> Array:
     if name == "log_weight":
-        return bank.log_weight
+        return hypotheses.log_weight
     if not name.startswith("belief_"):
         return getattr(info, name)
-    return getattr(collapse(bank.belief, bank.log_weight), name.removeprefix("belief_"))
+    return getattr(collapse(hypotheses.belief, hypotheses.log_weight), name.removeprefix("belief_"))

@@ -12,12 +12,22 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax.module import Module
 
-__all__ = ["Auxiliary", "Bank", "Drift", "Posterior", "Prior", "Proposed", "Update", "Weighting", "each"]
+__all__ = [
+    "Auxiliary",
+    "Dynamics",
+    "Hypotheses",
+    "Posterior",
+    "Prior",
+    "Proposal",
+    "Update",
+    "Weighting",
+    "over_hypotheses",
+]
 
 LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses beats a batch of them
 
 
-class Bank(Module):
+class Hypotheses(Module):
     """The mixture over hypotheses: a belief, an auxiliary value and a log weight in each of C slots."""
 
     belief: PyTree
@@ -25,15 +35,15 @@ class Bank(Module):
     log_weight: Float[Array, " C"]
 
 
-class Proposed(Module):
+class Proposal(Module):
     """A bank after (M.2): which slots are newborn, and the log weight each old hypothesis gave to a reset.
 
     `rounded` is what the last digit of the log weights could not hold (see `hazards.going_on`); None where they are
     long enough.
     """
 
-    bank: Bank
-    fresh: Bool[Array, " C"]
+    hypotheses: Hypotheses
+    is_new: Bool[Array, " C"]
     log_reset: Float[Array, " C"]
     rounded: Float[Array, " C"] | None = None
 
@@ -51,7 +61,7 @@ class Update(Module):
     log_evidence: Float[Array, ""]
     log_score: Float[Array, ""]
     trust: Float[Array, ""] | None
-    strain: Float[Array, ""]
+    conditioning_ratio: Float[Array, ""]
     ok: Bool[Array, ""]
 
 
@@ -64,20 +74,20 @@ class Auxiliary(Protocol):
         """Auxiliary values and log weights before any datum."""
         ...
 
-    def expand(self, bank: Bank, initial: PyTree, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """Let one tick pass: the hypotheses that may hold now, in the same C slots."""
         ...
 
-    def room(self, t: int) -> int | None:
+    def slots_needed(self, t: int) -> int | None:
         """Slots that the tick after t needs, or None when the bank never grows."""
         ...
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array | None, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
         """Change probability (None if none is ever suspected) and most probable run length; `age` counts the data."""
         ...
 
 
-class Drift(Protocol):
+class Dynamics(Protocol):
     """How theta moves under one hypothesis while time passes."""
 
     needs: tuple[str, ...]
@@ -94,9 +104,9 @@ class Prior(Protocol):
     proposed hypotheses score and returns a proposal and its beliefs; `ask(beliefs)` tells the scores of others.
     """
 
-    drift: Any
+    dynamics: Any
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs (C, ...) before the datum."""
         ...
 
@@ -104,7 +114,7 @@ class Prior(Protocol):
 class Posterior(Protocol):
     """(A.1) How one hypothesis absorbs one datum."""
 
-    def start(self, mean: Array, cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Array, cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief of the family this posterior works on."""
         ...
 
@@ -134,7 +144,7 @@ class Weighting(Protocol):
         ...
 
 
-def each(function: Callable, *batched: PyTree) -> PyTree:
+def over_hypotheses(function: Callable, *batched: PyTree) -> PyTree:
     """Map over hypotheses: plainly for one, as a batch for small beliefs, as a loop for large ones.
 
     >>> import jax.numpy as jnp

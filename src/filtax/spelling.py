@@ -19,7 +19,7 @@ def spell(method: Any) -> str:
     >>> spell(fx.method("RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)))
     'LG+RL[4]-PR(hazard=0.1)'
     """
-    prior = method.prior if hasattr(method.prior, "name") else method.prior.drift
+    prior = method.prior if hasattr(method.prior, "name") else method.prior.dynamics
     transition = f"{spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
     parts = [_spell(method.posterior), transition]
     trust = getattr(method.model.likelihood, "trust", None)
@@ -115,7 +115,7 @@ def written(parameters: Iterable[str]) -> list[str]:
     >>> written(["hazard", "keep", "capacity"])
     ['hazard', 'capacity']
     """
-    return [key for key in parameters if key not in ("drift", "experts", "frame", "keep")]
+    return [key for key in parameters if key not in ("dynamics", "experts", "frame", "keep")]
 
 
 def _hazard(auxiliary: Any) -> list[str]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.layout import Layout
 from filtax.module import Module
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 
 __all__ = ["INFO", "CollapseWarning", "ConditioningWarning", "Info", "State", "usual"]
 
@@ -31,7 +31,7 @@ class State(Module):
         t: Ticks so far.
         began: Tick at which the stream began, or began anew at the last known change.
         refused: Rows so far that were not taken (`ok` False).
-        strain: Largest ratio so far of the variance of what was not known to that of the noise.
+        conditioning_ratio: Largest ratio so far of the variance of what was not known to that of the noise.
         key: Random key of methods that sample at each datum; None where the belief carries its own.
         layout: How theta lies in a parameter pytree, None for a flat vector.
 
@@ -43,22 +43,26 @@ class State(Module):
 
     __slots__ = ("_parts",)  # see filtax.passage; no field, so it is no part of the state
 
-    bank: Bank
+    hypotheses: Hypotheses
     initial: PyTree
     t: Int[Array, ""]
     began: Int[Array, ""]
     refused: Int[Array, ""]
-    strain: Float[Array, ""]
+    conditioning_ratio: Float[Array, ""]
     key: Key[Array, ""] | None = None
     layout: Layout | None = None
 
-    def after(self, bank: Bank, t: Array, began: Array, refused: Array, strain: Array) -> "State":
+    def after(
+        self, hypotheses: Hypotheses, t: Array, began: Array, refused: Array, conditioning_ratio: Array
+    ) -> "State":
         """The state some ticks later; what does not change is handed on, not copied.
 
         The fields are set without the constructor, whose checks cost more than a tick of a small filter.
         """
         later = object.__new__(State)
-        vars(later).update(vars(self), bank=bank, t=t, began=began, refused=refused, strain=strain)
+        vars(later).update(
+            vars(self), hypotheses=hypotheses, t=t, began=began, refused=refused, conditioning_ratio=conditioning_ratio
+        )
         return later
 
     def __getstate__(self) -> dict:

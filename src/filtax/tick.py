@@ -21,10 +21,21 @@ from filtax._xla import no_inline
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed, Update, each
+from filtax.protocols import Hypotheses, Proposal, Update, over_hypotheses
 from filtax.state import Info
 
-__all__ = ["Datum", "Outcome", "admit", "conform", "fresh_bank", "laid_by", "look_ahead", "propose", "tick", "whole"]
+__all__ = [
+    "Datum",
+    "Outcome",
+    "admit",
+    "conform",
+    "laid_by",
+    "look_ahead",
+    "new_hypotheses",
+    "propose",
+    "tick",
+    "whole",
+]
 
 
 class Datum(Module):
@@ -40,11 +51,11 @@ class Datum(Module):
 class Outcome(Module):
     """What a tick leaves: the bank, the forecast it had made, and what is reported."""
 
-    bank: Bank
+    hypotheses: Hypotheses
     forecast: PyTree
     info: Info
     ok: Bool[Array, ""]
-    strain: Float[Array, ""]
+    conditioning_ratio: Float[Array, ""]
 
 
 def conform(method: Any, state: Any) -> Any:
@@ -107,7 +118,9 @@ def _by_parts(belief: PyTree, verb: str) -> PyTree:
     return jax.tree.map(ask, belief, is_leaf=lambda part: hasattr(part, verb))
 
 
-def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Bank | None = None) -> Bank:
+def new_hypotheses(
+    method: Any, initial: PyTree, slots: int | None = None, like: Hypotheses | None = None
+) -> Hypotheses:
     """The bank before any datum, of a given size or of the auxiliary variable's: all slots hold the initial belief.
 
     With `like`, what a part keeps of the data has room for data like those that this bank has seen.
@@ -119,17 +132,17 @@ def fresh_bank(method: Any, initial: PyTree, slots: int | None = None, like: Ban
     for part in (method.auxiliary, method.weighting):
         if like is not None and hasattr(part, "furnish"):
             aux = part.furnish(aux, initial, *part.like(like.aux))
-    return Bank(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
+    return Hypotheses(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
 
 
-def propose(method: Any, bank: Bank, initial: PyTree, dt: Array | None) -> tuple[Proposed, PyTree]:
+def propose(method: Any, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> tuple[Proposal, PyTree]:
     """Let a tick pass: the hypotheses that may hold now, and their beliefs before the datum."""
     initial = whole(initial)
-    proposed = method.auxiliary.expand(bank, initial, dt)
+    proposed = method.auxiliary.expand(hypotheses, initial, dt)
     return proposed, _beliefs(method, proposed, initial, dt)
 
 
-def _beliefs(method: Any, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+def _beliefs(method: Any, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
     """(M.3) The beliefs before the datum; a prior that recalls data is given the means to learn from them again."""
     if hasattr(method.prior, "recall"):
         return method.prior.recall(proposed, initial, dt, partial(_relearn, method))
@@ -148,29 +161,38 @@ def _mixed(parts: PyTree, log_weight: Array) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[0], parts) if log_weight.size == 1 else Mixture(parts, log_weight)
 
 
-def look_ahead(method: Any, bank: Bank, initial: PyTree, x: Array | None, dt: Array | None, plugin: bool) -> PyTree:
+def look_ahead(
+    method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, dt: Array | None, plugin: bool
+) -> PyTree:
     """Predictive distribution of the next y, with the transition, from every hypothesis."""
-    proposed, beliefs = propose(method, bank, initial, dt)
+    proposed, beliefs = propose(method, hypotheses, initial, dt)
     look = lambda belief, aux: method.posterior.forecast(belief, method.model, x, aux, plugin)  # noqa: E731
-    return _mixed(each(look, beliefs, proposed.bank.aux), proposed.bank.log_weight)
+    return _mixed(over_hypotheses(look, beliefs, proposed.hypotheses.aux), proposed.hypotheses.log_weight)
 
 
 def tick(
-    method: Any, bank: Bank, initial: PyTree, t: Array, datum: Datum, dt: Array | None, key: Array | None, age: Array
+    method: Any,
+    hypotheses: Hypotheses,
+    initial: PyTree,
+    t: Array,
+    datum: Datum,
+    dt: Array | None,
+    key: Array | None,
+    age: Array,
 ) -> Outcome:
     """Let time pass, then condition on one datum; `age` counts the data since the stream began (anew)."""
     initial = whole(initial)
-    proposed, beliefs = propose(method, bank, initial, dt)
-    foreseen = proposed.bank.log_weight  # the forecast and its evidence are those of what was proposed
+    proposed, beliefs = propose(method, hypotheses, initial, dt)
+    foreseen = proposed.hypotheses.log_weight  # the forecast and its evidence are those of what was proposed
     absorb = lambda proposed, beliefs, power=None: _absorb(method, proposed, beliefs, t, datum, key, power)  # noqa: E731
     served = any(
-        (hasattr(method.prior, "settle"), *(hasattr(method.weighting, verb) for verb in ("choose", "respond")))
+        (hasattr(method.prior, "revise"), *(hasattr(method.weighting, verb) for verb in ("choose", "respond")))
     )
     trial: Any = absorb(proposed, beliefs) if served else None
     share = None
-    if hasattr(method.prior, "settle"):
+    if hasattr(method.prior, "revise"):
         ask = lambda beliefs: absorb(proposed, beliefs).log_score  # noqa: E731
-        proposed, beliefs = method.prior.settle(proposed, beliefs, trial.log_score, initial, ask)
+        proposed, beliefs = method.prior.revise(proposed, beliefs, trial.log_score, initial, ask)
     if hasattr(method.weighting, "choose"):
         proposed, beliefs = _chosen(method, proposed, initial, datum, dt, absorb)
     if hasattr(method.weighting, "respond"):
@@ -178,62 +200,70 @@ def tick(
     update = absorb(proposed, beliefs, share)
     first: Any = update if trial is None else trial
     made, total = _mixed(first.forecast, foreseen), _total(foreseen, first.log_evidence, datum.mask)
-    if bank.log_weight.size == 1 and proposed.bank.log_weight is bank.log_weight:  # the only one, as sure as before
-        log_weight = bank.log_weight
+    if (
+        hypotheses.log_weight.size == 1 and proposed.hypotheses.log_weight is hypotheses.log_weight
+    ):  # the only one, as sure as before
+        log_weight = hypotheses.log_weight
     else:
         log_weight = _reweigh(method, proposed, update, t, key) if share is None else jnp.log(share)
-    bank = Bank(update.belief, proposed.bank.aux, log_weight)
+    hypotheses = Hypotheses(update.belief, proposed.hypotheses.aux, log_weight)
     ok = jnp.any(update.ok) & ~datum.refused
-    info = _report(method, bank, age, datum, made, total, update if share is None else first, ok)
-    bank = _noted(method, bank, proposed.bank.log_weight, update, datum)
-    return Outcome(bank, made, info, ok, jnp.max(update.strain))
+    info = _report(method, hypotheses, age, datum, made, total, update if share is None else first, ok)
+    hypotheses = _noted(method, hypotheses, proposed.hypotheses.log_weight, update, datum)
+    return Outcome(hypotheses, made, info, ok, jnp.max(update.conditioning_ratio))
 
 
 def _chosen(
-    method: Any, proposed: Proposed, initial: PyTree, datum: Datum, dt: Array | None, absorb: Callable
-) -> tuple[Proposed, PyTree]:
+    method: Any, proposed: Proposal, initial: PyTree, datum: Datum, dt: Array | None, absorb: Callable
+) -> tuple[Proposal, PyTree]:
     """(A.2) looks for the hypothesis under which the datum is most probable; a missing one changes nothing."""
 
-    def replaced(aux: PyTree) -> Proposed:
-        return Proposed(Bank(proposed.bank.belief, aux, proposed.bank.log_weight), proposed.fresh, proposed.log_reset)
+    def replaced(aux: PyTree) -> Proposal:
+        return Proposal(
+            Hypotheses(proposed.hypotheses.belief, aux, proposed.hypotheses.log_weight),
+            proposed.is_new,
+            proposed.log_reset,
+        )
 
     def score(aux: PyTree) -> Array:
         return absorb(replaced(aux), _beliefs(method, replaced(aux), initial, dt)).log_score
 
-    best = method.weighting.choose(method.auxiliary, proposed.bank.aux, score)
+    best = method.weighting.choose(method.auxiliary, proposed.hypotheses.aux, score)
     seen = jnp.ones((), bool) if datum.mask is None else jnp.any(datum.mask)
-    best = jax.tree.map(lambda new, old: jnp.where(seen, new, old), best, proposed.bank.aux)
+    best = jax.tree.map(lambda new, old: jnp.where(seen, new, old), best, proposed.hypotheses.aux)
     return replaced(best), _beliefs(method, replaced(best), initial, dt)
 
 
 def _shares(
-    method: Any, proposed: Proposed, beliefs: PyTree, trial: Update, datum: Datum, absorb: Callable
+    method: Any, proposed: Proposal, beliefs: PyTree, trial: Update, datum: Datum, absorb: Callable
 ) -> Float[Array, " C"]:
     """(A.2) shares the datum among all hypotheses; each learns from its share of it."""
 
     def expected(share: Array) -> Array:
         after = absorb(proposed, beliefs, share)
         one = lambda belief, aux: expected_log_likelihood(method.model, belief, datum.x, datum.y, datum.mask, aux)  # noqa: E731
-        return jnp.where(after.ok, each(one, after.belief, proposed.bank.aux), -jnp.inf)
+        return jnp.where(after.ok, over_hypotheses(one, after.belief, proposed.hypotheses.aux), -jnp.inf)
 
-    return method.weighting.respond(proposed.bank.log_weight, jnp.where(trial.ok, trial.log_score, -jnp.inf), expected)
+    return method.weighting.respond(
+        proposed.hypotheses.log_weight, jnp.where(trial.ok, trial.log_score, -jnp.inf), expected
+    )
 
 
-def _noted(method: Any, bank: Bank, before: Array, update: Update, datum: Datum) -> Bank:
+def _noted(method: Any, hypotheses: Hypotheses, before: Array, update: Update, datum: Datum) -> Hypotheses:
     """What parts keep of the datum besides the belief: weights of a gate, a memory."""
-    aux, log_weight = bank.aux, bank.log_weight
+    aux, log_weight = hypotheses.aux, hypotheses.log_weight
     mask = jnp.ones(datum.y.shape, bool) if datum.mask is None else datum.mask
     if hasattr(method.weighting, "learn"):
         score = jnp.where(update.ok, update.log_score, -jnp.inf)
         aux, log_weight = method.weighting.learn(aux, before, score, datum.y, mask)
     if hasattr(method.auxiliary, "remember"):
         aux = method.auxiliary.remember(aux, datum.x, datum.y, mask, partial(_relearn, method))
-    return Bank(bank.belief, aux, log_weight)
+    return Hypotheses(hypotheses.belief, aux, log_weight)
 
 
 def _absorb(
     method: Any,
-    proposed: Proposed,
+    proposed: Proposal,
     beliefs: PyTree,
     t: Array,
     datum: Datum,
@@ -249,14 +279,14 @@ def _absorb(
         model = method.model if power is None else temper(method.model, power)
         return method.posterior.update(belief, model, datum.x, datum.y, datum.mask, aux, key)
 
-    slots = proposed.bank.log_weight.size
+    slots = proposed.hypotheses.log_weight.size
     keys = None if key is None else jax.random.split(jax.random.fold_in(key, t), slots)
-    return each(one, beliefs, proposed.bank.aux, keys, power)
+    return over_hypotheses(one, beliefs, proposed.hypotheses.aux, keys, power)
 
 
-def _reweigh(method: Any, proposed: Proposed, update: Update, t: Array, key: Any) -> Array:
+def _reweigh(method: Any, proposed: Proposal, update: Update, t: Array, key: Any) -> Array:
     """(A.2) A hypothesis that failed scores -inf; if all did, the weights stay. Some draw who survives."""
-    weigh, log_weight = method.weighting, proposed.bank.log_weight
+    weigh, log_weight = method.weighting, proposed.hypotheses.log_weight
     if getattr(weigh, "needs_key", False):
         weigh = partial(weigh, key=jax.random.fold_in(jax.random.fold_in(key, t), log_weight.size))
     if log_weight.size == 1:
@@ -275,16 +305,23 @@ def _total(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
 
 
 def _report(
-    method: Any, bank: Bank, age: Array, datum: Datum, made: PyTree, log_evidence: Array, update: Update, ok: Array
+    method: Any,
+    hypotheses: Hypotheses,
+    age: Array,
+    datum: Datum,
+    made: PyTree,
+    log_evidence: Array,
+    update: Update,
+    ok: Array,
 ) -> Info:
     """Fill `Info`; of several hypotheses, trust is the weighted mean and the run length that of the most probable.
 
     What is the same at every datum (a trust of 1, no change suspected) is None here.
     """
-    change, runlength = method.auxiliary.report(bank, age)
+    change, runlength = method.auxiliary.report(hypotheses, age)
     trust = update.trust
     if trust is not None:
-        trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(bank.log_weight) * trust)
+        trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(hypotheses.log_weight) * trust)
     return Info(
         mean=made.mean,
         var=made.var,

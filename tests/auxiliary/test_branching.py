@@ -32,8 +32,8 @@ def run(auxiliary, prior="PR", **parts):
 
 def check(end, infos, bone, want):
     np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-11)
-    weight = np.exp(end.bank.log_weight)
-    got = np.bincount(end.bank.aux.runlength, weight, minlength=T + 1)
+    weight = np.exp(end.hypotheses.log_weight)
+    got = np.bincount(end.hypotheses.aux.runlength, weight, minlength=T + 1)
     np.testing.assert_allclose(got, np.bincount(want.runlength, want.probability, minlength=T + 1), atol=1e-11)
     np.testing.assert_allclose(infos.change_probability[-1], got[0], atol=1e-12)
     np.testing.assert_allclose(bone.belief(end).mean @ X[0], want.mean_of(X[0]), rtol=1e-9)
@@ -45,12 +45,12 @@ def test_paths_with_resets(build):
     bone, end, infos = run(build(0.2, capacity=2))
     want = enumerate_paths(X, Y, NOISE, lambda r, c, t: 0.2)
     check(end, infos, bone, want)
-    live = np.isfinite(end.bank.log_weight)
+    live = np.isfinite(end.hypotheses.log_weight)
     assert live.sum() == 2**T == bone.auxiliary.cardinality(T)
     got = {
         tuple(sorted(t for t in times if t > 0)): w
         for times, w in zip(
-            np.asarray(end.bank.aux.times)[live].tolist(), np.exp(end.bank.log_weight)[live], strict=True
+            np.asarray(end.hypotheses.aux.times)[live].tolist(), np.exp(end.hypotheses.log_weight)[live], strict=True
         )
     }
     exact = {tuple(np.flatnonzero(path) + 1): p for path, p in zip(want.changes, want.probability, strict=True)}
@@ -78,15 +78,15 @@ def test_unknown_hazard(a, b):
     bone, end, infos = run(run_length_count(a, b, capacity=4))
     want = enumerate_paths(X, Y, NOISE, lambda r, c, t: (a + c) / (a + b + t))
     check(end, infos, bone, want)
-    live = np.isfinite(end.bank.log_weight)
+    live = np.isfinite(end.hypotheses.log_weight)
     assert live.sum() == bone.auxiliary.cardinality(T) == 1 + T * (T + 1) // 2
     pairs = Counter()
     for r, c, p in zip(want.runlength, want.changes.sum(1), want.probability, strict=True):
         pairs[int(r), int(c)] += p
-    aux = end.bank.aux
+    aux = end.hypotheses.aux
     got = {
         (int(r), int(c)): w
-        for r, c, w in zip(aux.runlength[live], aux.count[live], np.exp(end.bank.log_weight)[live], strict=True)
+        for r, c, w in zip(aux.runlength[live], aux.count[live], np.exp(end.hypotheses.log_weight)[live], strict=True)
     }
     assert got.keys() == pairs.keys()
     np.testing.assert_allclose([got[k] for k in pairs], list(pairs.values()), atol=1e-11)

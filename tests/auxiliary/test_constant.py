@@ -6,7 +6,7 @@ import pytest
 
 import filtax as fx
 from filtax.auxiliary import Constant
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -20,21 +20,21 @@ def test_start(dtype):
 
 @pytest.mark.parametrize("dt", [None, 2.0])
 def test_a_tick_proposes_the_same_bank(dt):
-    bank = Bank(jnp.ones((1, 3)), None, jnp.zeros(1))
-    proposed = Constant().expand(bank, None, None if dt is None else jnp.asarray(dt))
-    assert proposed.bank is bank
-    assert proposed.fresh.tolist() == [False]
+    hypotheses = Hypotheses(jnp.ones((1, 3)), None, jnp.zeros(1))
+    proposed = Constant().expand(hypotheses, None, None if dt is None else jnp.asarray(dt))
+    assert proposed.hypotheses is hypotheses
+    assert proposed.is_new.tolist() == [False]
     assert proposed.log_reset.tolist() == [-np.inf]  # the log of no chance at all
-    assert proposed.log_reset.dtype == bank.log_weight.dtype
+    assert proposed.log_reset.dtype == hypotheses.log_weight.dtype
 
 
 def test_what_is_reported():
     """The run is as old as the stream, gaps included, and a change is never suspected."""
-    change, runlength = Constant().report(Bank(None, None, jnp.zeros(1, "float32")), jnp.asarray(7))
+    change, runlength = Constant().report(Hypotheses(None, None, jnp.zeros(1, "float32")), jnp.asarray(7))
     assert (change, int(runlength)) == (None, 7)
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     state, infos = kf.scan(kf.init(mean=jnp.zeros(1)), np.ones((4, 1)), np.array([1.0, np.nan, 0.0, 50.0]))
     assert infos.runlength.tolist() == [1, 2, 3, 4]
     assert infos.change_probability.tolist() == [0.0] * 4
     assert infos.trust.tolist() == [1.0] * 4
-    assert state.bank.log_weight.tolist() == [0.0]
+    assert state.hypotheses.log_weight.tolist() == [0.0]

@@ -16,22 +16,22 @@ Y = rng.normal(size=T)
 START = dict(mean=jnp.zeros(2), cov=1.0)
 model = fx.models.linear(noise=NOISE)
 QS = [0.0, 0.2, 1.0]
-drifts = fx.priors.by_expert([fx.priors.additive_inflation(q) for q in QS])
+dynamics = fx.priors.by_expert([fx.priors.additive_inflation(q) for q in QS])
 
 
 def test_a_bank_of_filters_is_a_mixture_of_filters():
     """Evidence of the stream = prior mixture of the evidences of each filter alone; weights likewise."""
     prior = np.array([0.5, 0.3, 0.2])
-    bank = fx.method("ME[3]-ACI", model=model, auxiliary=experts(3, prior=prior), prior=drifts)
-    end, infos = bank.scan(bank.init(**START), X, Y)
+    hypotheses = fx.method("ME[3]-ACI", model=model, auxiliary=experts(3, prior=prior), prior=dynamics)
+    end, infos = hypotheses.scan(hypotheses.init(**START), X, Y)
     alone = []
     for q in QS:
         kf = fx.method(f"C-ACI(q={q})", model=model)
         alone.append(float(kf.scan(kf.init(**START), X, Y)[1].log_evidence.sum()))
     joint = np.log(prior) + alone
     np.testing.assert_allclose(infos.log_evidence.sum(), np.logaddexp.reduce(joint), rtol=1e-11)
-    np.testing.assert_allclose(np.exp(end.bank.log_weight), np.exp(joint - np.logaddexp.reduce(joint)), rtol=1e-9)
-    assert bank.name == "LG+ME[3]-ACI"
+    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight), np.exp(joint - np.logaddexp.reduce(joint)), rtol=1e-9)
+    assert hypotheses.name == "LG+ME[3]-ACI"
 
 
 def test_identical_experts_are_one():
@@ -47,8 +47,8 @@ def test_switching_experts_by_hand(merge):
     """Two steps of the interacting multiple model, and of the pseudo-Bayesian one, written out in numpy."""
     P = np.array([[0.9, 0.1], [0.3, 0.7]])
     pair = fx.priors.by_expert([fx.priors.additive_inflation(0.0), fx.priors.additive_inflation(1.0)])
-    bank = fx.method("ME[2]-ACI", model=model, auxiliary=experts(2, transition=P, merge=merge), prior=pair)
-    end, infos = bank.scan(bank.init(**START), X[:4], Y[:4])
+    hypotheses = fx.method("ME[2]-ACI", model=model, auxiliary=experts(2, transition=P, merge=merge), prior=pair)
+    end, infos = hypotheses.scan(hypotheses.init(**START), X[:4], Y[:4])
     w, m, C = np.array([0.5, 0.5]), np.zeros((2, 2)), np.stack([np.eye(2)] * 2)
     evidence = []
     for x, y in zip(X[:4], Y[:4], strict=True):
@@ -68,7 +68,7 @@ def test_switching_experts_by_hand(merge):
             gain = cov[j] @ x / s
             m[j], C[j] = mean[j] + gain * (y - x @ mean[j]), cov[j] - np.outer(gain, gain) * s
     np.testing.assert_allclose(infos.log_evidence, evidence, rtol=1e-9)
-    np.testing.assert_allclose(np.exp(end.bank.log_weight), w, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight), w, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -82,15 +82,15 @@ def test_switching_experts_by_hand(merge):
             lambda: fx.priors.by_expert([fx.priors.additive_inflation(0.1), fx.priors.static()]),
             "must be of one kind",
         ),
-        (lambda: fx.priors.by_expert([]), "the list of drifts is empty"),
+        (lambda: fx.priors.by_expert([]), "the list of dynamics is empty"),
         (lambda: fx.auxiliary.run_length(0.1, experts=2), r"RL\(experts=...\) must be filtax.auxiliary.experts"),
         (lambda: fx.auxiliary.change_times(0.1, experts=[1]), r"CPT\(experts=...\) must be filtax.auxiliary.experts"),
         (
             lambda: fx.auxiliary.run_length(0.1, experts=experts(2, transition=np.eye(2))),
             "experts inside of a regime hold until it ends; leave their transition= out",
         ),
-        (lambda: fx.method("C-ACI", model=model, prior=drifts), r"holds 3 drifts but C has no experts"),
-        (lambda: fx.method("ME[2]-ACI", model=model, prior=drifts), r"holds 3 drifts but ME\[2\] has 2 experts"),
+        (lambda: fx.method("C-ACI", model=model, prior=dynamics), r"holds 3 dynamics but C has no experts"),
+        (lambda: fx.method("ME[2]-ACI", model=model, prior=dynamics), r"holds 3 dynamics but ME\[2\] has 2 experts"),
         (
             lambda: fx.method("RL[2]-PR(hazard=0.1)", model=model, weighting=fx.weighting.fixed_share(0.1)),
             "those that hold no hypothesis; use it with ME",

@@ -56,8 +56,8 @@ def test_all_subsets_of_the_past(T, M):
     end, infos = bone.scan(bone.init(**START), X[:T], Y[:T], keep=("log_evidence", "change_probability"))
     evidence, found = all_subsets(T, M)
     np.testing.assert_allclose(infos.log_evidence, evidence, rtol=1e-10, atol=1e-12)
-    weight = np.exp(end.bank.log_weight)
-    members = np.asarray(end.bank.aux.member)  # newest first, as they were asked: before the last datum
+    weight = np.exp(end.hypotheses.log_weight)
+    members = np.asarray(end.hypotheses.aux.member)  # newest first, as they were asked: before the last datum
     got = {tuple(row[: len(found[0][0])][::-1].tolist()): w for row, w in zip(members, weight, strict=True) if w > 0}
     want = {bits: np.exp(joint - evidence[-1]) for bits, joint, *_ in found}
     assert got.keys() == want.keys()
@@ -164,9 +164,9 @@ def test_a_known_change_empties_the_memory_and_a_gap_leaves_it():
     state, _ = bone.scan(bone.init(**START), X[:5], Y[:5])
     anew, _ = bone.step(state, X[5], Y[5], changed=True)
     first, _ = bone.step(bone.init(**START), X[5], Y[5])
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), anew.bank, first.bank)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), anew.hypotheses, first.hypotheses)
     gone, _ = bone.step(state, X[5], np.nan)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), gone.bank.aux, state.bank.aux)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), gone.hypotheses.aux, state.hypotheses.aux)
 
 
 @pytest.mark.parametrize(

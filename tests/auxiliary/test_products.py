@@ -18,7 +18,7 @@ X = rng.normal(size=(12, 2))
 Y = X @ np.array([1.0, -1.0]) + np.where(np.arange(12) < 3, 0.0, 2.0) + 0.5 * rng.normal(size=12)
 START = dict(mean=jnp.zeros(2), cov=1.0)
 model = fx.models.linear(noise=NOISE)
-drifts = fx.priors.by_expert([fx.priors.additive_inflation(q) for q in WALKS])
+dynamics = fx.priors.by_expert([fx.priors.additive_inflation(q) for q in WALKS])
 two = lambda: experts(2, prior=SHARE)
 
 
@@ -60,18 +60,18 @@ def test_experts_inside_regimes(build, T):
         "RL[inf]-PR(hazard=0.2)",
         model=model,
         auxiliary=build(0.2, experts=two(), capacity=6),
-        prior=fx.priors.reset(drifts),
+        prior=fx.priors.reset(dynamics),
     )
     end, infos = both.scan(both.init(**START), X[:T], Y[:T], keep=("log_evidence",))
     evidence, posterior, mean, count = all_products(T, 0.2)
     np.testing.assert_allclose(infos.log_evidence.sum(), evidence, rtol=1e-11)
-    got, aux = Counter(), end.bank.aux
-    for run, name, weight in zip(aux.runlength, aux.expert, np.exp(end.bank.log_weight), strict=True):
+    got, aux = Counter(), end.hypotheses.aux
+    for run, name, weight in zip(aux.runlength, aux.expert, np.exp(end.hypotheses.log_weight), strict=True):
         got[int(run), int(name)] += weight
     for key in posterior:
         assert got[key] == pytest.approx(posterior[key], abs=1e-11)
     np.testing.assert_allclose(both.belief(end).mean, mean, rtol=1e-9)
-    live = int(np.isfinite(end.bank.log_weight).sum())
+    live = int(np.isfinite(end.hypotheses.log_weight).sum())
     assert live == both.auxiliary.cardinality(T) == (count if build is change_times else 2 * (T + 1))
 
 
@@ -125,8 +125,10 @@ def test_three_experts_to_twelve_data(build, T):
     end, infos = both.scan(both.init(**START), X[:T], Y[:T], keep=("log_evidence",))
     evidence, posterior, mean = all_segments(T, 0.2, walks, share)
     np.testing.assert_allclose(infos.log_evidence.sum(), evidence, rtol=1e-10)
-    got, aux = Counter(), end.bank.aux
-    for run, name, weight in zip(aux.runlength.tolist(), aux.expert.tolist(), np.exp(end.bank.log_weight), strict=True):
+    got, aux = Counter(), end.hypotheses.aux
+    for run, name, weight in zip(
+        aux.runlength.tolist(), aux.expert.tolist(), np.exp(end.hypotheses.log_weight), strict=True
+    ):
         got[run, name] += weight
     np.testing.assert_allclose([got[key] for key in posterior], list(posterior.values()), atol=1e-10)
     np.testing.assert_allclose(both.belief(end).mean, mean, rtol=1e-10, atol=1e-10)
@@ -172,7 +174,7 @@ def test_twelve_data(name):
     end, infos = bone.scan(bone.init(**START), X, Y, keep=("log_evidence",))
     want = enumerate_paths(X, Y, NOISE, hazard, change=None if prior == "PR" else lambda m, P: (m, P / 0.25))
     np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-10)
-    got = np.bincount(end.bank.aux.runlength, np.exp(end.bank.log_weight), minlength=13)
+    got = np.bincount(end.hypotheses.aux.runlength, np.exp(end.hypotheses.log_weight), minlength=13)
     np.testing.assert_allclose(got, np.bincount(want.runlength, want.probability, minlength=13), atol=1e-10)
     np.testing.assert_allclose(bone.belief(end).mean @ X[0], want.mean_of(X[0]), rtol=1e-10, atol=1e-10)
 
@@ -194,7 +196,7 @@ def test_values_and_how_many_there_are(name):
     bone = fx.method(name, model=model)
     end, _ = bone.scan(bone.init(**START), X[:3], Y[:3], keep=("ok",))
     assert (bone.auxiliary.values, bone.auxiliary.cardinality(3)) == VALUES[name]
-    assert int(np.isfinite(end.bank.log_weight).sum()) == VALUES[name][1]
+    assert int(np.isfinite(end.hypotheses.log_weight).sum()) == VALUES[name][1]
 
 
 def test_a_continuum_has_no_number():

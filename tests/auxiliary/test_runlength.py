@@ -31,9 +31,9 @@ LAWS = {
 }
 
 
-def build(law, keep=None, drift=None, capacity=16):
+def build(law, keep=None, dynamics=None, capacity=16):
     return fx.method(
-        "RL[inf]-PR(hazard=0.5)", model=model, auxiliary=run_length(law, keep=keep, capacity=capacity), prior=drift
+        "RL[inf]-PR(hazard=0.5)", model=model, auxiliary=run_length(law, keep=keep, capacity=capacity), prior=dynamics
     )
 
 
@@ -41,11 +41,11 @@ def build(law, keep=None, drift=None, capacity=16):
 def test_equals_the_enumeration_of_all_histories(law, q, capacity):
     """One datum is missing; the last case drifts, and begins with a bank of two slots that must double."""
     given, exact = LAWS[law]
-    rl = build(given, drift=fx.priors.additive_inflation(q), capacity=capacity)
+    rl = build(given, dynamics=fx.priors.additive_inflation(q), capacity=capacity)
     end, infos = rl.scan(rl.init(**START), X, GAP)
     want = enumerate_paths(X, GAP, NOISE, exact, q=q)
     np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-11)
-    got = np.bincount(end.bank.aux.runlength, np.exp(end.bank.log_weight), minlength=T + 1)
+    got = np.bincount(end.hypotheses.aux.runlength, np.exp(end.hypotheses.log_weight), minlength=T + 1)
     np.testing.assert_allclose(got, np.bincount(want.runlength, want.probability, minlength=T + 1), atol=1e-11)
     np.testing.assert_allclose(infos.change_probability[-1], got[0], atol=1e-12)
     assert int(infos.runlength[-1]) == int(np.argmax(got))
@@ -62,7 +62,7 @@ def test_bounded_with_room_for_all_is_exact_and_steps_agree_with_scan():
     for t in range(T):
         state, info = whole.step(state, X[t], Y[t])
         np.testing.assert_allclose(info.log_evidence, exact.log_evidence[t], rtol=1e-12)
-    assert state.bank.log_weight.size == 16
+    assert state.hypotheses.log_weight.size == 16
 
 
 @pytest.mark.parametrize("K", [1, 3])
@@ -100,7 +100,7 @@ def test_a_longer_tick_is_several_short_ones():
     state, _ = rl.scan(rl.init(**START), X[:3], Y[:3])
     after, _ = rl.step(state, X[3], np.nan, dt=3.0)
     np.testing.assert_allclose(
-        np.exp(after.bank.log_weight[after.bank.aux.runlength == 0]).sum(), 1 - 0.8**3, rtol=1e-6
+        np.exp(after.hypotheses.log_weight[after.hypotheses.aux.runlength == 0]).sum(), 1 - 0.8**3, rtol=1e-6
     )
 
 
@@ -133,8 +133,8 @@ def test_experts_inside_a_run():
         for stop in range(start, 7):
             rows = slice(max(start, 1) - 1, stop)
             totals = []
-            for drift, share in zip(pair, (0.25, 0.75), strict=True):
-                kf = fx.method("C-Static", model=model, prior=drift)
+            for dynamics, share in zip(pair, (0.25, 0.75), strict=True):
+                kf = fx.method("C-Static", model=model, prior=dynamics)
                 state = kf.init(**START)
                 # a newborn does not drift before its first datum, a run from before the stream does
                 lead = 1 if start else 0

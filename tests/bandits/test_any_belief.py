@@ -68,7 +68,7 @@ def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
     states = [one, one]
     for rewards in ((np.nan, 0.7), (np.nan, np.nan)):
         states = [method.step(s, X, r)[0] for s, r in zip(states, rewards, strict=True)]
-    close(arms.bank, stack(states).bank)
+    close(arms.hypotheses, stack(states).hypotheses)
 
 
 @each_unusual
@@ -118,7 +118,7 @@ def test_a_loss_is_explored_by_its_prediction_and_shared_arms_learn_from_one_out
     decision = bandit.pull(X, key=KEY)
     assert decision.probability == pytest.approx(0.5)
     bandit.update(decision.id, 5.0)
-    moved = np.asarray(bandit.state()[0]["state.bank.belief.mean"])[0].reshape(2, 2)  # features by arms
+    moved = np.asarray(bandit.state()[0]["state.hypotheses.belief.mean"])[0].reshape(2, 2)  # features by arms
     at = bandit.arms.index(decision.arm)
     assert X @ moved[:, at] > 0.3
     np.testing.assert_array_equal(moved[:, 1 - at], 0.0)
@@ -183,5 +183,5 @@ def test_an_arm_that_comes_back_owes_nothing_to_the_one_that_left():
     bandit.remove(waiting.arm)
     bandit.add(waiting.arm)
     assert bandit.update(waiting.id, 1.0) == "removed"
-    counts = bandit.state()[0]["state.bank.belief.ones"]
+    counts = bandit.state()[0]["state.hypotheses.belief.ones"]
     np.testing.assert_allclose(counts, 1.0, rtol=1e-5)  # it relaxes where it is

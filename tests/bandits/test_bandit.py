@@ -49,7 +49,7 @@ def test_rewards_late_repeated_never_and_unknown():
 def test_the_first_probability_is_a_half_with_32_bits():
     bandit = Bandit(["a", "b"], usual()[0], "ts", mean=np.full(1, 0.5, np.float32), cov=1 / 12)
     assert bandit.pull(key=jax.random.key(0)).probability == pytest.approx(0.5, abs=1e-6)
-    assert beliefs(bandit)["state.bank.belief.ones"].dtype == np.float32
+    assert beliefs(bandit)["state.hypotheses.belief.ones"].dtype == np.float32
 
 
 def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():
@@ -62,7 +62,7 @@ def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():
     expected = np.zeros((2, 2))
     expected[bandit.arms.index(first.arm), 0] = 0.5  # prior 1, noise 1: half of the reward
     expected[bandit.arms.index(second.arm), 1] = 1.5
-    np.testing.assert_allclose(beliefs(bandit)["state.bank.belief.mean"][:, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(beliefs(bandit)["state.hypotheses.belief.mean"][:, 0], expected, rtol=1e-6)
 
 
 def test_bad_input_gets_a_sentence_and_nothing_is_lost():

@@ -44,7 +44,7 @@ def test_a_round_is_a_step_for_the_arm_and_a_missing_datum_for_the_others(name):
     for arm, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (1, 1.0)):
         arms = turn(arms, jnp.asarray(arm, jnp.int32), jnp.asarray(reward))
         states = [method.step(s, None, reward if a == arm else jnp.nan)[0] for a, s in enumerate(states)]
-    close(arms.bank, stack(states).bank)
+    close(arms.hypotheses, stack(states).hypotheses)
     assert arms.t.tolist() == [4, 4]
 
 
@@ -75,7 +75,7 @@ def test_idle_arms_return_to_their_prior_and_never_wind_up():
     )
     for _ in range(300):
         arms = turn(arms)
-    idle = jax.tree.map(lambda leaf: leaf[1, 0], arms.bank.belief)
+    idle = jax.tree.map(lambda leaf: leaf[1, 0], arms.hypotheses.belief)
     np.testing.assert_allclose(idle.cov, 3.0 * np.eye(2), atol=1e-5)
     np.testing.assert_allclose(idle.mean, 0.0, atol=1e-6)
 
@@ -136,7 +136,7 @@ def test_any_belief_can_be_drawn_from(name):
 def test_time_passes_for_a_shared_model_too():
     method = fx.method("LG+C-ACI(q=0.5)", model=fx.models.linear(noise=1.0))
     later = age(method, method.init(mean=jnp.zeros(2), cov=1.0), shared=True)
-    np.testing.assert_allclose(jax.vmap(lambda belief: belief.var)(later.bank.belief)[0], 1.5, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(lambda belief: belief.var)(later.hypotheses.belief)[0], 1.5, rtol=1e-6)
 
 
 @pytest.mark.nightly

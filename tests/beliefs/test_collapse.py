@@ -13,7 +13,7 @@ WEIGHT = np.array([0.2, 0.5, 0.3])
 MEANS, COVS = 2.0 * normal(0, 3, 2), np.array([spd(seed, 2) for seed in range(3)])
 
 
-def bank(form, means=MEANS, covs=COVS):
+def hypotheses(form, means=MEANS, covs=COVS):
     parts = [form.start(jnp.asarray(mean), jnp.asarray(cov)) for mean, cov in zip(means, covs, strict=True)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
 
@@ -29,7 +29,7 @@ def moments(weight, means, covs):
 def test_moments_of_the_mixture(form, weight):
     """A hypothesis of weight zero adds nothing."""
     with np.errstate(divide="ignore"):
-        got = collapse(bank(form), jnp.asarray(np.log(weight)))
+        got = collapse(hypotheses(form), jnp.asarray(np.log(weight)))
     mean, cov = moments(weight, MEANS, COVS)
     assert isinstance(got, Collapsed)
     np.testing.assert_allclose(got.mean, mean, rtol=1e-12)
@@ -40,13 +40,13 @@ def test_moments_of_the_mixture(form, weight):
 def test_far_means_keep_the_digits_of_the_spread():
     """A second moment minus a squared mean would lose all of them."""
     far = MEANS + 1e8
-    got = collapse(bank(Covariance, far), jnp.asarray(np.log(WEIGHT)))
+    got = collapse(hypotheses(Covariance, far), jnp.asarray(np.log(WEIGHT)))
     np.testing.assert_allclose(got.cov, moments(WEIGHT, MEANS, COVS)[1], rtol=1e-6)
     np.testing.assert_allclose(got.var, np.diag(moments(WEIGHT, MEANS, COVS)[1]), rtol=1e-6)
 
 
 def test_one_hypothesis_is_its_belief():
-    got = collapse(bank(SquareRoot, MEANS[:1], COVS[:1]), jnp.zeros(1))
+    got = collapse(hypotheses(SquareRoot, MEANS[:1], COVS[:1]), jnp.zeros(1))
     assert isinstance(got, SquareRoot)
     np.testing.assert_array_equal(got.mean, MEANS[0])
 
@@ -63,7 +63,7 @@ def test_one_parameter_and_beliefs_that_are_not_gaussian():
 def test_samples_come_from_the_mixture():
     """Two narrow peaks far apart: a Gaussian of the same moments would fill the gap."""
     means, covs = np.array([[-5.0, 0.0], [5.0, 1.0]]), 0.01 * np.stack([np.eye(2)] * 2)
-    got = collapse(bank(SquareRoot, means, covs), jnp.log(jnp.array([0.25, 0.75])))
+    got = collapse(hypotheses(SquareRoot, means, covs), jnp.log(jnp.array([0.25, 0.75])))
     draws = np.asarray(got.sample(jax.random.key(1), (4000,)))
     right = draws[:, 0] > 0
     np.testing.assert_allclose(right.mean(), 0.75, atol=0.04)

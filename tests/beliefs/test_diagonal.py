@@ -76,7 +76,7 @@ def test_it_is_the_nearest_of_the_independent_gaussians():
 def test_dynamics_move_means_and_variances():
     F, b, Q = np.array([0.9, 1.0, -0.5, 2.0]), np.array([0.0, 1.0, 0.0, 0.5]), np.array([0.1, 0.0, 0.2, 0.3])
     belief = Diagonal.start(jnp.asarray(M), jnp.asarray(V))
-    moved = belief.drift(jnp.asarray(F), jnp.asarray(b), jnp.sqrt(Q))
+    moved = belief.affine(jnp.asarray(F), jnp.asarray(b), jnp.sqrt(Q))
     np.testing.assert_allclose(moved.mean, F * M + b, rtol=1e-12)
     np.testing.assert_allclose(moved.var, F**2 * V + Q, rtol=1e-12)
     np.testing.assert_allclose(belief.add(jnp.asarray(Q)).var, V + Q, rtol=1e-12)
@@ -110,7 +110,7 @@ def test_what_it_cannot_hold_is_refused():
 def test_overflow_is_not_taken():
     belief = Diagonal.start(jnp.asarray(M), jnp.asarray(V))
     assert not bool(belief.condition(jnp.full((1, 4), 1e200), jnp.eye(1), jnp.ones(1)).ok)
-    for far in (belief.add(jnp.asarray(np.inf)), belief.drift(jnp.asarray(1e200), None, None)):
+    for far in (belief.add(jnp.asarray(np.inf)), belief.affine(jnp.asarray(1e200), None, None)):
         assert np.all(np.isfinite(far.var))
 
 

@@ -25,7 +25,7 @@ def test_moves_of_an_ensemble():
     np.testing.assert_allclose(belief.add(jnp.asarray(0.5)).mean, belief.mean, atol=1e-14)
     A, b = np.random.default_rng(2).normal(size=(3, 3)), np.arange(3.0)
     np.testing.assert_allclose(
-        belief.drift(jnp.asarray(A), jnp.asarray(b), None).members, np.asarray(belief.members) @ A.T + b, rtol=1e-12
+        belief.affine(jnp.asarray(A), jnp.asarray(b), None).members, np.asarray(belief.members) @ A.T + b, rtol=1e-12
     )
     J = jnp.asarray(A[:2])
     np.testing.assert_allclose(belief.spread(J), A[:2] @ np.cov(np.asarray(belief.members).T) @ A[:2].T, rtol=1e-12)
@@ -62,7 +62,7 @@ def test_members_whose_covariance_is_no_number_are_not_taken(kind):
     x = jnp.array([1e-10, -0.5e-10], "float32")
     after, info = method.step(state, x, jnp.asarray(1e18, "float32"))
     assert not bool(info.ok)
-    np.testing.assert_array_equal(after.bank.belief.members, state.bank.belief.members)
+    np.testing.assert_array_equal(after.hypotheses.belief.members, state.hypotheses.belief.members)
     after, info = method.step(state, x, jnp.asarray(1e6, "float32"))
     assert bool(info.ok)
     assert np.all(np.isfinite(method.belief(after).cov))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.x64
 HELD = {SquareRoot: "root", Covariance: "cov", Precision: "precision"}
 LARGE = {SquareRoot: (40, 2), Covariance: (20, 2), Precision: (5, 2)}
 condition = jax.jit(lambda belief, J, B, r: belief.condition(J, B, r))
-drift = jax.jit(lambda belief, F=None, b=None, noise=None: belief.drift(F, b, noise))
+affine = jax.jit(lambda belief, F=None, b=None, noise=None: belief.affine(F, b, noise))
 mix = jax.jit(lambda belief, initial, keep: belief.mix(initial, keep))
 every_form = pytest.mark.parametrize("family", HELD)
 every_size = pytest.mark.parametrize(
@@ -77,20 +77,20 @@ def test_drift(family):
     D, (mean, cov, *_) = 3, problem(3)
     belief, b = start(family, mean, cov), normal(9, D)
     for F in (0.7, normal(7, D), normal(8, D, D)):
-        same(drift(belief, jnp.asarray(F)), drifted(mean, cov, F))
+        same(affine(belief, jnp.asarray(F)), drifted(mean, cov, F))
     for root in (0.3, np.abs(normal(7, D)), normal(8, D, D)):
         Q = root**2 if np.ndim(root) < 2 else root @ root.T
-        same(drift(belief, None, b, jnp.asarray(root)), drifted(mean, cov, None, b, Q))
+        same(affine(belief, None, b, jnp.asarray(root)), drifted(mean, cov, None, b, Q))
     F = normal(10, D, D)
-    same(drift(belief, F, b, root), drifted(mean, cov, F, b, root @ root.T))
+    same(affine(belief, F, b, root), drifted(mean, cov, F, b, root @ root.T))
     for q in (0.0, 0.3, np.arange(D) + 0.5):
         same(belief.add(jnp.asarray(q)), drifted(mean, cov, Q=q))
-    same(drift(belief), Moments(mean, cov, 0.0))
+    same(affine(belief), Moments(mean, cov, 0.0))
     one = [part[:1, :1] if part.ndim == 2 else part[:1] for part in (mean, cov, F, b, root)]
-    same(drift(start(family, *one[:2]), *one[2:]), drifted(*one[:4], one[4] ** 2))
+    same(affine(start(family, *one[:2]), *one[2:]), drifted(*one[:4], one[4] ** 2))
     if family is not Precision:
-        jax.tree.map(np.testing.assert_array_equal, drift(belief), belief)
-        same(drift(start(family, mean, 0 * cov), F, b, root), drifted(mean, 0 * cov, F, b, root @ root.T))
+        jax.tree.map(np.testing.assert_array_equal, affine(belief), belief)
+        same(affine(start(family, mean, 0 * cov), F, b, root), drifted(mean, 0 * cov, F, b, root @ root.T))
 
 
 @every_form
@@ -104,10 +104,10 @@ def test_mixing_with_the_initial_belief(family, keep):
 @every_form
 def test_a_drift_that_overflows_is_not_taken(family):
     belief = start(family, np.array([1.0, 2.0]), np.ones(2))
-    wide = drift(belief, jnp.array([np.inf, 1.0]), None, jnp.eye(2))
+    wide = affine(belief, jnp.array([np.inf, 1.0]), None, jnp.eye(2))
     np.testing.assert_array_equal(getattr(wide, HELD[family]), getattr(belief, HELD[family]))
     np.testing.assert_array_equal(wide.mean, [1.0, 2.0])
-    np.testing.assert_array_equal(drift(belief, None, jnp.array([np.inf, 1.0])).mean, [1.0, 3.0])
+    np.testing.assert_array_equal(affine(belief, None, jnp.array([np.inf, 1.0])).mean, [1.0, 3.0])
 
 
 @every_form

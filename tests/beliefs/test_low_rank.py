@@ -68,7 +68,7 @@ def test_precision_covariance_and_spread_are_dense_algebra(spherical):
 MOVES = {
     "add": (1.0, 0.3),
     "inflate": (np.sqrt(1.5), 0.0),
-    "drift": (0.8, 0.2),
+    "dynamics": (0.8, 0.2),
     "mix": (0.7, (1.0 - 0.49) * 0.8),
     "forget": (0.0, 0.8),
 }
@@ -84,11 +84,11 @@ def test_drift_is_exact(move, spherical):
     moved = {
         "add": lambda: b.add(jnp.asarray(q)),
         "inflate": lambda: b.inflate(jnp.asarray(1.5)),
-        "drift": lambda: b.drift(jnp.asarray(keep), jnp.asarray(2.0), jnp.sqrt(q)),
+        "dynamics": lambda: b.affine(jnp.asarray(keep), jnp.asarray(2.0), jnp.sqrt(q)),
         "mix": lambda: b.mix(home, jnp.asarray(keep)),
         "forget": lambda: b.mix(home, jnp.asarray(0.0)),
     }[move]()
-    shift = {"drift": 2.0, "mix": 0.3, "forget": 1.0}.get(move, 0.0)
+    shift = {"dynamics": 2.0, "mix": 0.3, "forget": 1.0}.get(move, 0.0)
     np.testing.assert_allclose(moved.mean, (M if move in ("add", "inflate") else keep * M) + shift, **exact)
     cov = keep**2 * np.linalg.inv(np.diag(1.0 / var) + W @ W.T) + q * np.eye(D)
     np.testing.assert_allclose(moved.cov, cov, **exact)
@@ -107,7 +107,7 @@ def test_drift_with_a_number_for_each_parameter():
     F, q = rng.uniform(-1.0, 1.0, size=D), rng.uniform(0.0, 1.0, size=D)
     F[0], q[1] = 0.0, 0.0
     cov = F[:, None] * np.linalg.inv(np.diag(1.0 / V) + W @ W.T) * F + np.diag(q)
-    np.testing.assert_allclose(b.drift(jnp.asarray(F), None, jnp.sqrt(q)).cov, cov, **exact)
+    np.testing.assert_allclose(b.affine(jnp.asarray(F), None, jnp.sqrt(q)).cov, cov, **exact)
     np.testing.assert_allclose(b.add(jnp.asarray(q)).cov, b.cov + np.diag(q), **exact)
 
 
@@ -210,7 +210,7 @@ def test_nothing_seen_and_failure_leave_it_bit_for_bit():
                 np.testing.assert_array_equal(new, old)
         for far in (
             b.add(jnp.asarray(np.inf)),
-            b.drift(jnp.asarray(1e200), None, None),
+            b.affine(jnp.asarray(1e200), None, None),
             b.inflate(jnp.asarray(np.inf)),
         ):
             assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(far))

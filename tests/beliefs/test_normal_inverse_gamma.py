@@ -68,7 +68,9 @@ def test_a_variance_without_a_mean():
 def test_drift_is_in_units_of_the_variance():
     mean, P, F, b, root, J = normal(0, 2), spd(1, 2), normal(2, 2, 2), normal(3, 2), normal(4, 2, 2), normal(5, 3, 2)
     belief, noise = start(mean, P, 4.0, 3.0), 1.0  # 3 / (4 - 1)
-    same(belief.drift(jnp.asarray(F), jnp.asarray(b), jnp.asarray(root)), drifted(mean, noise * P, F, b, root @ root.T))
+    same(
+        belief.affine(jnp.asarray(F), jnp.asarray(b), jnp.asarray(root)), drifted(mean, noise * P, F, b, root @ root.T)
+    )
     same(belief.add(jnp.asarray(0.5)), drifted(mean, noise * P, Q=0.5))
     np.testing.assert_allclose(belief.spread(jnp.asarray(J)), J @ P @ J.T, rtol=1e-10)
 

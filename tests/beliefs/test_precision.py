@@ -18,7 +18,7 @@ def start(mean, cov):
 
 def test_a_drift_that_makes_certain_is_not_taken():
     belief = start(np.array([1.0, 2.0]), np.ones(2))
-    lost = belief.drift(jnp.array([0.0, 1.0]), None, None)
+    lost = belief.affine(jnp.array([0.0, 1.0]), None, None)
     jax.tree.map(np.testing.assert_array_equal, lost, belief)
 
 

@@ -26,7 +26,7 @@ def told(X, Y, dtype="float32", cov=1.0, noise=1.0, rank=4, form="diagonal"):
     state, info = method.scan(start, X.astype(dtype), Y.astype(dtype), keep=("mean", "ok"))
     assert np.all(info.ok)
     errors = (Y - np.reshape(info.mean, Y.shape).astype(float))[-500:] / noise
-    return jax.tree.map(lambda leaf: leaf[0], state.bank.belief), float(np.sqrt(np.mean(errors**2)))
+    return jax.tree.map(lambda leaf: leaf[0], state.hypotheses.belief), float(np.sqrt(np.mean(errors**2)))
 
 
 UNSCALED = {
@@ -116,9 +116,9 @@ def test_a_state_keeps_no_zeros():
     method = fx.method("LoFi(rank=6)+RL[2]-PR(hazard=0.5)", model=fx.models.linear(noise=1.0))
     state = method.init(mean=jnp.zeros(300, "float32"), cov=2.0)
     assert state.initial.rows.shape == (0, 300)
-    assert not np.any(state.bank.belief.rows)
+    assert not np.any(state.hypotheses.belief.rows)
     state, _ = method.step(state, np.ones(300, "float32"), 1.0)
     again, _ = method.step(state, np.ones(300, "float32"), 1.0, changed=True)
     first, _ = method.step(method.init(mean=jnp.zeros(300, "float32"), cov=2.0), np.ones(300, "float32"), 1.0)
     np.testing.assert_array_equal(method.belief(again).mean, method.belief(first).mean)
-    np.testing.assert_array_equal(again.bank.belief.rows, first.bank.belief.rows)
+    np.testing.assert_array_equal(again.hypotheses.belief.rows, first.hypotheses.belief.rows)

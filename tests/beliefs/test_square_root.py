@@ -51,14 +51,14 @@ def test_the_tail_goes_where_the_mean_goes():
     assert not refused.ok
     np.testing.assert_array_equal(refused.belief.mean + refused.belief.tail, belief.mean + belief.tail)
     np.testing.assert_array_equal(belief.inflate(jnp.float32(2.0)).tail, belief.tail)
-    np.testing.assert_array_equal(belief.drift(None, jnp.ones(2, "float32"), None).tail, [0.0, 0.0])
+    np.testing.assert_array_equal(belief.affine(None, jnp.ones(2, "float32"), None).tail, [0.0, 0.0])
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), belief)
     np.testing.assert_array_equal(SquareRoot.moment_match(batch, jnp.log(jnp.full(2, 0.5, "float32"))).tail, [0.0, 0.0])
     moved = belief.condition(J, B, jnp.full(1, 0.1, "float32")).belief
     exact = np.asarray(belief.mean, float) + np.asarray(belief.tail) + 0.1 / 3.0  # P J / (J P J + 1) r
     np.testing.assert_allclose(np.asarray(moved.mean, float) + np.asarray(moved.tail), exact, rtol=4e-9)
-    for dtype, drifts, kept in (("float32", False, True), ("float32", True, False), ("float64", False, False)):
-        assert (Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), drifts).tail is not None) == kept
+    for dtype, has_dynamics, kept in (("float32", False, True), ("float32", True, False), ("float64", False, False)):
+        assert (Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), has_dynamics).tail is not None) == kept
 
 
 @pytest.mark.parametrize("D", [1, 2, 4, 5])

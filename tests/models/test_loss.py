@@ -90,7 +90,7 @@ def test_missing_is_all_or_nothing():
     learner = fx.method("LG+C-Static", model=linear(likelihood=loss(squared)))
     state = learner.init(mean=m, cov=P)
     after, info = learner.step(state, H, [1.0, np.nan])
-    jax.tree.map(np.testing.assert_array_equal, after.bank, state.bank)
+    jax.tree.map(np.testing.assert_array_equal, after.hypotheses, state.hypotheses)
     assert float(info.log_evidence) == 0.0
     assert bool(info.ok)
     _, info = learner.step(state, H, [1.0, np.inf])

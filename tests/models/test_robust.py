@@ -137,7 +137,7 @@ def test_no_trust_leaves_the_belief_bit_for_bit(name, y):
     after, info = wolf.step(state, np.float32(H[3]), np.asarray(y, "float32"))
     assert bool(info.ok)
     assert float(info.trust) == 0.0
-    for before, now in zip(jax.tree.leaves(state.bank), jax.tree.leaves(after.bank), strict=True):
+    for before, now in zip(jax.tree.leaves(state.hypotheses), jax.tree.leaves(after.hypotheses), strict=True):
         np.testing.assert_array_equal(np.asarray(before).view("int32"), np.asarray(now).view("int32"))
 
 

@@ -30,7 +30,7 @@ def test_a_trust_of_ones_own():
         np.testing.assert_allclose(info.trust, np.exp(-0.1 * 9.0 / 4.0), rtol=1e-13)
         after, info = wolf.step(state, X[0], np.inf)
         assert bool(info.ok)
-        jax.tree.map(np.testing.assert_array_equal, after.bank, state.bank)
+        jax.tree.map(np.testing.assert_array_equal, after.hypotheses, state.hypotheses)
     assert mine.name == "WoLF-Mine+C-Static"
     assert other.name == "WoLF-W+C-Static"
 
@@ -45,7 +45,7 @@ def test_a_trust_that_is_no_trust_is_refused_and_counted():
         assert float(info.trust) == 0.0
         assert int(after.refused) == 1
         assert np.isfinite(float(info.log_evidence))  # the forecast was made, and was right or wrong, all the same
-        jax.tree.map(np.testing.assert_array_equal, after.bank, state.bank)
+        jax.tree.map(np.testing.assert_array_equal, after.hypotheses, state.hypotheses)
         _, infos = wolf.scan(state, np.ones((3, D), "float32"), np.ones(3, "float32"), complete=True)
         assert not bool(infos.ok.any())
 
@@ -133,4 +133,4 @@ def test_what_is_impossible_stays_refused():
         state = wolf.init(mean=jnp.zeros(2), cov=1.0)
         after, info = wolf.step(state, X[0] if family != "categorical" else X[0, :1], y)
         assert bool(info.ok) == taken
-        jax.tree.map(np.testing.assert_array_equal, after.bank.belief, state.bank.belief)
+        jax.tree.map(np.testing.assert_array_equal, after.hypotheses.belief, state.hypotheses.belief)

@@ -18,7 +18,7 @@ HAZARD = 0.1
 
 def absorbed(method, state, x, y):
     """The update of one hypothesis, with its two scores."""
-    belief = jax.tree.map(lambda leaf: leaf[0], state.bank.belief)
+    belief = jax.tree.map(lambda leaf: leaf[0], state.hypotheses.belief)
     y = jnp.atleast_1d(jnp.asarray(y, belief.mean.dtype))
     mask = ~jnp.isnan(y)
     return _update(method, belief, jnp.asarray(x), jnp.where(mask, y, 0.0), mask)
@@ -143,13 +143,13 @@ def test_unknown_noise_against_brute_force():
     np.testing.assert_allclose(score, np.log(w**2 * t.pdf(y) + (1 - w**2) * wide), rtol=1e-11)
 
 
-def run_lengths(trust, posterior="LG", likelihood=None, slots=9, drift=None):
+def run_lengths(trust, posterior="LG", likelihood=None, slots=9, dynamics=None):
     model = linear(noise=NOISE) if likelihood is None else linear(likelihood=likelihood)
     return fx.method(
         f"{posterior}+C-Static",
         model=robust(model, trust),
         auxiliary=RunLength(HAZARD, slots),
-        prior=Reset(static() if drift is None else drift),
+        prior=Reset(static() if dynamics is None else dynamics),
     )
 
 
@@ -173,7 +173,7 @@ def test_run_lengths_equal_enumeration_under_the_score():
     rl = run_lengths(imq(c))
     end, infos = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, y)
     want = enumerate_segmentations(segment, HAZARD, len(y))
-    got = np.bincount(end.bank.aux, np.exp(end.bank.log_weight), minlength=len(y) + 1)
+    got = np.bincount(end.hypotheses.aux, np.exp(end.hypotheses.log_weight), minlength=len(y) + 1)
     np.testing.assert_allclose(got, want.runlength, atol=1e-12)
     assert np.all(np.isfinite(infos.log_evidence))
 
@@ -200,7 +200,7 @@ def test_an_outlier_is_no_change(trust, posterior, likelihood):
         after, info = rl.step(state, x, np.float32(far))
         np.testing.assert_allclose(info.change_probability, HAZARD, atol=tolerance)
         assert bool(info.ok)
-        np.testing.assert_allclose(np.exp(after.bank.log_weight).sum(), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(np.exp(after.hypotheses.log_weight).sum(), 1.0, rtol=1e-5)
     plain = fx.method(
         f"{posterior}+C-Static",
         model=linear(noise=NOISE) if family is None else linear(likelihood=family),

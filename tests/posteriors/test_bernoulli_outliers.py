@@ -92,7 +92,9 @@ def test_an_outlier_has_a_bounded_influence_and_is_dropped(form):
     after, info = ob.step(state, H, far[-1])
     assert float(info.trust) == 0.0
     assert bool(info.ok)
-    for old, new in zip(jax.tree.leaves(state.bank.belief), jax.tree.leaves(after.bank.belief), strict=True):
+    for old, new in zip(
+        jax.tree.leaves(state.hypotheses.belief), jax.tree.leaves(after.hypotheses.belief), strict=True
+    ):
         np.testing.assert_array_equal(old, new)
 
 
@@ -156,7 +158,7 @@ def test_a_nan_of_the_model_is_refused_even_though_it_is_far():
     state = method.init(mean=np.zeros(1, "float32"), cov=1.0)
     after, info = method.step(state, np.float32(-1.0), np.float32(1.0))
     assert not bool(info.ok)
-    np.testing.assert_array_equal(after.bank.belief.mean, state.bank.belief.mean)
+    np.testing.assert_array_equal(after.hypotheses.belief.mean, state.hypotheses.belief.mean)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_algebra_is_that_of_the_parts():
     start = Blocks((SquareRoot.start(jnp.zeros(d), jnp.ones(d)), Diagonal.start(jnp.zeros(L), jnp.ones(L))))
     np.testing.assert_allclose(pair.add(jnp.asarray(q)).cov, dense + np.diag(q), **exact)
     np.testing.assert_allclose(pair.inflate(jnp.asarray(2.0)).cov, 2 * dense, **exact)
-    moved = pair.drift(jnp.asarray(F), jnp.asarray(q), jnp.asarray(0.5))
+    moved = pair.affine(jnp.asarray(F), jnp.asarray(q), jnp.asarray(0.5))
     np.testing.assert_allclose(moved.mean, F * M + q, **exact)
     np.testing.assert_allclose(moved.cov, np.diag(F) @ dense @ np.diag(F) + 0.25 * np.eye(d + L), **exact)
     mixed = pair.mix(start, jnp.asarray(k))
@@ -159,7 +159,7 @@ def test_algebra_is_that_of_the_parts():
     error = 5 * np.sqrt(2 / 20000) * np.sqrt(np.outer(np.diag(dense), np.diag(dense)))
     assert np.all(np.abs(np.cov(drawn.T) - dense) < error)
     with pytest.raises(ValueError, match=r"F is a matrix over all.*by_block"):
-        pair.drift(jnp.eye(d + L), None, None)
+        pair.affine(jnp.eye(d + L), None, None)
 
 
 def test_failure_is_a_flag_and_leaves_all_blocks():

@@ -23,7 +23,7 @@ def begin(likelihood, mean, cov):
     return (
         posterior,
         model,
-        posterior.start(jnp.atleast_1d(jnp.asarray(mean)), jnp.atleast_1d(jnp.asarray(cov)), drifts=False),
+        posterior.start(jnp.atleast_1d(jnp.asarray(mean)), jnp.atleast_1d(jnp.asarray(cov)), has_dynamics=False),
     )
 
 
@@ -54,7 +54,7 @@ def test_update(likelihood, mean, var, data):
         moments = [weight @ grid, weight @ grid**2 - (weight @ grid) ** 2]
         np.testing.assert_allclose([belief.mean[0], belief.var[0]], moments, rtol=1e-5)
         assert bool(got.ok)
-        assert (float(got.trust), float(got.strain)) == (1.0, 0.0)
+        assert (float(got.trust), float(got.conditioning_ratio)) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize(("likelihood", "mean", "var"), [case[:3] for case in CASES])

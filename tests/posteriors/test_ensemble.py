@@ -266,8 +266,8 @@ def test_keys_are_mapped_over_and_survive_compile():
     for x, y in zip(X, Y, strict=True):
         state, _ = method.step(state, x, y)
         fast.step(x, y)
-    np.testing.assert_array_equal(fast.state.bank.belief.key, state.bank.belief.key)
-    np.testing.assert_allclose(fast.state.bank.belief.members, state.bank.belief.members, rtol=2e-5)
+    np.testing.assert_array_equal(fast.state.hypotheses.belief.key, state.hypotheses.belief.key)
+    np.testing.assert_allclose(fast.state.hypotheses.belief.members, state.hypotheses.belief.members, rtol=2e-5)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ every_form = pytest.mark.parametrize("form", EXACT)
 
 
 def start(form, mean, cov):
-    return gaussian_belief(form, jnp.asarray(mean), jnp.asarray(cov), drifts=False)
+    return gaussian_belief(form, jnp.asarray(mean), jnp.asarray(cov), has_dynamics=False)
 
 
 @pytest.mark.parametrize(("D", "O", "form"), [(1, 1, "root"), *((2, 3, form) for form in EXACT)])
@@ -37,7 +37,7 @@ def test_linear_model(D, O, form):
         np.testing.assert_allclose(got.forecast.mean, H @ m, rtol=1e-9)
         np.testing.assert_allclose(got.forecast.cov, H @ P @ H.T + R, rtol=1e-9)
         h, r = H[seen], R[np.ix_(seen, seen)]
-        np.testing.assert_allclose(got.strain, np.trace(np.linalg.solve(r, h @ P @ h.T)), rtol=1e-9)
+        np.testing.assert_allclose(got.conditioning_ratio, np.trace(np.linalg.solve(r, h @ P @ h.T)), rtol=1e-9)
         assert bool(got.ok)
         assert got.trust is None  # believed in full
 
@@ -85,7 +85,7 @@ def test_what_is_too_far_or_missing_leaves_every_bit(form):
     far = update(Extended(form), belief, model, x, np.full(3, 1e200), np.ones(3, bool))
     assert (bool(far.ok), float(far.log_evidence)) == (False, -np.inf)
     gone = update(Extended(form), belief, model, x, np.full(3, 1e200), np.zeros(3, bool))
-    assert (bool(gone.ok), float(gone.log_evidence), float(gone.strain)) == (True, 0.0, 0.0)
+    assert (bool(gone.ok), float(gone.log_evidence), float(gone.conditioning_ratio)) == (True, 0.0, 0.0)
     for after in (far, gone):
         jax.tree.map(np.testing.assert_array_equal, after.belief, belief)
 
@@ -109,7 +109,7 @@ def test_forecast():
 def test_forms():
     """The square root, except for many parameters that drift; a precision refuses what is certain."""
     sizes = [(64, True), (65, True), (65, False)]
-    beliefs = [Extended().start(jnp.zeros(D), jnp.ones(D), drifts) for D, drifts in sizes]
+    beliefs = [Extended().start(jnp.zeros(D), jnp.ones(D), has_dynamics) for D, has_dynamics in sizes]
     assert [type(b).__name__ for b in beliefs] == ["SquareRoot", "Covariance", "SquareRoot"]
     for form, kind in FORMS.items():
         assert isinstance(Extended(form).start(jnp.zeros(2), jnp.eye(2), True), kind)

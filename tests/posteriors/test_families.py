@@ -72,7 +72,7 @@ def test_a_linear_gaussian_model_is_solved_by_every_rule_in_every_family(family,
     model, x, y = models.linear(noise=R), jnp.asarray(H), jnp.asarray(Y)
     for rule in rules:
         pair = dataclasses.replace(rule, **FAMILIES[family])
-        prior = pair.start(jnp.asarray(M), jnp.asarray(V), drifts=False)
+        prior = pair.start(jnp.asarray(M), jnp.asarray(V), has_dynamics=False)
         done = jax.jit(lambda prior, pair=pair: pair.update(prior, model, x, y, None, None, KEY))(prior)
         assert bool(done.ok)
         np.testing.assert_allclose(done.belief.mean, want.mean, err_msg=str(pair), **EXACT)
@@ -205,7 +205,7 @@ def test_a_missing_datum_moves_nothing(settings):
     method = fx.method(settings + "+C-Static", model=models.linear(noise=R))
     state = method.init(mean=M, cov=V, key=KEY if "samples" in settings else None)
     later, _ = method.step(state, H, np.full(2, np.nan))
-    jax.tree.map(np.testing.assert_array_equal, later.bank.belief, state.bank.belief)
+    jax.tree.map(np.testing.assert_array_equal, later.hypotheses.belief, state.hypotheses.belief)
 
 
 def test_steps_that_are_too_long_end_in_a_flag():

@@ -120,7 +120,9 @@ def test_an_outlier_has_a_bounded_influence(name):
     np.testing.assert_allclose(belief.mean, m, atol=1e-9)
     if name == "ST":
         assert float(info.trust) == 0.0
-        for old, new in zip(jax.tree.leaves(state.bank.belief), jax.tree.leaves(after.bank.belief), strict=True):
+        for old, new in zip(
+            jax.tree.leaves(state.hypotheses.belief), jax.tree.leaves(after.hypotheses.belief), strict=True
+        ):
             np.testing.assert_array_equal(old, new)
     else:
         v = np.array([0.8, 0.6])  # orthogonal to the error: what that combination of outputs says is kept
@@ -158,7 +160,7 @@ def test_hypotheses_are_weighed_by_the_noise_as_revised_and_an_outlier_is_no_cha
     np.testing.assert_allclose(info.change_probability, anew / (anew + go_on), rtol=1e-6)
     _, far = method.step(state, H, good + 1e12 * u)
     np.testing.assert_allclose(far.change_probability, 0.1, rtol=0.2)
-    first = jax.tree.map(lambda leaf: leaf[0], state.bank.belief)
+    first = jax.tree.map(lambda leaf: leaf[0], state.hypotheses.belief)
     update = jax.jit(lambda belief, y: method.posterior.update(belief, model, jnp.asarray(H), y, None, None, None))
     assert np.isfinite(update(first, jnp.asarray(good + 1e200 * u)).log_score)
 
@@ -206,7 +208,9 @@ def test_a_residual_too_large_for_a_number_says_nothing(name):
     assert bool(info.ok)
     assert float(info.trust) == 0.0
     assert float(info.log_evidence) == -np.inf
-    for old, new in zip(jax.tree.leaves(state.bank.belief), jax.tree.leaves(after.bank.belief), strict=True):
+    for old, new in zip(
+        jax.tree.leaves(state.hypotheses.belief), jax.tree.leaves(after.hypotheses.belief), strict=True
+    ):
         np.testing.assert_array_equal(old, new)
 
 
@@ -220,7 +224,7 @@ def test_for_one_output_they_are_one_method():
             )
             for name in ORACLES
         )
-        np.testing.assert_allclose(a[0].bank.belief.mean, b[0].bank.belief.mean, rtol=1e-5)
+        np.testing.assert_allclose(a[0].hypotheses.belief.mean, b[0].hypotheses.belief.mean, rtol=1e-5)
         np.testing.assert_allclose(a[1].trust, b[1].trust, rtol=1e-5)
 
 

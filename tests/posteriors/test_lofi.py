@@ -88,7 +88,7 @@ def test_adaptive_robust_and_scalable_at_once():
         method = fx.method(name, model=models.nonlinear(h, noise=0.05))
         state, info = method.scan(method.init(params=start, cov=0.5), x, seen)
         assert method.name == name
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.bank.belief))
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.hypotheses.belief))
         error[name] = np.mean(np.abs(np.asarray(info.mean) - truth)[50:])
     static, adaptive = error.values()
     assert adaptive < 0.6 * static

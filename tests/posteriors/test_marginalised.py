@@ -59,7 +59,7 @@ def test_what_is_not_drawn_is_conditioned_on_what_is():
     np.testing.assert_allclose(gap[:, 2], gap[:, :2] @ np.linalg.solve(C[:2, :2], C[:2, 2]), rtol=1e-9, atol=1e-11)
     left = C[2, 2] - C[2, :2] @ np.linalg.solve(C[:2, :2], C[:2, 2])
     np.testing.assert_allclose(start.root**2, [[left]], rtol=1e-9)
-    after = start.drift(jnp.asarray(A), jnp.asarray(b), jnp.asarray(N))
+    after = start.affine(jnp.asarray(A), jnp.asarray(b), jnp.asarray(N))
     S = left * np.outer(A[:, 2], A[:, 2]) + C
     at = np.asarray(start.members) @ A.T + b
     gap = np.asarray(after.members) - at
@@ -147,7 +147,7 @@ def test_weights_by_hand():
 def test_moments_moves_and_draws():
     both = [Marginalised.start(jnp.arange(2.0), jnp.ones(2), 1, 30, key) for key in keys(2)]
     w = np.random.default_rng(0).dirichlet(np.ones(30))
-    belief = both[0].weighted(jnp.log(w)).drift(jnp.asarray(F), None, None)
+    belief = both[0].weighted(jnp.log(w)).affine(jnp.asarray(F), None, None)
     points = np.asarray(belief.members)
     P = np.cov(points.T, aweights=w, ddof=0) + np.diag([0.0, belief.root.item() ** 2])
     J = np.array([[1.0, 2.0], [0.5, -1.0]])

@@ -180,8 +180,8 @@ def test_impossible_data_keep_the_belief(name):
     after, info = method.step(state, np.ones(2), 1e30)
     assert not bool(info.ok)
     assert float(info.log_evidence) == -np.inf
-    np.testing.assert_array_equal(after.bank.belief.members, state.bank.belief.members)
-    np.testing.assert_array_equal(after.bank.belief.log_weight, state.bank.belief.log_weight)
+    np.testing.assert_array_equal(after.hypotheses.belief.members, state.hypotheses.belief.members)
+    np.testing.assert_array_equal(after.hypotheses.belief.log_weight, state.hypotheses.belief.log_weight)
     assert int(after.refused) == 1
 
 
@@ -191,7 +191,7 @@ def test_moves_of_particles():
     np.testing.assert_allclose(belief.push(jnp.sin, None).members, np.sin(belief.members))
     A, b, k = np.random.default_rng(2).normal(size=(3, 3)), np.arange(3.0), np.array([0.9, 0.5, 0.0])
     np.testing.assert_allclose(
-        belief.drift(jnp.asarray(A), jnp.asarray(b), None).members, np.asarray(belief.members) @ A.T + b, rtol=1e-12
+        belief.affine(jnp.asarray(A), jnp.asarray(b), None).members, np.asarray(belief.members) @ A.T + b, rtol=1e-12
     )
 
     def moved(key):
@@ -266,4 +266,6 @@ def test_what_is_not_believed_leaves_every_bit(name):
         after, info = method.step(state, X[1], 1e4)
         assert (bool(info.ok), float(info.trust), int(after.refused)) == (ok, 0.0, int(not ok))
         for part in ("mean",) if name == "OGD" else ("members", "log_weight"):
-            np.testing.assert_array_equal(getattr(after.bank.belief, part), getattr(state.bank.belief, part))
+            np.testing.assert_array_equal(
+                getattr(after.hypotheses.belief, part), getattr(state.hypotheses.belief, part)
+            )

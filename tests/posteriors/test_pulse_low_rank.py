@@ -211,7 +211,7 @@ def test_it_goes_with_trusts_and_changes_by_name(name):
     assert method.name == name
     assert bool(np.all(infos.ok))
     assert np.all(np.isfinite(infos.log_evidence))
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.bank.belief))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.hypotheses.belief))
 
 
 def test_a_name_is_composed_of_parts_that_can_be_given():

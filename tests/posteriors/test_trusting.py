@@ -38,9 +38,9 @@ def _draws(method):
     return getattr(method.posterior, "draws", False) or getattr(method.posterior, "needs_key", False)
 
 
-def leaves(bank):
+def leaves(hypotheses):
     """All of a bank but the random key and the record of forecasts, which go on."""
-    named = jax.tree_util.tree_leaves_with_path(bank)
+    named = jax.tree_util.tree_leaves_with_path(hypotheses)
     return [leaf for path, leaf in named if not jax.tree_util.keystr(path).endswith(("key", "judged"))]
 
 
@@ -55,7 +55,7 @@ def test_a_gate_leaves_every_bit_and_nothing_is_refused(name):
     assert not np.any(after.refused)
     shut = np.abs(FAR) > 10.0
     assert np.all(np.asarray(info.trust)[shut] == 0.0)
-    for before, now in zip(leaves(state.bank), leaves(after.bank), strict=True):
+    for before, now in zip(leaves(state.hypotheses), leaves(after.hypotheses), strict=True):
         assert np.all(np.isfinite(now))
         np.testing.assert_array_equal(now[shut], np.broadcast_to(before, now[shut].shape))
 
@@ -69,14 +69,14 @@ def test_no_datum_is_too_far_for_a_likelihood(name, trust):
     after, info = jax.vmap(lambda y: method.step(state, x, y))(FAR)
     assert bool(jnp.all(info.ok))
     assert not np.any(after.refused)
-    assert all(np.all(np.isfinite(leaf)) for leaf in leaves(after.bank))
+    assert all(np.all(np.isfinite(leaf)) for leaf in leaves(after.hypotheses))
 
 
 @pytest.mark.parametrize("y", [4.0, 1e9, 5e19])
 def test_particles_are_weighed_by_the_trusted_square(y):
     """Weights and score in numpy with 64 bits; 5e19 has a square that float32 does not have."""
     method = build("WoLF-MD(c=3)", "PF(size=20, threshold=0)")
-    belief = jax.tree.map(lambda leaf: leaf[0], begun(method).bank.belief)
+    belief = jax.tree.map(lambda leaf: leaf[0], begun(method).hypotheses.belief)
     got = update(method, belief, jnp.asarray(x), jnp.asarray([y], "float32"))
     members, log_weight = (np.asarray(leaf, "float64") for leaf in (belief.members, belief.log_weight))
     share = 1.0 / (1.0 + (y - np.exp(log_weight) @ members @ x) ** 2 / NOISE / 9.0)

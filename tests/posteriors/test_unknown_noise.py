@@ -19,7 +19,7 @@ M, P, H, R, Y = normal(0, 2), spd(1, 2), normal(2, 3, 2), spd(3, 3), normal(4, 3
 
 def begin(form="root", shape=SHAPE, rate=RATE):
     posterior = UnknownNoise(shape, rate, form)
-    return posterior, posterior.start(jnp.asarray(M), jnp.asarray(P), drifts=False)
+    return posterior, posterior.start(jnp.asarray(M), jnp.asarray(P), has_dynamics=False)
 
 
 def averaged(y, nodes, weights):
@@ -61,7 +61,7 @@ def test_forecast_is_a_t():
 def test_one_parameter_and_a_curve():
     """The extended approximation: the slope of h at the mean takes the place of H."""
     posterior = UnknownNoise(SHAPE, RATE)
-    belief = posterior.start(jnp.array([0.5]), jnp.array([2.0]), drifts=False)
+    belief = posterior.start(jnp.array([0.5]), jnp.array([2.0]), has_dynamics=False)
     got = update(posterior, belief, nonlinear(lambda theta, x: jnp.exp(theta[0] * x), noise=1.0), 1.0, np.array([2.0]))
     h = np.exp(0.5)
     scale = 1.0 + 2.0 * h**2
@@ -80,7 +80,7 @@ def test_what_is_too_far_or_missing_leaves_every_bit():
 
 
 def test_start_and_refusals():
-    belief = UnknownNoise(shape=2, rate=3).start(jnp.zeros(1, "float32"), jnp.ones(1, "float32"), drifts=True)
+    belief = UnknownNoise(shape=2, rate=3).start(jnp.zeros(1, "float32"), jnp.ones(1, "float32"), has_dynamics=True)
     assert float(belief.noise) == 3.0
     assert {leaf.dtype for leaf in jax.tree.leaves(belief)} == {np.dtype("float32")}
     for settings, match in (

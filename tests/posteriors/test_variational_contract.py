@@ -54,9 +54,9 @@ def test_chunks_draw_the_same_samples():
     state = method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(3))
     whole, _ = method.scan(state, X, Y)
     half, _ = method.scan(method.scan(state, X[:6], Y[:6])[0], X[6:], Y[6:])
-    np.testing.assert_array_equal(whole.bank.belief.mean, half.bank.belief.mean)
+    np.testing.assert_array_equal(whole.hypotheses.belief.mean, half.hypotheses.belief.mean)
     other, _ = method.scan(method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(4)), X, Y)
-    assert np.max(np.abs(whole.bank.belief.mean - other.bank.belief.mean)) > 1e-6
+    assert np.max(np.abs(whole.hypotheses.belief.mean - other.hypotheses.belief.mean)) > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from filtax.beliefs import Covariance
 from filtax.priors import Continue, additive_inflation, ornstein_uhlenbeck
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 from moments import drifted, mixed, normal, spd
 
 pytestmark = pytest.mark.x64
@@ -18,14 +18,18 @@ class Pull(eqx.Module):
     """A drift of the test's own: the parameters move by the auxiliary value."""
 
     def __call__(self, belief, initial, aux, dt):
-        return belief.drift(None, aux * jnp.ones_like(belief.mean), None)
+        return belief.affine(None, aux * jnp.ones_like(belief.mean), None)
 
 
 def proposal(slots, D=2):
     means, covs = normal(0, slots, D), np.array([spd(seed, D) for seed in range(slots)])
     beliefs = jax.vmap(Covariance)(jnp.asarray(means), jnp.asarray(covs))
     weight = jnp.zeros(slots)
-    return means, covs, Proposed(Bank(beliefs, jnp.arange(1.0, slots + 1.0), weight), jnp.zeros(slots, bool), weight)
+    return (
+        means,
+        covs,
+        Proposal(Hypotheses(beliefs, jnp.arange(1.0, slots + 1.0), weight), jnp.zeros(slots, bool), weight),
+    )
 
 
 INITIAL = Covariance(jnp.array([1.0, -1.0]), 2.0 * jnp.eye(2))

@@ -14,9 +14,9 @@ MEAN, COV = normal(0, 3), spd(1, 3)
 forms = pytest.mark.parametrize("form", [SquareRoot, Covariance])
 
 
-def move(drift, form=SquareRoot, dt=None):
+def move(dynamics, form=SquareRoot, dt=None):
     belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
-    return drift(belief, None, None, None if dt is None else jnp.asarray(dt))
+    return dynamics(belief, None, None, None if dt is None else jnp.asarray(dt))
 
 
 @forms
@@ -30,10 +30,10 @@ def test_static_returns_the_belief_itself(form):
 @pytest.mark.parametrize("q", [0.0, 0.4, np.array([0.0, 0.1, 2.0])])
 def test_additive_inflation(q, form):
     """Variance q a tick, times the length of the tick; none in no time."""
-    drift = additive_inflation(q)
-    same(move(drift, form), drifted(MEAN, COV, Q=q))
+    dynamics = additive_inflation(q)
+    same(move(dynamics, form), drifted(MEAN, COV, Q=q))
     for dt in (0.0, 2.5):
-        same(move(drift, form, dt), drifted(MEAN, COV, Q=q * dt))
+        same(move(dynamics, form, dt), drifted(MEAN, COV, Q=q * dt))
 
 
 @forms
@@ -46,17 +46,17 @@ def test_shrink_perturb(shrink, q, form):
 
 def test_shrink_perturb_over_time_gaps():
     """The factor is a power of the gap, the variance what as many ticks add; nothing happens in no time."""
-    drift = shrink_perturb(0.8, 0.3)
-    same(move(drift, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
-    same(move(drift, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))
-    same(move(drift, dt=0.0), drifted(MEAN, COV))
+    dynamics = shrink_perturb(0.8, 0.3)
+    same(move(dynamics, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
+    same(move(dynamics, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))
+    same(move(dynamics, dt=0.0), drifted(MEAN, COV))
 
 
 def test_they_say_what_they_are():
     """Name, settings and what a belief must offer: the framework spells and checks methods by these."""
     parts = [static(), additive_inflation(0.1), shrink_perturb(0.9, 0.1)]
     assert [part.name for part in parts] == ["Static", "ACI", "SP"]
-    assert [part.needs for part in parts] == [(), ("add",), ("drift",)]
+    assert [part.needs for part in parts] == [(), ("add",), ("affine",)]
     assert [set(part.shown) for part in parts] == [set(), {"q"}, {"shrink", "q"}]
     assert [part.moves for part in parts] == [False, True, True]
 
@@ -80,10 +80,10 @@ def test_refusals(make, match):
 def test_two_gaps_are_one_of_their_sum():
     belief = Covariance.start(jnp.array([1.0, -2.0]), jnp.array([2.0, 0.5]))
     for shrink in (0.5, 0.99, 1.0):
-        drift = shrink_perturb(shrink, 0.3)
-        gap = lambda b, dt: drift(b, b, None, jnp.asarray(dt))  # noqa: B023
+        dynamics = shrink_perturb(shrink, 0.3)
+        gap = lambda b, dt: dynamics(b, b, None, jnp.asarray(dt))  # noqa: B023
         np.testing.assert_allclose(gap(gap(belief, 1.0), 2.5).cov, gap(belief, 3.5).cov, rtol=1e-6)
-        np.testing.assert_allclose(gap(belief, 1.0).cov, drift(belief, belief, None, None).cov, rtol=1e-6)
+        np.testing.assert_allclose(gap(belief, 1.0).cov, dynamics(belief, belief, None, None).cov, rtol=1e-6)
 
 
 @pytest.mark.parametrize("prior", ["ACI(q=1e30)", "SP(shrink=1.0, q=1e30)"])

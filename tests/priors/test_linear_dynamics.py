@@ -18,8 +18,10 @@ RANK_ONE = np.outer([1.0, 2.0], [1.0, 2.0])
 SPRING = np.array([[0.0, 1.0], [-1.0, -0.3]])
 
 
-def move(drift, dt=None, form=SquareRoot):
-    return drift(form.start(jnp.asarray(MEAN), jnp.asarray(COV)), None, None, None if dt is None else jnp.asarray(dt))
+def move(dynamics, dt=None, form=SquareRoot):
+    return dynamics(
+        form.start(jnp.asarray(MEAN), jnp.asarray(COV)), None, None, None if dt is None else jnp.asarray(dt)
+    )
 
 
 @pytest.mark.parametrize("form", [SquareRoot, Covariance])
@@ -36,25 +38,25 @@ def move(drift, dt=None, form=SquareRoot):
 )
 def test_every_way_to_give_the_matrices(transition, offset, noise, form):
     """What is left out is the identity, and nothing."""
-    drift = linear_dynamics(transition, offset, noise)
-    same(move(drift, form=form), drifted(MEAN, COV, transition, offset, noise))
-    assert (drift.name, drift.needs, drift.moves) == ("LSSM", ("drift",), True)
+    dynamics = linear_dynamics(transition, offset, noise)
+    same(move(dynamics, form=form), drifted(MEAN, COV, transition, offset, noise))
+    assert (dynamics.name, dynamics.needs, dynamics.moves) == ("LSSM", ("affine",), True)
 
 
 def test_whole_numbers_are_numbers():
     with jax.numpy_dtype_promotion("standard"):
-        drift = linear_dynamics([[1, 1], [0, 1]], [1, 2], np.array([[4, 2], [2, 1]]))
-        same(move(drift), drifted(MEAN, COV, [[1, 1], [0, 1]], [1, 2], [[4, 2], [2, 1]]))
+        dynamics = linear_dynamics([[1, 1], [0, 1]], [1, 2], np.array([[4, 2], [2, 1]]))
+        same(move(dynamics), drifted(MEAN, COV, [[1, 1], [0, 1]], [1, 2], [[4, 2], [2, 1]]))
 
 
 @pytest.mark.parametrize("form", [SquareRoot, Covariance])
 def test_functions_of_the_time_gap(form):
     """A damped spring: over a gap the transition is the matrix exponential, and without one the gap is one."""
     flow = lambda dt: jax.scipy.linalg.expm(jnp.asarray(SPRING) * dt)
-    drift = linear_dynamics(F=flow, Q=lambda dt: jnp.asarray(Q) * dt)
+    dynamics = linear_dynamics(F=flow, Q=lambda dt: jnp.asarray(Q) * dt)
     for dt in (None, 0.5):
         gap = 1.0 if dt is None else dt
-        same(move(drift, dt, form), drifted(MEAN, COV, scipy.linalg.expm(SPRING * gap), None, Q * gap))
+        same(move(dynamics, dt, form), drifted(MEAN, COV, scipy.linalg.expm(SPRING * gap), None, Q * gap))
     half = linear_dynamics(F=lambda dt: 0.5**dt)
     same(move(half, 2.0, form), drifted(MEAN, COV, 0.25))
 

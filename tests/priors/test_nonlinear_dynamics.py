@@ -26,8 +26,8 @@ def slope(mean, step=1e-6):
     return np.stack(columns, axis=1) / (2 * step)
 
 
-def move(drift, form=SquareRoot, mean=MEAN, cov=COV, dt=None):
-    return drift(form.start(jnp.asarray(mean), jnp.asarray(cov)), None, None, dt)
+def move(dynamics, form=SquareRoot, mean=MEAN, cov=COV, dt=None):
+    return dynamics(form.start(jnp.asarray(mean), jnp.asarray(cov)), None, None, dt)
 
 
 @pytest.mark.parametrize("form", [SquareRoot, Covariance, Precision])
@@ -58,4 +58,4 @@ def test_refusals():
         move(nonlinear_dynamics(lambda theta: theta[:1]))
     with pytest.raises(ValueError, match="knows one time step only"):
         move(nonlinear_dynamics(swing), dt=jnp.asarray(0.5))
-    assert nonlinear_dynamics(swing).needs == ("drift",)
+    assert nonlinear_dynamics(swing).needs == ("affine",)

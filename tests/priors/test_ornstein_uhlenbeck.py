@@ -50,10 +50,10 @@ def test_no_time_forgets_nothing_and_the_certain_gain_doubt():
 
 def test_counts_are_forgotten_too():
     """Over two ticks the share 0.25 of what was counted beyond the start is left."""
-    drift, initial = ornstein_uhlenbeck(0.5), Beta(jnp.array([1.0]), jnp.array([2.0]))
-    got = drift(Beta(jnp.array([9.0]), jnp.array([2.0])), initial, None, jnp.asarray(2.0))
+    dynamics, initial = ornstein_uhlenbeck(0.5), Beta(jnp.array([1.0]), jnp.array([2.0]))
+    got = dynamics(Beta(jnp.array([9.0]), jnp.array([2.0])), initial, None, jnp.asarray(2.0))
     np.testing.assert_allclose([got.ones[0], got.zeros[0]], [3.0, 2.0])
-    assert (drift.name, drift.needs, set(drift.shown)) == ("OU", ("mix",), {"rate"})
+    assert (dynamics.name, dynamics.needs, set(dynamics.shown)) == ("OU", ("mix",), {"rate"})
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, np.nan, [0.5, 2.0]])

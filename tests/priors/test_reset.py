@@ -7,7 +7,7 @@ import pytest
 import filtax as fx
 from filtax.auxiliary import run_length
 from filtax.priors import additive_inflation, moment_matched_reset, reset
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(2)
@@ -23,8 +23,8 @@ def proposal(family):
     import jax
 
     beliefs = jax.vmap(family.start)(jnp.asarray(MEANS), jnp.asarray(COVS))
-    fresh = jnp.array([False, True, False])
-    return Proposed(Bank(beliefs, None, jnp.zeros(3)), fresh, jnp.asarray(LOG_RESET))
+    is_new = jnp.array([False, True, False])
+    return Proposal(Hypotheses(beliefs, None, jnp.zeros(3)), is_new, jnp.asarray(LOG_RESET))
 
 
 def moments(belief):
@@ -122,6 +122,6 @@ def test_refusals(call, message):
 
 def test_drift_between_changes_is_given_as_the_prior():
     walk = fx.method("RL[3]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0), prior=additive_inflation(0.2))
-    assert walk.prior.drift.q == 0.2
+    assert walk.prior.dynamics.q == 0.2
     assert walk.name == "LG+RL[3]-PR(hazard=0.1)"
     assert fx.method("C-Static", model=walk.model, auxiliary=run_length(0.1, keep=2), prior=reset()).weighting.keep == 2

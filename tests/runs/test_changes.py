@@ -101,9 +101,9 @@ def test_the_elder_races_the_method_all_the_time():
         since = since + 1 if score > 0.0 else 0
         want[t] = since - 1 if score > LIMIT else 0
         if want[t] or count < 100 or since >= 500:
-            best = int(np.argmax(state.bank.log_weight))
-            belief = jax.tree.map(lambda leaf, best=best: leaf[best : best + 1], state.bank.belief)
-            static = eqx.tree_at(lambda s: s.bank.belief, static, belief)
+            best = int(np.argmax(state.hypotheses.log_weight))
+            belief = jax.tree.map(lambda leaf, best=best: leaf[best : best + 1], state.hypotheses.belief)
+            static = eqx.tree_at(lambda s: s.hypotheses.belief, static, belief)
             score, since = 0.0, 0
         count = 0 if want[t] else count + (own == own)
     assert want.any()
@@ -178,10 +178,14 @@ def test_the_race_is_that_of_the_method_against_itself_of_before():
     below = jax.jit(lambda state, x, y: method.predict(state, x).cdf(y))
 
     def taught(state, x, y):
-        of = lambda c: jax.tree.map(lambda leaf: leaf[c : c + 1], state.bank.belief)
-        slots = range(state.bank.log_weight.size)
-        after = [learn(eqx.tree_at(lambda s: s.bank.belief, static, of(c)), x, y)[0].bank.belief for c in slots]
-        return eqx.tree_at(lambda s: s.bank.belief, state, jax.tree.map(lambda *each: np.concatenate(each), *after))
+        of = lambda c: jax.tree.map(lambda leaf: leaf[c : c + 1], state.hypotheses.belief)
+        slots = range(state.hypotheses.log_weight.size)
+        after = [
+            learn(eqx.tree_at(lambda s: s.hypotheses.belief, static, of(c)), x, y)[0].hypotheses.belief for c in slots
+        ]
+        return eqx.tree_at(
+            lambda s: s.hypotheses.belief, state, jax.tree.map(lambda *each: np.concatenate(each), *after)
+        )
 
     old, total, since, length, rest, want, trace = None, 0.0, 0, 0, 0, np.zeros(rows, int), []
     for t in range(rows):

@@ -91,9 +91,9 @@ def test_the_elders_of_several_heads_race_together():
         since = since + 1 if score > 0.0 else 0
         want[t] = since - 1 if score > LIMIT else 0
         if want[t] or count < 100 or since >= 500:
-            best = np.argmax(state.bank.log_weight, axis=1)
-            belief = jax.tree.map(lambda leaf: leaf[np.arange(heads), best][:, None], state.bank.belief)  # noqa: B023
-            static = eqx.tree_at(lambda s: s.bank.belief, static, belief)
+            best = np.argmax(state.hypotheses.log_weight, axis=1)
+            belief = jax.tree.map(lambda leaf: leaf[np.arange(heads), best][:, None], state.hypotheses.belief)  # noqa: B023
+            static = eqx.tree_at(lambda s: s.hypotheses.belief, static, belief)
             score, since = 0.0, 0
         count = 0 if want[t] else count + int(met > 1 and y[t] < met)
     assert np.flatnonzero(want).size == 1

@@ -63,14 +63,14 @@ def in_units(state, old, new):
     """The same straight line in other units: y = my + sy (b + a (x - mx)/sx)."""
     import equinox as eqx
 
-    belief = state.bank.belief
+    belief = state.hypotheses.belief
     if old is None:
         return state  # nothing was learned
     (mx, sx, my, sy), (nx, tx, ny, ty) = old, new
     T = np.array([[sy / ty, sy / ty * (nx - mx) / sx], [0.0, sy / ty * tx / sx]])
     mean = T @ np.asarray(belief.mean[0]) + np.array([(my - ny) / ty, 0.0])
     cov = T @ np.asarray(belief.cov[0]) @ T.T
-    return eqx.tree_at(lambda s: (s.bank.belief.mean, s.bank.belief.cov), state, (mean[None], cov[None]))
+    return eqx.tree_at(lambda s: (s.hypotheses.belief.mean, s.hypotheses.belief.cov), state, (mean[None], cov[None]))
 
 
 def test_forecasts_are_those_of_a_loop_by_hand(tmp_path):

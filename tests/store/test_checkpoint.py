@@ -33,7 +33,9 @@ def states():
 @pytest.mark.parametrize("name", ["runs", "net", "drawn", "single"])
 def test_states_come_back_bit_for_bit(tmp_path, name):
     method, fresh = next((m, s) for n, m, s in states() if n == name)
-    state = eqx.tree_at(lambda s: (s.t, s.strain), fresh, (fresh.t + 20_000_001, fresh.strain - jnp.inf))
+    state = eqx.tree_at(
+        lambda s: (s.t, s.conditioning_ratio), fresh, (fresh.t + 20_000_001, fresh.conditioning_ratio - jnp.inf)
+    )
     store.save(tmp_path, state, config={"method": method.name}, source={"row": 1})
     loaded, manifest = store.load(tmp_path, fresh, config={"method": method.name})
     same(loaded, state)
@@ -64,7 +66,7 @@ def test_a_bank_that_has_grown_comes_back(tmp_path):
     runs = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
     fresh = runs.init(mean=jnp.zeros(1), cov=1.0)
     state = grown(runs, fresh, 5)
-    assert state.bank.log_weight.size == 8
+    assert state.hypotheses.log_weight.size == 8
     store.save(tmp_path, state)
     same(store.load(tmp_path, fresh)[0], state)
 

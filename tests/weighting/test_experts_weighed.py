@@ -24,7 +24,7 @@ SCORES = scipy.stats.norm(LEVELS, np.sqrt(0.5)).logpdf(Y[:, None])  # (T, E)
 known = fx.priors.by_expert([fx.priors.linear_dynamics(F=0.0, b=np.array([m]), Q=0.0) for m in LEVELS])
 
 
-def bank(weighting=None, **settings):
+def hypotheses(weighting=None, **settings):
     """Experts whose parameter is known: a Gaussian hidden Markov model."""
     return fx.method("ME[3]-LSSM", model=model, auxiliary=experts(3, **settings), prior=known, weighting=weighting)
 
@@ -37,7 +37,7 @@ def run(bone, keep=("log_evidence", "log_weight")):
 def test_state_posterior_and_map_path_of_a_hidden_markov_model(merge):
     """Against the enumeration of all 3^7 paths: evidence, filtered posterior of the last state, best path."""
     start = np.array([0.5, 0.3, 0.2])
-    bone = bank(transition=TURN, merge=merge, prior=start)
+    bone = hypotheses(transition=TURN, merge=merge, prior=start)
     _, infos = run(bone)
     paths = np.array(list(product(range(3), repeat=7)))
     joint = np.log((start @ TURN)[paths[:, 0]]) + SCORES[np.arange(7), paths].sum(1)
@@ -61,7 +61,7 @@ def test_a_path_needs_the_weights_of_all_experts():
 
 def test_a_gate_climbs_its_gain():
     """Two steps at each datum of the gradient of log sum_k softmax(w u)_k p_k, in units of |u|²; by differences."""
-    _, infos = run(bank(weighting=gated(0.3, steps=2)))
+    _, infos = run(hypotheses(weighting=gated(0.3, steps=2)))
     gain = lambda w, u, score: scipy.special.logsumexp(scipy.special.log_softmax(w.reshape(3, 2) @ u) + score)
     w, weight = np.zeros(6), np.full(3, 1 / 3)
     for t in range(7):
@@ -76,13 +76,13 @@ def test_a_gate_climbs_its_gain():
 
 @pytest.mark.parametrize("huge", [1e30, 1.5e38, -3.4e38])
 def test_a_gate_survives_what_is_huge_and_keeps_what_is_missing(huge):
-    bone = bank(weighting=gated(0.3))
+    bone = hypotheses(weighting=gated(0.3))
     state = bone.init(mean=jnp.zeros(1, "float32"), cov=1.0)
     end, infos = bone.scan(state, ONES[:4], np.array([0.5, huge, np.nan, 2.0], "float32"), keep=("log_weight",))
     weight = np.exp(infos.log_weight)
     np.testing.assert_allclose(weight.sum(1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(weight[1], weight[2])
-    assert np.isfinite(end.bank.aux.gate).all()
+    assert np.isfinite(end.hypotheses.aux.gate).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -130,7 +130,7 @@ def test_responsibilities_are_a_fixed_point():
             share = scipy.special.softmax(np.log(pi) + expected)
         (m, P), weight = fit(share), share
         np.testing.assert_allclose(np.exp(infos.log_weight[t]), weight, rtol=1e-9)
-    np.testing.assert_allclose(end.bank.belief.mean[:, 0], m, rtol=1e-9)
+    np.testing.assert_allclose(end.hypotheses.belief.mean[:, 0], m, rtol=1e-9)
 
 
 def test_one_expert_answers_for_all():

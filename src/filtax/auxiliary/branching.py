@@ -26,7 +26,7 @@ from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
 from filtax.log_space import normalised
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 
 __all__ = ["Branching", "Path", "change_locations", "change_times", "run_length_count"]
 
@@ -85,7 +85,7 @@ class Branching(Module):
         survivors = -(-self.capacity // self.futures) if self.keep is None else max(self.keep, self.futures - 1)
         return self.futures * survivors
 
-    def room(self, t: int) -> int | None:
+    def slots_needed(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
         return None if self.keep is not None else self.futures * self.cardinality(t)
 
@@ -110,11 +110,11 @@ class Branching(Module):
         E = self.inner.slots
         return Path(zeros, zeros, zeros, times, zeros.at[:E].set(named.expert)), first.at[:E].set(log_prior)
 
-    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
         """Split each survivor: the first K slots go on, the others change, to one expert after the other."""
-        K, E = bank.log_weight.size // self.futures, self.futures - 1
-        log_weight, best = jax.lax.top_k(bank.log_weight, K)
-        old = jax.tree.map(lambda leaf: leaf[best], bank.aux)
+        K, E = hypotheses.log_weight.size // self.futures, self.futures - 1
+        log_weight, best = jax.lax.top_k(hypotheses.log_weight, K)
+        old = jax.tree.map(lambda leaf: leaf[best], hypotheses.aux)
         h = self._hazard(old, dt).astype(log_weight.dtype)
         log_reset = log_weight + jnp.log(h)
         change = self._merged(log_reset, old.count) if self.merge else log_reset
@@ -129,14 +129,14 @@ class Branching(Module):
             expert = jnp.concatenate([old.expert, jnp.repeat(named.expert, K)])
             aux = Path(aux.runlength, aux.count, aux.ticks, aux.times, expert)
             change = change + jnp.repeat(log_prior, K)
-        belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], bank.belief)
+        belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], hypotheses.belief)
         stays, rounded = going_on(log_weight, jnp.log1p(-h))
         weight = jnp.concatenate([stays, change])
         if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
             weight = normalised(weight)
         rounded = None if rounded is None else jnp.concatenate([rounded, jnp.zeros_like(change)])
         log_reset = jnp.concatenate([log_reset, jnp.full_like(change, -jnp.inf)])
-        return Proposed(Bank(belief, aux, weight), jnp.arange(weight.size) >= K, log_reset, rounded)
+        return Proposal(Hypotheses(belief, aux, weight), jnp.arange(weight.size) >= K, log_reset, rounded)
 
     def _hazard(self, old: Path, dt: Array | None) -> Array:
         if not isinstance(self.hazard, tuple):
@@ -157,10 +157,10 @@ class Branching(Module):
         total = logsumexp(jnp.where(equal, log_reset[None, :], -jnp.inf), axis=1)
         return jnp.where(first & alive, total, -jnp.inf)
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array, Array]:
         """Probability that a regime began with this datum, and the run length of the most probable hypothesis."""
-        change = jnp.sum(jnp.where(bank.aux.runlength == 0, jnp.exp(bank.log_weight), 0.0))
-        return change, bank.aux.runlength[argleast(-bank.log_weight)]
+        change = jnp.sum(jnp.where(hypotheses.aux.runlength == 0, jnp.exp(hypotheses.log_weight), 0.0))
+        return change, hypotheses.aux.runlength[argleast(-hypotheses.log_weight)]
 
 
 def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: Any, experts: Any = None) -> Branching:

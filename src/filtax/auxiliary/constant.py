@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 
 __all__ = ["Constant", "change_probability"]
 
@@ -31,7 +31,7 @@ class Constant(Module):
     slots = 1
     shown = {}  # noqa: RUF012
 
-    def room(self, t: int) -> None:
+    def slots_needed(self, t: int) -> None:
         """One slot is enough."""
         return
 
@@ -48,12 +48,12 @@ class Constant(Module):
         """No value, full weight."""
         return None, checks.placed(np.zeros(1, dtype))
 
-    def expand(self, bank: Bank, initial: PyTree, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """The same hypothesis, never newborn."""
-        fresh: Bool[Array, " C"] = jnp.zeros(1, bool)
-        return Proposed(bank, fresh, jnp.full_like(bank.log_weight, -jnp.inf))
+        is_new: Bool[Array, " C"] = jnp.zeros(1, bool)
+        return Proposal(hypotheses, is_new, jnp.full_like(hypotheses.log_weight, -jnp.inf))
 
-    def report(self, bank: Bank, age: Array) -> tuple[None, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[None, Array]:
         """No change is ever suspected (None); the run is as old as the stream, or as the last known change."""
         return None, age
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 from filtax import checks
 from filtax.beliefs import moment_match
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 
 __all__ = ["Expert", "Experts", "check_experts", "experts"]
 
@@ -56,7 +56,7 @@ class Experts(Module):
         """One for each expert."""
         return self.log_prior.shape[-1]
 
-    def room(self, t: int) -> None:
+    def slots_needed(self, t: int) -> None:
         """A bank of experts never grows."""
         return
 
@@ -68,28 +68,28 @@ class Experts(Module):
         """Every expert, as probable as was said."""
         return Expert(jnp.arange(self.slots, dtype=jnp.int32)), self.log_prior.astype(dtype)
 
-    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
         """Let the experts take turns as the transition matrix says."""
-        never = jnp.full_like(bank.log_weight, -jnp.inf)
+        never = jnp.full_like(hypotheses.log_weight, -jnp.inf)
         stays = jnp.zeros(self.slots, bool)
         if self.log_transition is None:
-            return Proposed(bank, stays, never)
+            return Proposal(hypotheses, stays, never)
         if dt is not None:
             raise ValueError("step(dt=...): a transition matrix knows one time step only; leave dt out.")
-        joint = bank.log_weight[:, None] + self.log_transition  # from, to
+        joint = hypotheses.log_weight[:, None] + self.log_transition  # from, to
         weight = logsumexp(joint, axis=0)
         if self.merge == "none":
-            belief = bank.belief
+            belief = hypotheses.belief
         elif self.merge == "gpb":
-            one = moment_match(bank.belief, bank.log_weight)
+            one = moment_match(hypotheses.belief, hypotheses.log_weight)
             belief = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.slots, *leaf.shape)), one)
         else:
-            belief = jax.vmap(lambda log_w: moment_match(bank.belief, log_w), in_axes=1)(joint)
-        return Proposed(Bank(belief, bank.aux, weight), stays, never)
+            belief = jax.vmap(lambda log_w: moment_match(hypotheses.belief, log_w), in_axes=1)(joint)
+        return Proposal(Hypotheses(belief, hypotheses.aux, weight), stays, never)
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array, Array]:
         """No change of parameters is suspected; which expert holds is in the weights of the bank."""
-        return jnp.zeros((), bank.log_weight.dtype), age
+        return jnp.zeros((), hypotheses.log_weight.dtype), age
 
 
 def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any = "imm") -> Experts:

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax import checks
 from filtax.beliefs import Memory
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed, each
+from filtax.protocols import Hypotheses, Proposal, over_hypotheses
 
 __all__ = ["Members", "Membership", "membership", "membership_vector"]
 
@@ -73,7 +73,7 @@ class Membership(Module):
         """One, or one for each subset."""
         return 2**self.memory if self.keep is None else 1
 
-    def room(self, t: int) -> None:
+    def slots_needed(self, t: int) -> None:
         """The memory is bounded, and so is the bank."""
         return
 
@@ -114,9 +114,9 @@ class Membership(Module):
         )
         return jnp.sum(jnp.where(known > 0.0, each_one, jnp.where(member > 0.0, -jnp.inf, 0.0)), axis=-1)
 
-    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
         """Ask afresh: all subsets by their prior, or the one that was found last; with a rate, by their ages."""
-        aux, weight = bank.aux, bank.log_weight
+        aux, weight = hypotheses.aux, hypotheses.log_weight
         known = jnp.zeros_like(aux.member) if aux.memory is None else aux.memory.weight
         if self.keep is None:
             weight = self.log_prior(aux.member, known)
@@ -125,8 +125,8 @@ class Membership(Module):
             aux = Members(
                 jnp.where(known > 0.0, jnp.asarray(self.rate, weight.dtype) ** ages, 0.0), aux.memory, aux.base
             )
-        fresh = jnp.zeros(weight.size, bool)
-        return Proposed(Bank(bank.belief, aux, weight), fresh, jnp.full_like(weight, -jnp.inf))
+        is_new = jnp.zeros(weight.size, bool)
+        return Proposal(Hypotheses(hypotheses.belief, aux, weight), is_new, jnp.full_like(weight, -jnp.inf))
 
     def remember(self, aux: Members, x: Array | None, y: Array, mask: Array, learn: Callable) -> Members:
         """Put the datum into the memory of every hypothesis; the newest belongs until it is asked again."""
@@ -143,15 +143,15 @@ class Membership(Module):
             new = Members(member, memory.put(x, y, mask, jnp.ones_like(memory.weight[0])), base)
             return jax.tree.map(lambda now, then: jnp.where(seen, now, then), new, aux)
 
-        return each(one, aux)
+        return over_hypotheses(one, aux)
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array, Array]:
         """Probability that no remembered datum belongs, and how many do under the most probable hypothesis."""
-        aux = bank.aux
+        aux = hypotheses.aux
         known = jnp.zeros_like(aux.member) if aux.memory is None else aux.memory.weight
         member = jnp.where(known > 0.0, aux.member, 0.0)
-        alone = jnp.sum(jnp.exp(bank.log_weight) * jnp.prod(1.0 - member, axis=1))
-        return alone, jnp.round(jnp.sum(member, axis=1))[jnp.argmax(bank.log_weight)].astype(age.dtype)
+        alone = jnp.sum(jnp.exp(hypotheses.log_weight) * jnp.prod(1.0 - member, axis=1))
+        return alone, jnp.round(jnp.sum(member, axis=1))[jnp.argmax(hypotheses.log_weight)].astype(age.dtype)
 
 
 def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: Any = False) -> Membership:

@@ -22,7 +22,7 @@ from filtax.auxiliary.experts import check_experts
 from filtax.auxiliary.hazards import Flat, going_on, hazard, log_odds
 from filtax.linalg import argleast
 from filtax.module import Module
-from filtax.protocols import Bank, Proposed
+from filtax.protocols import Hypotheses, Proposal
 
 __all__ = ["Run", "RunLength", "run_length"]
 
@@ -63,7 +63,7 @@ class RunLength(Module):
         """Slots of a fresh bank; every expert has a place before the first datum, however few are kept after it."""
         return max(self.capacity, self.births) if self.keep is None else max(self.keep, self.births) + self.births
 
-    def room(self, t: int) -> int | None:
+    def slots_needed(self, t: int) -> int | None:
         """Slots needed for the tick after t; None when survivors are bounded."""
         return None if self.keep is not None else (t + 2) * self.births
 
@@ -84,12 +84,12 @@ class RunLength(Module):
         expert, log_prior = self.inner.start(dtype)
         return Run(zeros, zeros.at[: self.births].set(expert.expert)), first.at[: self.births].set(log_prior)
 
-    def expand(self, bank: Bank, initial: Any, dt: Array | None) -> Proposed:
+    def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
         """Let each run go on, and put the newborns into the slots of the least weight."""
-        old = bank.log_weight
-        log_change, log_stay = log_odds(self.hazard, bank.aux.runlength, dt, old.dtype)
+        old = hypotheses.log_weight
+        log_change, log_stay = log_odds(self.hazard, hypotheses.aux.runlength, dt, old.dtype)
         log_reset = old + log_change
-        born, log_prior, expert = self._newborns(bank, old)
+        born, log_prior, expert = self._newborns(hypotheses, old)
         # weights sum to 1, so that of a constant hazard the mass of all resets is the hazard itself
         log_born = log_change[0] if isinstance(self.hazard, Flat) else logsumexp(log_reset)
         stay, rounded = going_on(old, log_stay)
@@ -99,10 +99,10 @@ class RunLength(Module):
             gone = jnp.where(born, stay, -jnp.inf)
             lost = jnp.exp(jnp.max(gone)) if self.births == 1 else jnp.sum(jnp.exp(gone))
             weight = weight - jnp.log1p(-lost)
-        aux = Run(jnp.where(born, 0, bank.aux.runlength + 1), expert)
-        return Proposed(Bank(bank.belief, aux, weight), born, log_reset, rounded)
+        aux = Run(jnp.where(born, 0, hypotheses.aux.runlength + 1), expert)
+        return Proposal(Hypotheses(hypotheses.belief, aux, weight), born, log_reset, rounded)
 
-    def _newborns(self, bank: Bank, old: Array) -> tuple[Array, Array | float, Array | None]:
+    def _newborns(self, hypotheses: Hypotheses, old: Array) -> tuple[Array, Array | float, Array | None]:
         """Which slots are newborn, the log share of each, and the experts of all slots."""
         if self.inner is None:
             return jnp.arange(old.size, dtype=jnp.int32) == argleast(old), 0.0, None
@@ -110,12 +110,12 @@ class RunLength(Module):
         place = jax.lax.top_k(-old, self.births)[1]
         born = jnp.zeros(old.size, bool).at[place].set(True)
         share = jnp.zeros_like(old).at[place].set(log_prior)
-        return born, share, bank.aux.expert.at[place].set(names.expert)
+        return born, share, hypotheses.aux.expert.at[place].set(names.expert)
 
-    def report(self, bank: Bank, age: Array) -> tuple[Array, Array]:
+    def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array, Array]:
         """Probability that a regime began with this datum, and the most probable run length."""
-        change = jnp.sum(jnp.where(bank.aux.runlength == 0, jnp.exp(bank.log_weight), 0.0))
-        return change, bank.aux.runlength[argleast(-bank.log_weight)]
+        change = jnp.sum(jnp.where(hypotheses.aux.runlength == 0, jnp.exp(hypotheses.log_weight), 0.0))
+        return change, hypotheses.aux.runlength[argleast(-hypotheses.log_weight)]
 
 
 def run_length(hazard_of: Any, *, keep: Any = None, capacity: Any = 64, experts: Any = None) -> RunLength:

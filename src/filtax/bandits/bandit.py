@@ -160,7 +160,7 @@ class Bandit:
         id = int(id)
         if id not in self._ledger.waiting:
             return self._ledger.fate(id)
-        value = jnp.asarray(finite_reward(reward), self._state.strain.dtype)
+        value = jnp.asarray(finite_reward(reward), self._state.conditioning_ratio.dtype)
         arm, x = self._ledger.waiting[id]
         if arm not in self.arms:
             self._pass()
@@ -184,7 +184,7 @@ class Bandit:
         """Add an arm that nothing is known of. A shared model must already have an output for it."""
         check_arm(arm, self.arms)
         if not self.shared:
-            slots = self._state.bank.log_weight.shape[-1]
+            slots = self._state.hypotheses.log_weight.shape[-1]
             fresh = grown(self.method, self._fresh, slots)
             self._state = jax.tree.map(lambda old, new: jnp.concatenate([old, new[None]]), self._state, fresh)
         self.arms.append(arm)
@@ -289,9 +289,9 @@ class Bandit:
 
     def _roomy(self) -> State:
         """The state with room for one more tick, where all hypotheses are kept."""
-        if self.method.auxiliary.room(0) is None:
+        if self.method.auxiliary.slots_needed(0) is None:
             return self._state
-        wanted = self.method.auxiliary.room(int(np.max(self._state.t - self._state.began)))
-        if self.shared or wanted <= self._state.bank.log_weight.shape[-1]:
+        wanted = self.method.auxiliary.slots_needed(int(np.max(self._state.t - self._state.began)))
+        if self.shared or wanted <= self._state.hypotheses.log_weight.shape[-1]:
             return grown(self.method, self._state, wanted) if self.shared else self._state
         return jax.vmap(lambda state: grown(self.method, state, wanted))(self._state)

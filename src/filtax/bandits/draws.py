@@ -7,16 +7,16 @@ from jaxtyping import Array
 
 from filtax.beliefs import Beta, Gamma
 from filtax.models.gaussian import GaussianLikelihood
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 from filtax.tick import look_ahead
 
 __all__ = ["SAMPLERS"]
 
 
-def _draw_parameter(method: Any, bank: Bank, x: Array | None, key: Array) -> Array:
+def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: Array) -> Array:
     of_part, of_value = jax.random.split(key)
-    chosen = jax.random.categorical(of_part, bank.log_weight)
-    belief, aux = jax.tree.map(lambda leaf: leaf[chosen], (bank.belief, bank.aux))
+    chosen = jax.random.categorical(of_part, hypotheses.log_weight)
+    belief, aux = jax.tree.map(lambda leaf: leaf[chosen], (hypotheses.belief, hypotheses.aux))
     theta = belief.sample(of_value)
     if isinstance(belief, Beta | Gamma):
         return theta
@@ -27,26 +27,26 @@ def _draw_parameter(method: Any, bank: Bank, x: Array | None, key: Array) -> Arr
 
 
 def _shared_parameter(held: tuple, key: Array) -> Array:
-    method, bank, _, _, x = held
-    return _draw_parameter(method, bank, x, key)
+    method, hypotheses, _, _, x = held
+    return _draw_parameter(method, hypotheses, x, key)
 
 
 def _separate_parameter(held: tuple, key: Array) -> Array:
-    method, bank, _, _, x = held
-    keys = jax.random.split(key, bank.log_weight.shape[0])
-    return jax.vmap(lambda bank, key: _draw_parameter(method, bank, x, key)[0])(bank, keys)
+    method, hypotheses, _, _, x = held
+    keys = jax.random.split(key, hypotheses.log_weight.shape[0])
+    return jax.vmap(lambda hypotheses, key: _draw_parameter(method, hypotheses, x, key)[0])(hypotheses, keys)
 
 
 def _shared_reward(held: tuple, key: Array) -> Array:
-    method, _, initial, bank, x = held
-    return look_ahead(method, bank, initial, x, None, False).sample(key).reshape(-1)
+    method, _, initial, hypotheses, x = held
+    return look_ahead(method, hypotheses, initial, x, None, False).sample(key).reshape(-1)
 
 
 def _separate_reward(held: tuple, key: Array) -> Array:
-    method, _, initial, bank, x = held
-    keys = jax.random.split(key, bank.log_weight.shape[0])
-    draw = lambda bank, initial, key: look_ahead(method, bank, initial, x, None, False).sample(key)  # noqa: E731
-    return jax.vmap(draw)(bank, initial, keys).reshape(-1)
+    method, _, initial, hypotheses, x = held
+    keys = jax.random.split(key, hypotheses.log_weight.shape[0])
+    draw = lambda hypotheses, initial, key: look_ahead(method, hypotheses, initial, x, None, False).sample(key)  # noqa: E731
+    return jax.vmap(draw)(hypotheses, initial, keys).reshape(-1)
 
 
 SAMPLERS = {  # by (shared, with the noise of the rewards)

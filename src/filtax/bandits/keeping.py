@@ -44,7 +44,7 @@ def save(folder: Any, bandit: Bandit, *, source: Any = None, held: bool = False)
     note = {
         "kind": "Bandit",
         "bandit": plain,
-        "slots": int(bandit._state.bank.log_weight.shape[-1]),
+        "slots": int(bandit._state.hypotheses.log_weight.shape[-1]),
         "contexts": [[str(x.dtype), list(x.shape)] for x in contexts],
         "made by": _makers(bandit),
     }
@@ -92,7 +92,9 @@ def _like(note: Any, method: Any, policy: Any, start: dict) -> tuple[Bandit, dic
         if note["made by"][part] != now:
             raise store.Foreign(f"it was saved with the {part} {note['made by'][part]}, not {now}; give the same one")
     bandit.resemble(plain)
-    roomy = grown(bandit.method, bandit._fresh, note["slots"]) if bandit.method.auxiliary.room(0) else bandit._fresh
+    roomy = (
+        grown(bandit.method, bandit._fresh, note["slots"]) if bandit.method.auxiliary.slots_needed(0) else bandit._fresh
+    )
     state = roomy if plain["shared"] else stack([roomy] * len(plain["arms"]))
     contexts = [jax.numpy.zeros(shape, dtype) for dtype, shape in note["contexts"]]
     return bandit, {"state": state, "fresh": bandit._fresh, "contexts": contexts}

@@ -143,7 +143,7 @@ def _replay(
         agrees = (chosen == arm) & (jax.random.uniform(of_thinning, (), p.dtype) * p < least)
         later, _ = learn(method, state, x, arm, reward, shared=shared)
         keep = lambda new, old: jnp.where(agrees, new, old)  # noqa: E731
-        names = ("bank", "t", "began", "refused", "strain")
+        names = ("hypotheses", "t", "began", "refused", "conditioning_ratio")
         state = state.after(*(jax.tree.map(keep, getattr(later, n), getattr(state, n)) for n in names))
         return (state, t + agrees.astype(t.dtype)), agrees
 

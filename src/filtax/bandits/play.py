@@ -86,7 +86,7 @@ def play(
 def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, shared: bool, block: int) -> Played:
     steps, S = world.steps, world.simulations
     blocks = -(-steps // block)
-    dtype = state.strain.dtype
+    dtype = state.conditioning_ratio.dtype
     if state.t.ndim > (0 if shared else 1):  # one for each simulation
         carry, state = state, jax.tree.map(lambda leaf: leaf[0], state)
     else:
@@ -126,9 +126,9 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
 
 def with_room(method: Any, state: State, steps: int) -> State:
     """The state, of any leading axes, with room for all hypotheses of so many rounds."""
-    if method.auxiliary.room(0) is None:
+    if method.auxiliary.slots_needed(0) is None:
         return state
-    wanted = method.auxiliary.room(int(jnp.max(state.t - state.began)) + steps - 1)
+    wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
     grow = lambda one: grown(method, one, wanted)  # noqa: E731
     for _ in range(state.t.ndim):
         grow = jax.vmap(grow)

@@ -25,7 +25,7 @@ from filtax.models.linear import Linear
 from filtax.models.loss import LossLikelihood
 from filtax.module import Module
 from filtax.programs import advance
-from filtax.protocols import Bank, each
+from filtax.protocols import Hypotheses, over_hypotheses
 from filtax.state import State
 from filtax.tick import admit, conform, look_ahead, propose, tick, whole
 
@@ -84,20 +84,20 @@ def look(method: Any, state: State, x: Array | None, *, shared: bool, draw: str 
     [0.5, 0.5, 0.5]
     """
     method = _conformed(method, state, shared)
-    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.strain.dtype)
+    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
     expected = _expected(method, state, x, shared)
-    bank = _proposed(method, state.bank, state.initial) if shared else _each_arm(method, state)
-    belief, plain = bank.belief, _plain(method.model.likelihood)
+    hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
+    belief, plain = hypotheses.belief, _plain(method.model.likelihood)
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
-        return Counted(belief.ones[..., 0], belief.zeros[..., 0], bank.log_weight, expected)
-    if isinstance(belief, Beta) and not noisy and bank.log_weight.size == 1:
+        return Counted(belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight, expected)
+    if isinstance(belief, Beta) and not noisy and hypotheses.log_weight.size == 1:
         return Counted(belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T), expected)
     linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
     smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, LINKED)
     if isinstance(belief, GAUSSIAN) and linear and smooth:
-        return _gaussian(method, bank, x, shared, plain if noisy else None, expected)
-    return Drawn((method, bank, state.initial, state.bank, x), SAMPLERS[shared, noisy], expected)
+        return _gaussian(method, hypotheses, x, shared, plain if noisy else None, expected)
+    return Drawn((method, hypotheses, state.initial, state.hypotheses, x), SAMPLERS[shared, noisy], expected)
 
 
 def learn(
@@ -150,8 +150,8 @@ def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> S
     """
     method = _conformed(method, state, shared)
     pass_by = lambda state: _missing(method, state, x)  # noqa: E731
-    bank = pass_by(state) if shared else jax.vmap(pass_by)(state)
-    return state.after(bank, state.t + 1, state.began, state.refused, state.strain)
+    hypotheses = pass_by(state) if shared else jax.vmap(pass_by)(state)
+    return state.after(hypotheses, state.t + 1, state.began, state.refused, state.conditioning_ratio)
 
 
 def furnish(method: Any, state: State, x: Array | None, *, arms: int) -> State:
@@ -164,7 +164,7 @@ def furnish(method: Any, state: State, x: Array | None, *, arms: int) -> State:
     """
     if not remembers(method):
         return state
-    give = lambda one: furnished(method, one, x, jnp.zeros(arms, state.strain.dtype))  # noqa: E731
+    give = lambda one: furnished(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))  # noqa: E731
     for _ in range(state.t.ndim):
         give = jax.vmap(give)
     return give(state)
@@ -174,42 +174,44 @@ def _conformed(method: Any, state: State, shared: bool) -> Any:
     return conform(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
 
 
-_CARRIED = ("bank", "t", "began", "refused", "strain")
+_CARRIED = ("hypotheses", "t", "began", "refused", "conditioning_ratio")
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
     carry = tuple(getattr(state, name) for name in _CARRIED)
-    (bank, t, began, refused, strain), info = advance(method, state, carry, x, y, None, None, None, complete=complete)
+    (hypotheses, t, began, refused, conditioning_ratio), info = advance(
+        method, state, carry, x, y, None, None, None, complete=complete
+    )
     if complete:  # what is promised is not counted, so that nothing is computed for the count alone
-        refused, strain = state.refused, state.strain
-    return state.after(bank, t, began, refused, strain), jnp.asarray(info.ok)
+        refused, conditioning_ratio = state.refused, state.conditioning_ratio
+    return state.after(hypotheses, t, began, refused, conditioning_ratio), jnp.asarray(info.ok)
 
 
-def _missing(method: Any, state: State, x: Array | None) -> Bank:
+def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
     """The bank a tick later: a datum that is missing scores 0 under every hypothesis."""
-    bank, initial = state.bank, whole(state.initial)
+    hypotheses, initial = state.hypotheses, whole(state.initial)
     weighting = method.weighting
     verbs = [(method.prior, "recall"), *((weighting, verb) for verb in ("choose", "learn", "respond"))]
     if any(hasattr(part, verb) for part, verb in verbs) or getattr(weighting, "needs_key", False):
         width = method.model.likelihood.width(method.model.outputs(initial.mean, x))
         datum = admit(method, initial, x, jnp.full(width, jnp.nan, initial.mean.dtype), None, False)
         age = state.t + 1 - state.began
-        return tick(method, bank, initial, state.t, datum, None, state.key, age).bank
-    proposed, beliefs = propose(method, bank, initial, None)
+        return tick(method, hypotheses, initial, state.t, datum, None, state.key, age).hypotheses
+    proposed, beliefs = propose(method, hypotheses, initial, None)
     if hasattr(method.prior, "settle"):
-        silence = jnp.zeros_like(proposed.bank.log_weight)
+        silence = jnp.zeros_like(proposed.hypotheses.log_weight)
         proposed, beliefs = method.prior.settle(proposed, beliefs, silence, initial, lambda beliefs: silence)
-    return Bank(beliefs, proposed.bank.aux, weighting(proposed.bank.log_weight))
+    return Hypotheses(beliefs, proposed.hypotheses.aux, weighting(proposed.hypotheses.log_weight))
 
 
-def _proposed(method: Any, bank: Bank, initial: PyTree) -> Bank:
+def _proposed(method: Any, hypotheses: Hypotheses, initial: PyTree) -> Hypotheses:
     """The bank before the next datum."""
-    proposed, beliefs = propose(method, bank, initial, None)
-    return Bank(beliefs, proposed.bank.aux, proposed.bank.log_weight)
+    proposed, beliefs = propose(method, hypotheses, initial, None)
+    return Hypotheses(beliefs, proposed.hypotheses.aux, proposed.hypotheses.log_weight)
 
 
-def _each_arm(method: Any, state: State) -> Bank:
-    return jax.vmap(lambda bank, initial: _proposed(method, bank, initial))(state.bank, state.initial)
+def _each_arm(method: Any, state: State) -> Hypotheses:
+    return jax.vmap(lambda hypotheses, initial: _proposed(method, hypotheses, initial))(state.hypotheses, state.initial)
 
 
 def _plain(likelihood: Any) -> Any:
@@ -217,11 +219,11 @@ def _plain(likelihood: Any) -> Any:
 
 
 def _expected(method: Any, state: State, x: Array | None, shared: bool) -> Array:
-    ahead = lambda bank, initial: look_ahead(method, bank, initial, x, None, False).mean  # noqa: E731
-    return ahead(state.bank, state.initial) if shared else jax.vmap(ahead)(state.bank, state.initial)
+    ahead = lambda hypotheses, initial: look_ahead(method, hypotheses, initial, x, None, False).mean  # noqa: E731
+    return ahead(state.hypotheses, state.initial) if shared else jax.vmap(ahead)(state.hypotheses, state.initial)
 
 
-def _gaussian(method: Any, bank: Bank, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
+def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
     """Means and spreads of the natural parameters, with the noise of the rewards if they are to be drawn."""
 
     def one(belief: PyTree, aux: PyTree) -> tuple[Array, Array]:
@@ -230,10 +232,10 @@ def _gaussian(method: Any, bank: Bank, x: Array | None, shared: bool, noise: Any
         return at.eta, spread if noise is None else spread + noise.covariance(x, at.eta)
 
     if shared:
-        mean, cov = each(one, bank.belief, bank.aux)
-        return Joint(mean, cov, bank.log_weight, expected)
-    mean, cov = jax.vmap(lambda belief, aux: each(one, belief, aux))(bank.belief, bank.aux)
-    return Separate(mean[..., 0], cov[..., 0, 0], bank.log_weight, expected)
+        mean, cov = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
+        return Joint(mean, cov, hypotheses.log_weight, expected)
+    mean, cov = jax.vmap(lambda belief, aux: over_hypotheses(one, belief, aux))(hypotheses.belief, hypotheses.aux)
+    return Separate(mean[..., 0], cov[..., 0, 0], hypotheses.log_weight, expected)
 
 
 def _seen_through(method: Any, state: State, x: Array | None, arm: Array, reward: Array) -> tuple[Any, Array]:

@@ -89,7 +89,7 @@ class Blocks(Module):
         """Add independent noise of variance q to every parameter."""
         return self._of([part.add(qk) for part, qk in zip(self._some, self._share(q), strict=True)])
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Blocks":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Blocks":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
         for name, matrix in (("F", F), ("Q", noise)):
             if matrix is not None and matrix.ndim == 2:
@@ -98,7 +98,7 @@ class Blocks(Module):
                     "parameters; give (D,) numbers, or a drift for each block: filtax.priors.by_block([...])."
                 )
         shares = zip(self._some, self._share(F), self._share(b), self._share(noise), strict=True)
-        return self._of([part.drift(*share) for part, *share in shares])
+        return self._of([part.affine(*share) for part, *share in shares])
 
     def mix(self, initial: "Blocks", keep: Float[Array, ""] | Float[Array, " D"]) -> "Blocks":
         """Move towards `initial`, keeping the share k of each parameter."""

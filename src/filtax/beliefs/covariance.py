@@ -88,7 +88,7 @@ class Covariance(Module):
         at, wider = jnp.arange(D), self.var + q
         return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         mean, cov = self.mean, self.cov
         if F is not None and F.ndim < 2:

@@ -76,7 +76,7 @@ class Diagonal(Module):
         """Add independent noise of variance q to every parameter."""
         return self._keep_if_sound(self.mean, self.var + q)
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Diagonal":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Diagonal":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
         for name, matrix in (("F", F), ("Q", noise)):
             if matrix is not None and matrix.ndim == 2:

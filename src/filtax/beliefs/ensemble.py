@@ -116,7 +116,7 @@ class Ensemble(Module):
         """Add independent noise of variance q to every parameter."""
         return self._noisy(self.members, jnp.sqrt(q))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Ensemble":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Ensemble":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         return self._noisy(moved(self.members, F, b), noise)
 

@@ -150,7 +150,7 @@ class LowRank(Module):
         return self._moved(self.mean, None, q)
 
     @with_rows
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
         for name, matrix in (("F", F), ("Q", noise)):
             if matrix is not None and matrix.ndim == 2:

@@ -78,9 +78,9 @@ class Marginalised(Weighted):
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Marginalised":
         """Add independent noise of variance q to every parameter."""
-        return self.drift(None, None, jnp.sqrt(q))
+        return self.affine(None, None, jnp.sqrt(q))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Marginalised":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Marginalised":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         D, d = self.members.shape[1], self.drawn
         lifted = jnp.concatenate([jnp.zeros((d, D - d), self.root.dtype), self.root])
@@ -112,7 +112,7 @@ class Marginalised(Weighted):
     def inflate(self, factor: Float[Array, ""]) -> "Marginalised":
         """Multiply the covariance by a factor; the mean stays."""
         wider = jnp.sqrt(factor)
-        return self.drift(wider, (1.0 - wider) * self.mean, None)
+        return self.affine(wider, (1.0 - wider) * self.mean, None)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: a member as often as its weight says, and what was integrated out around its mean."""

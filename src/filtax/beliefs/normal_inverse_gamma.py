@@ -74,9 +74,9 @@ class NormalInverseGamma(Module):
         """Add noise of variance q, in units of the noise variance, to every parameter."""
         return NormalInverseGamma(self.unit.add(q), self.shape, self.rate)
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "NormalInverseGamma":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "NormalInverseGamma":
         """Push the parameters through a linear map; the variance stays."""
-        return NormalInverseGamma(self.unit.drift(F, b, noise), self.shape, self.rate)
+        return NormalInverseGamma(self.unit.affine(F, b, noise), self.shape, self.rate)
 
     def mix(self, initial: "NormalInverseGamma", keep: Array) -> "NormalInverseGamma":
         """Move towards `initial`; shape and rate are averaged with the same share (the mean rate for a vector)."""

@@ -91,7 +91,7 @@ class Particles(Weighted):
         """Add independent noise of variance q to every parameter."""
         return self._noisy(self.members, jnp.sqrt(q))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Particles":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Particles":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         return self._noisy(moved(self.members, F, b), noise)
 

@@ -118,10 +118,10 @@ class Pending(Module):
         var = jnp.where(jnp.isfinite(wider), wider, self.diagonal)
         return Pending(self.mean, self.base, var, self.column)
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Pending":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Pending":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         if any(part is not None and part.ndim == 2 for part in (F, noise)):
-            return Pending.of(Covariance(self.mean, self.cov).drift(F, b, noise))
+            return Pending.of(Covariance(self.mean, self.cov).affine(F, b, noise))
         mean = (self.mean if F is None else F * self.mean) + (0.0 if b is None else b)
         moved = self._scaled(mean, F)
         return moved if noise is None else moved.add(noise * noise)

@@ -69,9 +69,9 @@ class Precision(Module):
         """Add independent noise of variance q to every parameter."""
         return self._through(self._covariance.add(q))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "Precision":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Precision":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ)."""
-        return self._through(self._covariance.drift(F, b, noise))
+        return self._through(self._covariance.affine(F, b, noise))
 
     def mix(self, initial: "Precision", keep: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
         """Move towards `initial` as the other Gaussian forms do."""

@@ -139,7 +139,7 @@ class SquareRoot(Module):
         """Add independent noise of variance q to every parameter."""
         return self._widen(self.mean, self.root, jnp.diag(jnp.sqrt(q) * jnp.ones_like(self.mean)))
 
-    def drift(self, F: Array | None, b: Array | None, noise: Array | None) -> "SquareRoot":
+    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "SquareRoot":
         """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
         mean, root = self.mean, self.root
         if F is not None:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, PyTree
 
 from filtax.bone import Bone
 from filtax.estimators.rivalry import LONGEST, MATURE, Rivalry
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 
 __all__ = ["followed", "studied"]
 
@@ -33,19 +33,19 @@ def studied(method: Bone, belief: PyTree, z: Array, y: Array) -> tuple[PyTree, P
     return jax.tree.map(lambda new, old: jnp.where(after.ok, new, old), after.belief, belief), after.forecast
 
 
-def followed(rival: Rivalry, bank: Bank, begins: Bool[Array, ""], count: Array, heads: bool) -> Rivalry:
+def followed(rival: Rivalry, hypotheses: Hypotheses, begins: Bool[Array, ""], count: Array, heads: bool) -> Rivalry:
     """The elder takes the champion's belief where a regime begins, while that is young, and where a race grew old.
 
     Args:
         rival: The elder and its race.
-        bank: Hypotheses of the champion.
+        hypotheses: Hypotheses of the champion.
         begins: Whether a change was found.
         count: Data of the regime before this one.
         heads: Whether there is one of each for every head.
     """
     begins = begins | (count < MATURE) | (rival.age >= LONGEST)
-    best = lambda bank: jax.tree.map(lambda leaf: leaf[jnp.argmax(bank.log_weight)], bank.belief)  # noqa: E731
-    champion = jax.vmap(best)(bank) if heads else best(bank)
-    belief = jax.tree.map(lambda new, old: jnp.where(begins, new, old), champion, rival.bank)
+    best = lambda hypotheses: jax.tree.map(lambda leaf: leaf[jnp.argmax(hypotheses.log_weight)], hypotheses.belief)  # noqa: E731
+    champion = jax.vmap(best)(hypotheses) if heads else best(hypotheses)
+    belief = jax.tree.map(lambda new, old: jnp.where(begins, new, old), champion, rival.hypotheses)
     fresh = lambda value: jnp.where(begins, jnp.zeros_like(value), value)  # noqa: E731
     return Rivalry(belief, rival.racing, fresh(rival.score), fresh(rival.age))

@@ -67,7 +67,7 @@ class Engine:
             method = build(name, model=model)
             if getattr(method.posterior, "draws", False) or getattr(method.posterior, "needs_key", False):
                 raise ValueError(f"method={name!r} draws at random; an estimator takes methods that do not.")
-            if method.auxiliary.room(0) is not None:
+            if method.auxiliary.slots_needed(0) is not None:
                 raise ValueError(
                     f"method={name!r} keeps ever more hypotheses; write {method.auxiliary.name}[K] with a number K."
                 )
@@ -169,12 +169,14 @@ class Engine:
 
     def _fresh(self, state: State) -> Memory:
         """Before the first datum; made by numpy, so that a new size compiles little but the kernels."""
-        carry = (state.bank, state.t, state.began, state.refused, state.strain)
+        carry = (state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio)
         belief = whole(state.initial)
         if self.heads:
             spread = lambda leaf: placed(np.array(np.broadcast_to(leaf, (self.heads, *leaf.shape))))  # noqa: E731
             carry, belief = jax.tree.map(spread, (carry, belief))
-        rival = unsuspected(belief) if state.bank.log_weight.size > 1 else None  # with one hypothesis all is explained
+        rival = (
+            unsuspected(belief) if state.hypotheses.log_weight.size > 1 else None
+        )  # with one hypothesis all is explained
         zero, never = placed(np.zeros(())), placed(np.array(np.inf))
         inputs, target = (Units(*(placed(np.zeros(slots)) for _ in range(3))) for slots in (self.slots, 1))
         told = placed(np.array([float(name == "trust") for name in TOLD]))
@@ -201,6 +203,6 @@ def grown(old: Engine, new: Engine, vector: np.ndarray) -> np.ndarray:
     small, large = old.layout.unpack(np.asarray(vector)), new.layout.unpack(new.fresh)
     if new.heads > old.heads:
         spare = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], new.heads - old.heads, axis=0)])  # noqa: E731
-        held = lambda m: (m.champion, m.challenger, *([m.rival.bank] if m.rival else []))  # noqa: E731
+        held = lambda m: (m.champion, m.challenger, *([m.rival.hypotheses] if m.rival else []))  # noqa: E731
         small = eqx.tree_at(held, small, jax.tree.map(spare, held(small)))
     return new.layout.flat(embedded(small, large))

@@ -22,7 +22,7 @@ from filtax.bone import Bone
 from filtax.distributions import Mixture
 from filtax.estimators.memory import Layout
 from filtax.log_space import normalised
-from filtax.protocols import each
+from filtax.protocols import over_hypotheses
 from filtax.segmentation import Settings
 from filtax.segmentation.plan import build
 from filtax.segmentation.watch import _watch
@@ -154,10 +154,10 @@ def _read(method: Bone, settings: Settings, outputs: int, layout: Layout, vector
     mean = jnp.zeros_like(initial.mean).at[:outputs].set(centre)
     rate = settings.shape * settings.noise * variance
     first = eqx.tree_at(lambda belief: (belief.unit.mean, belief.rate), initial, (mean, rate))
-    slots = state.bank.log_weight.size
+    slots = state.hypotheses.log_weight.size
     anew = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), first)
-    belief = jax.tree.map(lambda new, old: jnp.where(state.t == 0, new, old), anew, state.bank.belief)
-    state = eqx.tree_at(lambda s: (s.initial, s.bank.belief), state, (first, belief))
+    belief = jax.tree.map(lambda new, old: jnp.where(state.t == 0, new, old), anew, state.hypotheses.belief)
+    state = eqx.tree_at(lambda s: (s.initial, s.hypotheses.belief), state, (first, belief))
     born = jax.tree.map(lambda leaf: leaf[None], first)
     since, least = since.astype(jnp.int32), least.astype(jnp.int32)
     carry, seen = _watch(method, state, (None, y, born, jnp.zeros(1, bool)), odds, since, least, posterior=False)
@@ -168,9 +168,9 @@ def _read(method: Bone, settings: Settings, outputs: int, layout: Layout, vector
 def _deviation(method: Bone, state: State, y: Array) -> Array:
     """Standard deviations from what the segments that go on expect, the largest of all outputs; 0 if it is missing."""
     method = conform(method, state)
-    proposed, beliefs = propose(method, state.bank, state.initial, None)
+    proposed, beliefs = propose(method, state.hypotheses, state.initial, None)
     look = lambda belief, aux: method.posterior.forecast(belief, method.model, None, aux, False)  # noqa: E731
-    log_weight = jnp.where(proposed.fresh, -jnp.inf, proposed.bank.log_weight)
-    law = Mixture(each(look, beliefs, proposed.bank.aux), normalised(log_weight))
+    log_weight = jnp.where(proposed.is_new, -jnp.inf, proposed.hypotheses.log_weight)
+    law = Mixture(over_hypotheses(look, beliefs, proposed.hypotheses.aux), normalised(log_weight))
     off = jnp.reshape(y, (-1,)) - jnp.reshape(law.mean, (-1,))
     return jnp.max(jnp.nan_to_num(jnp.abs(off) / jnp.sqrt(jnp.reshape(law.var, (-1,))), nan=0.0))

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax.protocols import each
+from filtax.protocols import over_hypotheses
 from filtax.tick import look_ahead
 
 __all__ = ["LONGEST", "MATURE", "Rivalry", "compared", "outdone", "unsuspected"]
@@ -39,15 +39,15 @@ PER_WEIGHT = 10  # rows for each weight before a row that surprises is suspected
 class Rivalry(NamedTuple):
     """The belief of before, whether it is in the race, its score, and for how many rows; below 0, rows of rest."""
 
-    bank: PyTree
+    hypotheses: PyTree
     racing: Array
     score: Array
     age: Array
 
 
-def unsuspected(bank: PyTree) -> Rivalry:
+def unsuspected(hypotheses: PyTree) -> Rivalry:
     """Nothing is suspected; the bank only gives the shape."""
-    return Rivalry(bank, jnp.zeros((), bool), jnp.zeros(()), jnp.zeros((), jnp.int32))
+    return Rivalry(hypotheses, jnp.zeros((), bool), jnp.zeros(()), jnp.zeros((), jnp.int32))
 
 
 def compared(
@@ -82,33 +82,33 @@ def compared(
     known = jnp.isfinite(y)
     shown = jnp.where(known, y, 0.0)
 
-    def run(bank: PyTree) -> tuple[PyTree, Array]:
-        old = look_ahead(method, bank, initial, x, None, False)
-        return _taught(method, bank, x, shown), _bounded(made.log_prob(shown) - old.log_prob(shown), limit)
+    def run(hypotheses: PyTree) -> tuple[PyTree, Array]:
+        old = look_ahead(method, hypotheses, initial, x, None, False)
+        return _taught(method, hypotheses, x, shown), _bounded(made.log_prob(shown) - old.log_prob(shown), limit)
 
-    rest = lambda bank: (bank, jnp.zeros_like(held.score))  # noqa: E731
-    bank, gain = jax.lax.cond(held.racing & known, run, rest, held.bank)
+    rest = lambda hypotheses: (hypotheses, jnp.zeros_like(held.score))  # noqa: E731
+    hypotheses, gain = jax.lax.cond(held.racing & known, run, rest, held.hypotheses)
     score, age = held.score + gain, held.age + 1
     alarm = held.racing & (score > limit)
     racing = held.racing & ~alarm & (score >= -limit) & (age < LASTS)
     tail = 2.0 * jnp.minimum(made.cdf(shown), 1.0 - made.cdf(shown))
     odd = known & (tail < jnp.exp(-0.5 * limit)) & (length >= PER_WEIGHT * x.size) & (held.age >= 0)
     begins = ((change > 0.5) | odd) & (length >= MATURE) & ~racing & ~alarm
-    bank = jax.tree.map(lambda new, old: jnp.where(begins, new, old), before, bank)
+    hypotheses = jax.tree.map(lambda new, old: jnp.where(begins, new, old), before, hypotheses)
     score = jnp.where(racing, score, 0.0)
     waits = jnp.where(held.racing, 0, jnp.minimum(age, 0))
     age = jnp.where(racing, age, jnp.where(alarm, -MATURE, jnp.where(begins, 0, waits)))
-    return Rivalry(bank, racing | begins, score, age), jnp.where(alarm, held.age + 1, 0)
+    return Rivalry(hypotheses, racing | begins, score, age), jnp.where(alarm, held.age + 1, 0)
 
 
-def _taught(method: Any, bank: PyTree, x: Array, y: Array) -> PyTree:
+def _taught(method: Any, hypotheses: PyTree, x: Array, y: Array) -> PyTree:
     """Every hypothesis after one datum, none of them more or less probable for it."""
 
     def one(belief: PyTree, aux: PyTree) -> PyTree:
         after = method.posterior.update(belief, method.model, x, y[None], jnp.ones(1, bool), aux, None)
         return jax.tree.map(lambda new, old: jnp.where(after.ok, new, old), after.belief, belief)
 
-    return eqx.tree_at(lambda held: held.belief, bank, each(one, bank.belief, bank.aux))
+    return eqx.tree_at(lambda held: held.belief, hypotheses, over_hypotheses(one, hypotheses.belief, hypotheses.aux))
 
 
 def outdone(held: Rivalry, gain: Array, limit: Array) -> tuple[Rivalry, Array]:
@@ -130,7 +130,7 @@ def outdone(held: Rivalry, gain: Array, limit: Array) -> tuple[Rivalry, Array]:
     """
     score = jnp.maximum(held.score + _bounded(gain, limit), 0.0)
     age = jnp.where(score > 0.0, held.age + 1, 0)
-    return Rivalry(held.bank, held.racing, score, age), jnp.where(score > limit, age, 0)
+    return Rivalry(held.hypotheses, held.racing, score, age), jnp.where(score > limit, age, 0)
 
 
 def _bounded(gain: Array, limit: Array) -> Array:

@@ -76,9 +76,9 @@ def _moved(memory: Memory, inputs: Units, target: Units, heads: bool) -> tuple[P
         return reexpressed(belief, memory.inputs, inputs, *y)
 
     def carry(whole: PyTree) -> PyTree:
-        bank = whole[0]
+        hypotheses = whole[0]
         each = jax.vmap(jax.vmap(one)) if heads else jax.vmap(one)
-        return (eqx.tree_at(lambda b: b.belief, bank, each(bank.belief)), *whole[1:])
+        return (eqx.tree_at(lambda b: b.belief, hypotheses, each(hypotheses.belief)), *whole[1:])
 
     return carry(memory.champion), carry(memory.challenger)
 
@@ -99,10 +99,10 @@ def _with_gaps(memory: Memory, x: Array, law: PyTree) -> PyTree:
 
     Weights of features that go together are large and cancel: all gaps are worth what y itself varies by at most.
     """
-    bank, parts = memory.champion[0], law.parts if isinstance(law, Mixture) else law
+    hypotheses, parts = memory.champion[0], law.parts if isinstance(law, Mixture) else law
     if not isinstance(parts, StudentT | Normal):
         return law
-    weights = collapse(bank.belief, bank.log_weight).mean[1:]
+    weights = collapse(hypotheses.belief, hypotheses.log_weight).mean[1:]
     gaps = jnp.sum(jnp.where(jnp.isnan(x) & (memory.inputs.scale > 0.0), jnp.square(weights), 0.0))
     parts = _changed(parts, lambda location, spread: (location, spread + jnp.minimum(gaps, 1.0)))
     return Mixture(parts, law.log_weight) if isinstance(law, Mixture) else parts
@@ -133,7 +133,7 @@ def _level(target: Units) -> tuple[Array, Array]:
 def chances(method: Bone, state: State, memory: Memory, x: Array) -> Array:
     """Probability of yes under each head."""
     z = _features(memory.inputs, x)
-    head = lambda bank: look_ahead(method, bank, state.initial, z, None, False).mean  # noqa: E731
+    head = lambda hypotheses: look_ahead(method, hypotheses, state.initial, z, None, False).mean  # noqa: E731
     return jax.vmap(head)(memory.champion[0])
 
 
@@ -170,7 +170,7 @@ def measured(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
     made = law.log_prob(shown) - jnp.log(size)  # the elder knows nothing of gaps
 
     def race(rival: Rivalry) -> tuple[PyTree, Array]:
-        belief = reexpressed(rival.bank, memory.inputs, inputs, memory.target, target)
+        belief = reexpressed(rival.hypotheses, memory.inputs, inputs, memory.target, target)
         belief, law = studied(method, belief, z, data[0])
         return belief, law.log_prob(jnp.where(finite, level, 0.0)) - jnp.log(unit)
 
@@ -210,7 +210,7 @@ def labelled(method: Bone, state: State, memory: Memory, row: Array) -> Memory:
 
     def race(rival: Rivalry) -> tuple[PyTree, Array]:
         one = lambda belief, y: studied(method, reexpressed(belief, memory.inputs, inputs), z, y)  # noqa: E731
-        beliefs, law = jax.vmap(one)(rival.bank, data[0])
+        beliefs, law = jax.vmap(one)(rival.hypotheses, data[0])
         theirs = jnp.where(heads < classes, law.mean, 0.0)
         return beliefs, jnp.log(jnp.sum(jnp.where(own, theirs, 0.0)) / jnp.maximum(jnp.sum(theirs), 1e-300))
 
@@ -224,7 +224,7 @@ def _raced(memory: Memory, race: Callable, made: Array, counts: Array, limit: Ar
     if memory.rival is None:
         return None, jnp.zeros((), jnp.int32)
     belief, theirs = race(memory.rival)
-    return outdone(memory.rival._replace(bank=belief), jnp.where(counts, made - theirs, 0.0), 2.0 * limit)
+    return outdone(memory.rival._replace(hypotheses=belief), jnp.where(counts, made - theirs, 0.0), 2.0 * limit)
 
 
 def _decided(

@@ -31,7 +31,7 @@ def adams_mackay_2007(model: Any, hazard: Any = 0.01, posterior: str = "LG") -> 
 
 @row("segmentation, prequential", "abrupt", "CPT/ME", "PR", "any", "DA[K]")
 def fearnhead_liu_2007(
-    model: Any, lengths: Any = 0.01, drifts: list | None = None, keep: int = 50, posterior: str = "LG"
+    model: Any, lengths: Any = 0.01, dynamics: list | None = None, keep: int = 50, posterior: str = "LG"
 ) -> Bone:
     """Fearnhead and Liu (2007): paths of change times; in each regime one of several drifts, if they are given.
 
@@ -39,7 +39,7 @@ def fearnhead_liu_2007(
     >>> fearnhead_liu_2007(fx.models.linear(noise=1.0), keep=8).name
     'LG+CPT[8]-PR(hazard=0.01)'
     """
-    return _paths(f"{posterior}+CPT[1]-PR(hazard=0.5)", model, lengths, drifts, keep)
+    return _paths(f"{posterior}+CPT[1]-PR(hazard=0.5)", model, lengths, dynamics, keep)
 
 
 @row("segmentation", "abrupt", "RLCC", "PR", "Cj", "DA[K]")
@@ -55,7 +55,7 @@ def wilson_2010(model: Any, a: Any = 1.0, b: Any = 99.0, keep: int = 100, poster
 
 @row("segmentation", "abrupt", "CPT/ME", "MMPR", "any", "DA[K]")
 def fearnhead_liu_2011(
-    model: Any, lengths: Any = 0.01, drifts: list | None = None, keep: int = 50, posterior: str = "LG"
+    model: Any, lengths: Any = 0.01, dynamics: list | None = None, keep: int = 50, posterior: str = "LG"
 ) -> Bone:
     """Fearnhead and Liu (2011): parameters before and after a change are alike; for models that know their regime.
 
@@ -63,7 +63,7 @@ def fearnhead_liu_2011(
     >>> fearnhead_liu_2011(fx.models.linear(noise=1.0), keep=8).prior.name
     'MMPR'
     """
-    return _paths(f"{posterior}+CPT[1]-MMPR(hazard=0.5)", model, lengths, drifts, keep)
+    return _paths(f"{posterior}+CPT[1]-MMPR(hazard=0.5)", model, lengths, dynamics, keep)
 
 
 @row("bandits", "abrupt", "RL", "PR", "Cj", "DA[inf]")
@@ -79,7 +79,7 @@ def mellor_shapiro_2013(model: Any, hazard: Any = 0.01) -> Bone:
 
 @row("segmentation", "both", "RL/ME", "PR", "Cj", "DA[K]")
 def knoblauch_damoulas_2018(
-    model: Any, drifts: list, hazard: Any = 0.01, keep: int = 50, posterior: str = "LG"
+    model: Any, dynamics: list, hazard: Any = 0.01, keep: int = 50, posterior: str = "LG"
 ) -> Bone:
     """Knoblauch and Damoulas (2018): in each regime one of several models holds, here several drifts of one model.
 
@@ -88,9 +88,9 @@ def knoblauch_damoulas_2018(
     >>> knoblauch_damoulas_2018(fx.models.linear(noise=1.0), pair, keep=8).name
     'LG+RL[8]/ME[2]-PR(hazard=0.01)'
     """
-    inside = auxiliary.experts(len(drifts))
+    inside = auxiliary.experts(len(dynamics))
     runs = auxiliary.run_length(hazard, keep=keep, experts=inside)
-    return method(f"{posterior}+RL[1]-PR(hazard=0.5)", model=model, auxiliary=runs, prior=priors.by_expert(drifts))
+    return method(f"{posterior}+RL[1]-PR(hazard=0.5)", model=model, auxiliary=runs, prior=priors.by_expert(dynamics))
 
 
 @row("any", "both", "RL", "OUPR", "any", "DA[1]")
@@ -109,8 +109,8 @@ def duran_martin_2025(model: Any, hazard: Any = 0.01, threshold: Any = 0.5, post
     )
 
 
-def _paths(name: str, model: Any, lengths: Any, drifts: list | None, keep: int) -> Bone:
+def _paths(name: str, model: Any, lengths: Any, dynamics: list | None, keep: int) -> Bone:
     """Change times under a law of lengths, with an expert for each drift."""
-    inside = None if drifts is None else auxiliary.experts(len(drifts))
+    inside = None if dynamics is None else auxiliary.experts(len(dynamics))
     times = auxiliary.change_times(lengths, keep=keep, experts=inside)
-    return method(name, model=model, auxiliary=times, prior=None if drifts is None else priors.by_expert(drifts))
+    return method(name, model=model, auxiliary=times, prior=None if dynamics is None else priors.by_expert(dynamics))

@@ -80,9 +80,9 @@ def ghahramani_hinton_2000(
     """
     E = len(transition)
     start = None if dynamics else [2.0 * (E - k) / (E * (E + 1)) for k in range(E)]
-    drifts = dynamics or [priors.static()] * E
+    dynamics = dynamics or [priors.static()] * E
     settings = dict(prior=start, transition=transition, merge="none", weighting=responsibilities(rounds))
-    return _bank(model, drifts, posterior=posterior, **settings)
+    return _bank(model, dynamics, posterior=posterior, **settings)
 
 
 @row("prequential", "both", "ME", "LSSM", "any", "DA[K]")
@@ -109,8 +109,8 @@ def abeles_2024(model: Any, dynamics: list, share: Any = 0.01) -> Bone:
     return _bank(model, dynamics, weighting=fixed_share(share))
 
 
-def _bank(model: Any, drifts: list, weighting: Any = None, posterior: str = "LG", **experts: Any) -> Bone:
+def _bank(model: Any, dynamics: list, weighting: Any = None, posterior: str = "LG", **experts: Any) -> Bone:
     """A filter for each drift."""
-    each = auxiliary.experts(len(drifts), **experts)
-    name = f"{posterior}+ME[{len(drifts)}]-Static"
-    return method(name, model=model, auxiliary=each, prior=priors.by_expert(drifts), weighting=weighting)
+    each = auxiliary.experts(len(dynamics), **experts)
+    name = f"{posterior}+ME[{len(dynamics)}]-Static"
+    return method(name, model=model, auxiliary=each, prior=priors.by_expert(dynamics), weighting=weighting)

@@ -184,10 +184,10 @@ class Blockwise(Module):
             if part.size and isinstance(held, str):
                 check_form(held, part)
 
-    def start(self, mean: Float[Array, " D"], cov: Array | tuple[Array, ...], drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " D"], cov: Array | tuple[Array, ...], has_dynamics: bool) -> PyTree:
         """Initial belief: each block in its form."""
         parts = zip(self.forms, self._cut(mean.size, mean), self._cut(mean.size, cov), strict=True)
-        begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, drifts)  # noqa: E731
+        begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, has_dynamics)  # noqa: E731
         held = tuple(begin(form, m, c) if m.size else None for form, m, c in parts)
         return Blocks(held, self.coupled, self.marginal)
 

@@ -40,7 +40,7 @@ class Conjugate(Module):
         """Refuse moments that no belief of the family has."""
         self.family.check_start(mean, cov)
 
-    def start(self, mean: Float[Array, " O"], cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " O"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief with the given means and variances."""
         return self.family.start(mean, cov if cov.ndim < 2 else jnp.diag(cov))
 

@@ -61,7 +61,7 @@ class EnsembleKalman(Module):
         checks.whole(f"{self.name}(size=...)", self.size, least=2, hint="One member has no spread.")
         checks.positive(f"{self.name}(inflation=...)", self.inflation, hint="It multiplies the deviations; 1 is none.")
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Ensemble:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Ensemble:
         """Draw the initial members."""
         return Ensemble.start(mean, cov, self.size, key)
 
@@ -96,13 +96,13 @@ class EnsembleKalman(Module):
         sound = sound if seen.trust is not None else sound & jnp.isfinite(evidence)
         used = jnp.any(look.of_mean.whitener != 0.0) if self.deterministic else jnp.any(look.B != 0.0)
         belief = belief.replace(jnp.where(sound & used, new, belief.members))
-        belief, strain = look.judge(belief, sound)
+        belief, conditioning_ratio = look.judge(belief, sound)
         if seen.trust is None:
             score = jnp.where(sound, evidence, -jnp.inf)
-            return Update(belief, forecast, score, score, jnp.ones_like(score), strain, sound)
+            return Update(belief, forecast, score, score, jnp.ones_like(score), conditioning_ratio, sound)
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = model.likelihood.log_score(seen, done, evidence, y, mask)
-        return Update(belief, forecast, evidence, score, seen.trust, strain, sound)
+        return Update(belief, forecast, evidence, score, seen.trust, conditioning_ratio, sound)
 
     def _moved(self, wide: Ensemble, look: Look, key: Key[Array, ""]) -> Float[Array, "S D"]:
         """Members after the datum."""

@@ -95,13 +95,13 @@ class Extended(Module):
         if self.rank is not None:
             check_rank("LoFi", self.form, self.rank, self.spare, mean.size)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief in the chosen form."""
         if self.rank is not None:
             return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
-        belief = gaussian_belief(self.form, mean, cov, drifts)
+        belief = gaussian_belief(self.form, mean, cov, has_dynamics)
         short = jnp.finfo(mean.dtype).bits < 64
-        return belief.settling() if isinstance(belief, SquareRoot) and short and not drifts else belief
+        return belief.settling() if isinstance(belief, SquareRoot) and short and not has_dynamics else belief
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
@@ -132,7 +132,9 @@ class Extended(Module):
             at = model.linearise(new.mean, x, aux)
             later = absorb(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
             new, ok = later.belief, ok & later.ok
-        return Update(new, first.forecast, first.log_evidence, first.log_score, first.trust, first.strain, ok)
+        return Update(
+            new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
+        )
 
 
 def check_form(form: str, cov: Array) -> None:
@@ -184,14 +186,14 @@ def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, 
     return beliefs.LowRank.start(mean, cov, rank, spare, form == "spherical")
 
 
-def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
     """Build a Gaussian belief in a form; "auto" chooses by size and by whether the parameters drift.
 
     >>> type(gaussian_belief("auto", jnp.zeros(100), jnp.ones(100), drifts=True)).__name__
     'Covariance'
     """
     if form == "auto":
-        form = "covariance" if drifts and mean.size > LARGE else "root"
+        form = "covariance" if has_dynamics and mean.size > LARGE else "root"
     if form == "decoupled":
         return Diagonal.start(mean, cov, decoupled=True)
     if form == "covariance" and mean.size > pending.LARGE:
@@ -231,13 +233,13 @@ def absorb(
     done = belief.condition(J, B, r)
     evidence = _evidence(done, seen, y, mask, density) if asked is None else asked
     ok = sound & done.ok
-    strain = _strain(belief, J, B)
+    conditioning_ratio = _strain(belief, J, B)
     if robust:  # the forecast is plain, and so is its evidence: of a datum of any size, taken or not
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = model.likelihood.log_score(seen, done, evidence, y, mask)
-        return Update(done.belief, forecast, evidence, score, seen.trust, strain, ok)
+        return Update(done.belief, forecast, evidence, score, seen.trust, conditioning_ratio, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
-    return Update(done.belief, forecast, score, score, None, strain, ok)
+    return Update(done.belief, forecast, score, score, None, conditioning_ratio, ok)
 
 
 def _strain(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:

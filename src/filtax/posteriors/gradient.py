@@ -48,7 +48,7 @@ class Gradient(Module):
         hint = "It counts the steps for each datum."
         checks.whole("OGD(inner=...)", self.inner, least=1, most=checks.REPEATS, hint=hint)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> Point:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> Point:
         """Begin at the mean; the covariance is not used, since a point has none."""
         return Point.start(mean)
 

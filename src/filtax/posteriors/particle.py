@@ -98,7 +98,7 @@ class Particle(Module):
                 "fewer, or use PF."
             )
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool, key: Key[Array, ""]) -> Cloud:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Cloud:
         """Draw the initial particles."""
         if self.drawn is not None:
             return Marginalised.start(mean, cov, self.drawn, self.size, key)

@@ -60,9 +60,9 @@ class Reweighing(Module):
         """Refuse what the chosen form cannot hold."""
         check_form(self.form, cov)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief in the chosen form."""
-        return gaussian_belief(self.form, mean, cov, drifts)
+        return gaussian_belief(self.form, mean, cov, has_dynamics)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y as the extended filter makes it: of a datum with the noise given."""

@@ -34,10 +34,12 @@ class Look(Module):
 
     def judge(self, belief: Ensemble, sound: Bool[Array, ""]) -> tuple[Ensemble, Float[Array, ""]]:
         """Let the belief take note of its forecast; return too the variance of the members in units of the noise."""
-        strain = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
+        conditioning_ratio = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
         miss = jnp.sum(jnp.square(self.plain.residual))
         some = jnp.maximum(self.count, 1.0)
-        return belief.judge(miss / some, strain / some, sound & (self.count > 0) & ~jnp.isnan(miss + strain)), strain
+        return belief.judge(
+            miss / some, conditioning_ratio / some, sound & (self.count > 0) & ~jnp.isnan(miss + conditioning_ratio)
+        ), conditioning_ratio
 
 
 def look_at(model: Model, x: Array | None, y: Array, mask: Array | None, at: Predicted) -> Look:

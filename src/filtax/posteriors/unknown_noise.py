@@ -50,9 +50,9 @@ class UnknownNoise(Module):
         """Refuse what the chosen form cannot hold."""
         check_form(self.form, cov)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> NormalInverseGamma:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> NormalInverseGamma:
         """Initial belief; `cov` is in units of the noise variance."""
-        unit = gaussian_belief(self.form, mean, cov, drifts)
+        unit = gaussian_belief(self.form, mean, cov, has_dynamics)
         shape, rate = (jnp.asarray(value, mean.dtype) for value in (self.shape, self.rate))
         return NormalInverseGamma(unit, shape, rate)
 

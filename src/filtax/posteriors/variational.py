@@ -156,12 +156,12 @@ class Variational(Module):
         check_form(self._low_rank_form, cov)
         return check_rank(self.name, self._low_rank_form, self.rank, self.spare, mean.size)
 
-    def start(self, mean: Float[Array, " D"], cov: Array, drifts: bool) -> PyTree:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief. To sample from a covariance it would be factored at each iteration; a root need not be."""
         if self.rank is not None:
             return low_rank_belief(self._low_rank_form, mean, cov, self.rank, self.spare)
         rooted = self.form == "auto" and (self.samples or self.rule == "gradient")
-        return gaussian_belief("root" if rooted else self.form, mean, cov, drifts)
+        return gaussian_belief("root" if rooted else self.form, mean, cov, has_dynamics)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y, as the extended filter makes it: how a datum is absorbed changes no forecast."""
@@ -183,7 +183,9 @@ class Variational(Module):
         solve = {"implicit": self._implicit, "gradient": self._gradient}.get(self.rule, self._explicit)
         new, ok = solve(belief, datum)
         ok = first.ok & ok
-        return Update(new, first.forecast, first.log_evidence, first.log_score, first.trust, first.strain, ok)
+        return Update(
+            new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
+        )
 
     def _implicit(self, prior: PyTree, datum: "_Datum") -> tuple[PyTree, Array]:
         """Iterate to the fixed point, each step no longer than is safe."""

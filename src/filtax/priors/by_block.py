@@ -1,8 +1,9 @@
-"""(M.3) One drift for each block of parameters: a process noise for the hidden layers, another for the last one.
+"""(M.3) One dynamics for each block of parameters: a process noise for the hidden layers, another for the last one.
 
 Thesis: eq:subspace-last-layer-ssm, where the two kinds of parameters walk with covariances of their own.
 """
 
+from functools import partial
 from typing import Any
 
 from jaxtyping import Array, PyTree
@@ -20,32 +21,32 @@ class ByBlock(Module):
     'ACI'
     """
 
-    drifts: tuple[Any, ...]
+    parts: tuple[Any, ...]
     shown = {}  # noqa: RUF012
     needs = ("blockwise",)
 
     @property
     def name(self) -> str:
-        """Name of the drift of those that move, LSSM where there are several kinds."""
-        names = {drift.name for drift in self.drifts if drift.moves}
+        """Name of the dynamics of those that move, LSSM where there are several kinds."""
+        names = {part.name for part in self.parts if part.moves}
         return "Static" if not names else names.pop() if len(names) == 1 else "LSSM"
 
     @property
     def moves(self) -> bool:
         """Whether any block moves."""
-        return any(drift.moves for drift in self.drifts)
+        return any(part.moves for part in self.parts)
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """Move each block by its own drift."""
-        moves = [lambda part, start, drift=drift: drift(part, start, aux, dt) for drift in self.drifts]
+        """Move each block by its own dynamics."""
+        moves = [partial(_move, dynamics, aux, dt) for dynamics in self.parts]
         return belief.blockwise(moves, initial)
 
 
-def by_block(drifts: Any) -> ByBlock:
-    """Give each block of parameters a drift of its own.
+def by_block(dynamics: Any) -> ByBlock:
+    """Give each block of parameters a dynamics of its own.
 
     Args:
-        drifts: For each block one of `filtax.priors`: for PULSE the hidden part, then the last layer. A matrix F or Q
+        dynamics: For each block one of `filtax.priors`: for PULSE the hidden part, then the last layer. A matrix F or Q
             is that of the block.
 
     >>> import jax.numpy as jnp, filtax as fx
@@ -56,9 +57,13 @@ def by_block(drifts: Any) -> ByBlock:
     >>> pair.predict(pair.init(mean=jnp.zeros(3), cov=1.0), jnp.ones(3)).var.item()
     5.0
     """
-    drifts = tuple(drifts) if isinstance(drifts, list | tuple) else ()
-    if not drifts or not all(hasattr(drift, "moves") for drift in drifts):
+    dynamics = tuple(dynamics) if isinstance(dynamics, list | tuple) else ()
+    if not dynamics or not all(hasattr(part, "moves") for part in dynamics):
         raise ValueError(
-            "by_block: give a list with one drift for each block, such as [static(), additive_inflation(0.01)]."
+            "by_block: give a list with one dynamics for each block, such as [static(), additive_inflation(0.01)]."
         )
-    return ByBlock(drifts)
+    return ByBlock(dynamics)
+
+
+def _move(dynamics: Any, aux: PyTree, dt: Array | None, belief: PyTree, initial: PyTree) -> PyTree:
+    return dynamics(belief, initial, aux, dt)

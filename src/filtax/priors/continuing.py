@@ -5,7 +5,7 @@ from typing import Any
 from jaxtyping import Array, PyTree
 
 from filtax.module import Module
-from filtax.protocols import Proposed, each
+from filtax.protocols import Proposal, over_hypotheses
 
 __all__ = ["Continue"]
 
@@ -14,13 +14,15 @@ class Continue(Module):
     """Apply one drift to each hypothesis.
 
     >>> from filtax.priors import static
-    >>> Continue(static()).drift.name
+    >>> Continue(static()).dynamics.name
     'Static'
     """
 
-    drift: Any
+    dynamics: Any
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        bank = proposed.bank
-        return each(lambda belief, aux: self.drift(belief, initial, aux, dt), bank.belief, bank.aux)
+        hypotheses = proposed.hypotheses
+        return over_hypotheses(
+            lambda belief, aux: self.dynamics(belief, initial, aux, dt), hypotheses.belief, hypotheses.aux
+        )

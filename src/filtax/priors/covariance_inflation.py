@@ -13,7 +13,7 @@ from filtax import checks
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposed, each
+from filtax.protocols import Proposal, over_hypotheses
 
 __all__ = ["CovarianceInflation", "covariance_inflation"]
 
@@ -26,26 +26,26 @@ class CovarianceInflation(Module):
     """
 
     beta: Any
-    drift: Any
+    dynamics: Any
     name = "MCI"
     shown = {"beta": 0.5}  # noqa: RUF012
     needs = ("inflate",)
     of_parent = True
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        drifted = Continue(self.drift)(proposed, initial, dt)
-        wider = each(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), drifted)
-        pick = lambda old, new: jnp.where(proposed.fresh.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731
+        drifted = Continue(self.dynamics)(proposed, initial, dt)
+        wider = over_hypotheses(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), drifted)
+        pick = lambda old, new: jnp.where(proposed.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731
         return jax.tree.map(pick, drifted, wider)
 
 
-def covariance_inflation(beta: Any = 0.5, drift: Any = None) -> CovarianceInflation:
+def covariance_inflation(beta: Any = 0.5, dynamics: Any = None) -> CovarianceInflation:
     """Widen the belief at a change (MCI).
 
     Args:
         beta: In (0, 1]; the covariance is divided by it.
-        drift: How the parameters move between changes; not at all if left out.
+        dynamics: How the parameters move between changes; not at all if left out.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPL[4]-MCI(hazard=0.1, beta=0.25)", model=fx.models.linear(noise=1.0)).prior.beta
@@ -53,4 +53,4 @@ def covariance_inflation(beta: Any = 0.5, drift: Any = None) -> CovarianceInflat
     """
     checks.share("covariance_inflation(beta=...)", beta, hint="The covariance is divided by it.")
     checks.positive("covariance_inflation(beta=...)", beta, hint="The covariance is divided by it.")
-    return CovarianceInflation(beta, static() if drift is None else drift)
+    return CovarianceInflation(beta, static() if dynamics is None else dynamics)

@@ -21,7 +21,7 @@ from filtax import checks
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposed, each
+from filtax.protocols import Proposal, over_hypotheses
 
 __all__ = ["EmpiricalOU", "empirical_ou"]
 
@@ -38,7 +38,7 @@ class EmpiricalOU(Module):
     'OU'
     """
 
-    drift: Any
+    dynamics: Any
     step: Any
     steps: int = eqx.field(static=True)
     each_parameter: bool = eqx.field(static=True)
@@ -48,15 +48,15 @@ class EmpiricalOU(Module):
     needs = ("mix",)
     greedy = True
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum: the drift alone."""
-        return Continue(self.drift)(proposed, initial, dt)
+        return Continue(self.dynamics)(proposed, initial, dt)
 
-    def settle(
-        self, proposed: Proposed, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
-    ) -> tuple[Proposed, PyTree]:
+    def revise(
+        self, proposed: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
         """Mix by the share under which the datum is most probable."""
-        mixed = lambda keep: each(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
+        mixed = lambda keep: over_hypotheses(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
         value = lambda keep: jnp.sum(ask(mixed(keep)))  # noqa: E731
         if self.each_parameter:
             return proposed, mixed(self._climb(value, initial))
@@ -105,7 +105,7 @@ def _search(value: Callable[[Array], Array], dtype: Any) -> Array:
 
 
 def empirical_ou(
-    *, each_parameter: Any = False, steps: Any = 10, step: Any = 2.5, rate: Any = None, drift: Any = None
+    *, each_parameter: Any = False, steps: Any = 10, step: Any = 2.5, rate: Any = None, dynamics: Any = None
 ) -> EmpiricalOU:
     """Keep as much of the belief as the datum speaks for (CPP-OU).
 
@@ -114,7 +114,7 @@ def empirical_ou(
         steps: Gradient steps, for the shares of single parameters or with a rate.
         step: Length of the first step for the shares of single parameters, in logits.
         rate: Learning rate of the ascent for one share; searched to the maximum if left out.
-        drift: How the parameters move besides; not at all if left out.
+        dynamics: How the parameters move besides; not at all if left out.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPP-OU", model=fx.models.linear(noise=1.0)).name
@@ -125,4 +125,4 @@ def empirical_ou(
     checks.flag("empirical_ou(each_parameter=...)", each_parameter)
     if rate is not None:
         checks.positive("empirical_ou(rate=...)", rate, hint="It is a learning rate.")
-    return EmpiricalOU(static() if drift is None else drift, step, steps, bool(each_parameter), rate)
+    return EmpiricalOU(static() if dynamics is None else dynamics, step, steps, bool(each_parameter), rate)

@@ -62,7 +62,7 @@ class ShrinkPerturb(Module):
     q: Any
     name = "SP"
     shown = {"shrink": None, "q": None}  # noqa: RUF012
-    needs = ("drift",)
+    needs = ("affine",)
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
@@ -70,7 +70,7 @@ class ShrinkPerturb(Module):
         shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
         if dt is not None:
             shrink, q = shrink**dt, q * _ticks_worth(shrink, dt)
-        return belief.drift(shrink, None, jnp.sqrt(_held(q, belief.mean.dtype)))
+        return belief.affine(shrink, None, jnp.sqrt(_held(q, belief.mean.dtype)))
 
 
 def _held(q: Array, dtype: Any) -> Array:

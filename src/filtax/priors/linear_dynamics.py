@@ -32,7 +32,7 @@ class LinearDynamics(Module):
     Q_of: Callable | None = eqx.field(static=True, default=None)
     name = "LSSM"
     shown = {}  # noqa: RUF012
-    needs = ("drift",)
+    needs = ("affine",)
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
@@ -60,7 +60,7 @@ class LinearDynamics(Module):
                     f"linear_dynamics({name}=...) returned shape {value.shape} but there are D = {D} parameters; "
                     f"return a number, ({D},) or ({D}, {D})."
                 )
-        return belief.drift(F, b, root)
+        return belief.affine(F, b, root)
 
 
 def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynamics:

@@ -29,7 +29,7 @@ class NonlinearDynamics(Module):
     root: Any
     name = "LSSM"
     shown = {}  # noqa: RUF012
-    needs = ("drift",)
+    needs = ("affine",)
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
@@ -47,7 +47,7 @@ class NonlinearDynamics(Module):
                 f"nonlinear_dynamics: f returned shape {moved.shape} for parameters of shape {belief.mean.shape}."
             )
         F = jax.jacfwd(self.f)(belief.mean)
-        return belief.drift(F, moved - F @ belief.mean, root)
+        return belief.affine(F, moved - F @ belief.mean, root)
 
 
 def nonlinear_dynamics(f: Callable[[Array], Array], Q: Any = None) -> NonlinearDynamics:

@@ -18,8 +18,8 @@ from filtax import checks
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.priors.reset import replace_newborn
-from filtax.protocols import Bank, Proposed, each
+from filtax.priors.reset import replace_new
+from filtax.protocols import Hypotheses, Proposal, over_hypotheses
 
 __all__ = ["OrnsteinReset", "ou_reset"]
 
@@ -32,43 +32,43 @@ class OrnsteinReset(Module):
     """
 
     threshold: Any
-    drift: Any
+    dynamics: Any
     name = "OUPR"
     shown = {"threshold": 0.5}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        return replace_newborn(proposed, Continue(self.drift)(proposed, initial, dt), initial)
+        return replace_new(proposed, Continue(self.dynamics)(proposed, initial, dt), initial)
 
-    def settle(
-        self, proposed: Proposed, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
-    ) -> tuple[Proposed, PyTree]:
+    def revise(
+        self, proposed: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
         """Decide by the probability that the regime goes on, once the datum is known."""
-        scored = proposed.bank.log_weight + log_score
-        scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposed.bank.log_weight)
+        scored = proposed.hypotheses.log_weight + log_score
+        scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposed.hypotheses.log_weight)
         share = jax.nn.softmax(scored)
-        on = jnp.sum(jnp.where(proposed.fresh, 0.0, share))
+        on = jnp.sum(jnp.where(proposed.is_new, 0.0, share))
         goes_on = on > jnp.asarray(self.threshold)
-        mixed = each(lambda belief: belief.mix(initial, on), beliefs)
+        mixed = over_hypotheses(lambda belief: belief.mix(initial, on), beliefs)
         beliefs = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), mixed, beliefs)
-        alive = jnp.where(goes_on, ~proposed.fresh & (share > 0.0), proposed.fresh)
+        alive = jnp.where(goes_on, ~proposed.is_new & (share > 0.0), proposed.is_new)
         weight = jnp.where(alive, 0.0, -jnp.inf).astype(share.dtype)
-        bank = Bank(proposed.bank.belief, proposed.bank.aux, weight)
-        return Proposed(bank, proposed.fresh, proposed.log_reset), replace_newborn(proposed, beliefs, initial)
+        hypotheses = Hypotheses(proposed.hypotheses.belief, proposed.hypotheses.aux, weight)
+        return Proposal(hypotheses, proposed.is_new, proposed.log_reset), replace_new(proposed, beliefs, initial)
 
 
-def ou_reset(threshold: Any = 0.5, drift: Any = None) -> OrnsteinReset:
+def ou_reset(threshold: Any = 0.5, dynamics: Any = None) -> OrnsteinReset:
     """Forget as much as the datum asks for (OUPR): gradually above the threshold, all at once below.
 
     Args:
         threshold: In [0, 1]; 0 always mixes, 1 always starts anew.
-        drift: How the parameters move besides; not at all if left out.
+        dynamics: How the parameters move besides; not at all if left out.
 
     >>> import filtax as fx
     >>> fx.method("LG+RL[1]-OUPR(hazard=0.1)", model=fx.models.linear(noise=1.0)).name
     'LG+RL[1]-OUPR(hazard=0.1)'
     """
     checks.share("ou_reset(threshold=...)", threshold, hint="Below this probability of going on, all is forgotten.")
-    return OrnsteinReset(threshold, static() if drift is None else drift)
+    return OrnsteinReset(threshold, static() if dynamics is None else dynamics)

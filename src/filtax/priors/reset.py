@@ -22,9 +22,9 @@ from filtax.beliefs import moment_match
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposed, each
+from filtax.protocols import Proposal, over_hypotheses
 
-__all__ = ["Reset", "moment_matched_reset", "replace_newborn", "reset"]
+__all__ = ["Reset", "moment_matched_reset", "replace_new", "reset"]
 
 
 class Reset(Module):
@@ -34,7 +34,7 @@ class Reset(Module):
     'PR'
     """
 
-    drift: Any
+    dynamics: Any
     matched: bool = eqx.field(static=True, default=False)
     frame: Any = None
     shown = {}  # noqa: RUF012
@@ -47,53 +47,53 @@ class Reset(Module):
     @property
     def needs(self) -> tuple[str, ...]:
         """What it asks of a belief."""
-        return () if not self.matched else ("moment_match",) if self.frame is None else ("moment_match", "drift")
+        return () if not self.matched else ("moment_match",) if self.frame is None else ("moment_match", "affine")
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
         start = moment_match(self._moved(proposed), proposed.log_reset) if self.matched else initial
-        return replace_newborn(proposed, Continue(self.drift)(proposed, initial, dt), start)
+        return replace_new(proposed, Continue(self.dynamics)(proposed, initial, dt), start)
 
-    def _moved(self, proposed: Proposed) -> PyTree:
+    def _moved(self, proposed: Proposal) -> PyTree:
         """What was believed before the tick, seen from the origin of a regime that begins with it."""
         if self.frame is None:
-            return proposed.bank.belief
-        if not hasattr(proposed.bank.aux, "runlength"):
+            return proposed.hypotheses.belief
+        if not hasattr(proposed.hypotheses.aux, "runlength"):
             raise ValueError("MMPR(frame=...): the frame moves by the run length; use RL, RLCC, CPT or CPL.")
-        move = lambda belief, run: belief.drift(self.frame(run, belief.mean), None, None)  # noqa: E731
-        return each(move, proposed.bank.belief, proposed.bank.aux.runlength)
+        move = lambda belief, run: belief.affine(self.frame(run, belief.mean), None, None)  # noqa: E731
+        return over_hypotheses(move, proposed.hypotheses.belief, proposed.hypotheses.aux.runlength)
 
 
-def replace_newborn(proposed: Proposed, beliefs: PyTree, start: PyTree) -> PyTree:
+def replace_new(proposed: Proposal, beliefs: PyTree, start: PyTree) -> PyTree:
     """Put one belief into every newborn slot.
 
-    >>> from filtax.protocols import Bank
-    >>> proposed = Proposed(Bank(None, None, jnp.zeros(2)), jnp.array([False, True]), jnp.zeros(2))
-    >>> replace_newborn(proposed, jnp.ones((2, 1)), jnp.zeros(1)).tolist()
+    >>> from filtax.protocols import Hypotheses
+    >>> proposed = Proposal(Hypotheses(None, None, jnp.zeros(2)), jnp.array([False, True]), jnp.zeros(2))
+    >>> replace_new(proposed, jnp.ones((2, 1)), jnp.zeros(1)).tolist()
     [[1.0], [0.0]]
     """
-    pick = lambda old, new: jnp.where(proposed.fresh.reshape((-1,) + (1,) * (old.ndim - 1)), new[None], old)  # noqa: E731
+    pick = lambda old, new: jnp.where(proposed.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new[None], old)  # noqa: E731
     return jax.tree.map(pick, beliefs, start)
 
 
-def reset(drift: Any = None) -> Reset:
+def reset(dynamics: Any = None) -> Reset:
     """Start anew from the initial belief at a change (PR).
 
     Args:
-        drift: How the parameters move between changes, such as `additive_inflation(0.01)`; not at all if left out.
+        dynamics: How the parameters move between changes, such as `additive_inflation(0.01)`; not at all if left out.
 
     >>> import filtax as fx
     >>> fx.method("LG+RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)).prior.name
     'PR'
     """
-    return Reset(static() if drift is None else drift)
+    return Reset(static() if dynamics is None else dynamics)
 
 
-def moment_matched_reset(drift: Any = None, frame: Any = None) -> Reset:
+def moment_matched_reset(dynamics: Any = None, frame: Any = None) -> Reset:
     """Start at a change from one Gaussian with the moments of what was believed before it (MMPR).
 
     Args:
-        drift: How the parameters move between changes; not at all if left out.
+        dynamics: How the parameters move between changes; not at all if left out.
         frame: For models whose parameters are counted from the beginning of a regime, `polynomial_shift(...)`, or a
             function (r, theta) -> F, (D, D), of the ticks between the old origin and the new one.
 
@@ -102,4 +102,4 @@ def moment_matched_reset(drift: Any = None, frame: Any = None) -> Reset:
     """
     if frame is not None and not callable(frame):
         raise ValueError(f"MMPR(frame=...) must be a function of r and theta, got {frame!r:.40}; see polynomial_shift.")
-    return Reset(static() if drift is None else drift, matched=True, frame=frame)
+    return Reset(static() if dynamics is None else dynamics, matched=True, frame=frame)

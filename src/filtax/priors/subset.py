@@ -18,7 +18,7 @@ from jaxtyping import Array, PyTree
 from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Bank, Proposed, each
+from filtax.protocols import Hypotheses, Proposal, over_hypotheses
 
 __all__ = ["Subset", "subset"]
 
@@ -30,19 +30,19 @@ class Subset(Module):
     'Sub'
     """
 
-    drift: Any
+    dynamics: Any
     name = "Sub"
     shown = {}  # noqa: RUF012
     needs = ()
     of_members = True
 
-    def __call__(self, proposed: Proposed, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Let the beliefs drift as they are; what they should be is found by `recall`."""
-        return Continue(self.drift)(proposed, initial, dt)
+        return Continue(self.dynamics)(proposed, initial, dt)
 
-    def recall(self, proposed: Proposed, initial: PyTree, dt: Array | None, learn: Callable) -> PyTree:
+    def recall(self, proposed: Proposal, initial: PyTree, dt: Array | None, learn: Callable) -> PyTree:
         """Beliefs before the datum, (C, ...); `learn(belief, aux, x, y, mask, power)` is (A.1) for one hypothesis."""
-        bank = proposed.bank
+        hypotheses = proposed.hypotheses
 
         def one(belief: PyTree, aux: PyTree) -> PyTree:
             start = initial if aux.base is None else aux.base
@@ -53,18 +53,22 @@ class Subset(Module):
             again = lambda belief, row: (learn(belief, aux, *row), None)  # noqa: E731
             return jax.lax.scan(again, start, rows, reverse=True)[0]
 
-        beliefs = each(one, bank.belief, bank.aux)
-        return self(Proposed(Bank(beliefs, bank.aux, bank.log_weight), proposed.fresh, proposed.log_reset), initial, dt)
+        beliefs = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
+        return self(
+            Proposal(Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight), proposed.is_new, proposed.log_reset),
+            initial,
+            dt,
+        )
 
 
-def subset(drift: Any = None) -> Subset:
+def subset(dynamics: Any = None) -> Subset:
     """Learn from the data that belong to the regime (Sub); for CPL and CPV.
 
     Args:
-        drift: How the parameters move between those data and the next; not at all if left out.
+        dynamics: How the parameters move between those data and the next; not at all if left out.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPL[inf](memory=3)-Sub", model=fx.models.linear(noise=1.0)).prior.name
     'Sub'
     """
-    return Subset(static() if drift is None else drift)
+    return Subset(static() if dynamics is None else dynamics)

@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 
 from filtax.estimators.rivalry import Rivalry
 from filtax.estimators.units import Units, reexpressed
-from filtax.protocols import Bank
+from filtax.protocols import Hypotheses
 from filtax.runs.inputs import Pool
 
 __all__ = ["mean_of", "moved"]
@@ -47,15 +47,18 @@ def moved(carry: PyTree, before: list[Pool], now: list[Pool], made: int, target:
 
 
 @jax.jit
-def _mean(bank: PyTree) -> Array:
-    means = jax.vmap(lambda belief: belief.mean)(bank.belief)
-    return jnp.sum(jnp.exp(bank.log_weight)[:, None] * means, axis=0)
+def _mean(hypotheses: PyTree) -> Array:
+    means = jax.vmap(lambda belief: belief.mean)(hypotheses.belief)
+    return jnp.sum(jnp.exp(hypotheses.log_weight)[:, None] * means, axis=0)
 
 
 @jax.jit
 def _move(carry: PyTree, before: Units, now: Units, *target: Units) -> PyTree:
-    bank, *rest = carry
+    hypotheses, *rest = carry
     one = lambda belief: reexpressed(belief, before, now, *target)  # noqa: E731
-    over = lambda bank: eqx.tree_at(lambda b: b.belief, bank, jax.vmap(jax.vmap(one))(bank.belief))  # noqa: E731
-    whole = lambda held: over(held) if isinstance(held, Bank) else jax.vmap(one)(held)  # noqa: E731
-    return (over(bank), *(each._replace(bank=whole(each.bank)) if isinstance(each, Rivalry) else each for each in rest))
+    over = lambda hypotheses: eqx.tree_at(lambda b: b.belief, hypotheses, jax.vmap(jax.vmap(one))(hypotheses.belief))  # noqa: E731
+    whole = lambda held: over(held) if isinstance(held, Hypotheses) else jax.vmap(one)(held)  # noqa: E731
+    return (
+        over(hypotheses),
+        *(each._replace(hypotheses=whole(each.hypotheses)) if isinstance(each, Rivalry) else each for each in rest),
+    )

@@ -22,7 +22,7 @@ from filtax.growth import remembers
 from filtax.models import bernoulli, linear
 from filtax.runs.racing import raced, raced_heads
 from filtax.state import State, usual
-from filtax.tick import admit, conform, fresh_bank, look_ahead, tick, whole
+from filtax.tick import admit, conform, look_ahead, new_hypotheses, tick, whole
 
 __all__ = ["Learner"]
 
@@ -46,7 +46,7 @@ class Learner:
         self.method: Bone = build(name, model=model)
         if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
             raise ValueError(f"--method {name}: it draws at random; a run takes methods that do not.")
-        if self.method.auxiliary.room(0) is not None:
+        if self.method.auxiliary.slots_needed(0) is not None:
             raise ValueError(
                 f"--method {name}: it keeps ever more hypotheses; write {self.method.auxiliary.name}[K] with a number."
             )
@@ -56,7 +56,7 @@ class Learner:
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
         self.heads, self.elder = heads, elder
-        several = fresh_bank(self.method, self.state.initial).log_weight.size > 1
+        several = new_hypotheses(self.method, self.state.initial).log_weight.size > 1
         self.limit = None if limit is None or not several else np.float64(limit)
 
     @property
@@ -67,9 +67,11 @@ class Learner:
     def fresh(self, slots: int) -> PyTree:
         """What a run carries from row to row before any datum, for so many series or heads."""
         state = self.state
-        bank = fresh_bank(self.method, state.initial)
-        race = [unsuspected(whole(state.initial)), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(bank)]
-        one = (bank, state.t, state.began, state.refused, state.strain, *(race if self.races else []))
+        hypotheses = new_hypotheses(self.method, state.initial)
+        race = (
+            [unsuspected(whole(state.initial)), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(hypotheses)]
+        )
+        one = (hypotheses, state.t, state.began, state.refused, state.conditioning_ratio, *(race if self.races else []))
         return jax.tree.map(lambda leaf: placed(np.array(np.broadcast_to(leaf, (slots, *leaf.shape)))), one)
 
     def advance(
@@ -168,8 +170,8 @@ def _foresee(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, a
     method = conform(method, state)
 
     def row(i: Array, x: Array) -> PyTree:
-        bank = jax.tree.map(lambda leaf: leaf[i], carry[0])
-        return look_ahead(method, bank, state.initial, x, ahead, False)
+        hypotheses = jax.tree.map(lambda leaf: leaf[i], carry[0])
+        return look_ahead(method, hypotheses, state.initial, x, ahead, False)
 
     return jax.lax.map(lambda each: row(*each), (slot, X))
 
@@ -177,7 +179,7 @@ def _foresee(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, a
 @jax.jit
 def _foresee_heads(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, ahead: Array) -> PyTree:
     method = conform(method, state)
-    one = lambda bank, x: look_ahead(method, bank, state.initial, x, ahead, False)  # noqa: E731
+    one = lambda hypotheses, x: look_ahead(method, hypotheses, state.initial, x, ahead, False)  # noqa: E731
     return jax.lax.map(lambda x: jax.vmap(one, in_axes=(0, None))(carry[0], x), X)
 
 
@@ -189,18 +191,18 @@ def _row(
     method: Bone, state: State, one: PyTree, x: Array, y: Array, late: tuple | None, limit: Array | None = None
 ) -> tuple:
     """Forecast x, then let a tick pass and learn a row: the same, and its forecast, unless labels come late."""
-    bank, t, began, refused, strain, *race = one
+    hypotheses, t, began, refused, conditioning_ratio, *race = one
     datum = admit(method, state.initial, x if late is None else late[0], y, None, False)
-    outcome = tick(method, bank, state.initial, t, datum, None, None, t + 1 - began)
+    outcome = tick(method, hypotheses, state.initial, t, datum, None, None, t + 1 - began)
     made = outcome.forecast
-    strain = jnp.maximum(strain, jnp.nan_to_num(outcome.strain, nan=0.0))
+    conditioning_ratio = jnp.maximum(conditioning_ratio, jnp.nan_to_num(outcome.conditioning_ratio, nan=0.0))
     alarm, excess = jnp.zeros((), jnp.int32), jnp.zeros((), y.dtype)
     if race and limit is not None:
-        race, alarm, excess = raced(method, state.initial, race, bank, outcome, x, y, t - began, limit)
-    new = (outcome.bank, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), strain, *race)
+        race, alarm, excess = raced(method, state.initial, race, hypotheses, outcome, x, y, t - began, limit)
+    new = (outcome.hypotheses, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), conditioning_ratio, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late
-        made = look_ahead(method, bank, state.initial, x, ahead, False)
+        made = look_ahead(method, hypotheses, state.initial, x, ahead, False)
         new = jax.tree.map(lambda after, before: jnp.where(come, after, before), new, one)
     told = {name: getattr(outcome.info, name) for name in TOLD}
     as_ever = usual(state.initial.mean.dtype)

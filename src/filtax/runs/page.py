@@ -206,8 +206,8 @@ def _left_out(run: Run) -> str:
 def _learned(run: Run) -> str:
     """The coefficients that are clearest, of the first series or label."""
     stream = run.stream
-    bank = stream.carry[0]
-    one = collapse(_first(bank.belief), bank.log_weight[0])
+    hypotheses = stream.carry[0]
+    one = collapse(_first(hypotheses.belief), hypotheses.log_weight[0])
     mean, sd = np.asarray(one.mean), np.sqrt(np.asarray(one.var))
     maker, names = getattr(stream, "maker", None), stream.columns
     order = np.argsort(-np.abs(mean) / np.maximum(sd, 1e-300))[:12]

@@ -40,7 +40,7 @@ def raced(
     method: Bone,
     initial: PyTree,
     race: list[Any],
-    bank: PyTree,
+    hypotheses: PyTree,
     outcome: Any,
     x: Array,
     y: Array,
@@ -53,7 +53,7 @@ def raced(
         method: The method.
         initial: Its initial belief.
         race: Of the belief of before; or of the elder, and the rows since the last change that it told of.
-        bank: Hypotheses before this row.
+        hypotheses: Hypotheses before this row.
         outcome: What the tick of this row made of them.
         x: Features.
         y: What came; NaN where nothing did.
@@ -62,20 +62,20 @@ def raced(
     """
     if len(race) == 1:
         change = jnp.asarray(outcome.info.change_probability)
-        lasted = method.auxiliary.report(bank, length)[1]
-        held, alarm = compared(method, initial, race[0], bank, x, y, outcome.forecast, change, lasted, limit)
+        lasted = method.auxiliary.report(hypotheses, length)[1]
+        held, alarm = compared(method, initial, race[0], hypotheses, x, y, outcome.forecast, change, lasted, limit)
         return Raced([held], alarm, jnp.zeros_like(held.score))
     held, count = race
     known = jnp.isfinite(y)
-    belief, law = studied(method, held.bank, x, y)
+    belief, law = studied(method, held.hypotheses, x, y)
     mine, theirs = (_logs(jnp.stack([1.0 - p, p])) for p in (outcome.forecast.mean, law.mean))
-    return _told(held._replace(bank=belief), count, outcome.bank, mine, theirs, y, known, limit)
+    return _told(held._replace(hypotheses=belief), count, outcome.hypotheses, mine, theirs, y, known, limit)
 
 
 def raced_heads(
     method: Bone,
     race: list[Any],
-    bank: PyTree,
+    hypotheses: PyTree,
     chance: Float[Array, " H"],
     x: Array,
     label: Array,
@@ -87,7 +87,7 @@ def raced_heads(
     Args:
         method: The method.
         race: The elders, and the rows since the last change; what is the same for all heads stands in each.
-        bank: Hypotheses of each head, with this row.
+        hypotheses: Hypotheses of each head, with this row.
         chance: Of yes, as each head had forecast it.
         x: Features.
         label: Number of the label that came; NaN where none did.
@@ -97,7 +97,7 @@ def raced_heads(
     held, count = race
     heads = jnp.arange(chance.size).astype(x.dtype)
     own = jnp.where(jnp.isfinite(label), (heads == label).astype(x.dtype), jnp.nan)
-    beliefs, law = jax.vmap(lambda belief, y: studied(method, belief, x, y))(held.bank, own)
+    beliefs, law = jax.vmap(lambda belief, y: studied(method, belief, x, y))(held.hypotheses, own)
 
     def shares(each: Array) -> Array:
         logs = jnp.where(heads < known, _logs(each), -jnp.inf)
@@ -105,10 +105,10 @@ def raced_heads(
 
     one = Rivalry(beliefs, *(leaf[0] for leaf in held[1:]))
     counts = jnp.isfinite(label) & (label < known) & (known > 1.0)
-    after = _told(one, count[0], bank, shares(chance), shares(law.mean), label, counts, limit)
+    after = _told(one, count[0], hypotheses, shares(chance), shares(law.mean), label, counts, limit)
     rival, count = after.race
     spread = lambda leaf: jnp.broadcast_to(leaf, (chance.size,))  # noqa: E731
-    return after._replace(race=[Rivalry(rival.bank, *(spread(leaf) for leaf in rival[1:])), spread(count)])
+    return after._replace(race=[Rivalry(rival.hypotheses, *(spread(leaf) for leaf in rival[1:])), spread(count)])
 
 
 def _logs(chances: Array) -> Array:
@@ -116,7 +116,14 @@ def _logs(chances: Array) -> Array:
 
 
 def _told(
-    held: Rivalry, count: Array, bank: PyTree, mine: Array, theirs: Array, label: Array, counts: Array, limit: Array
+    held: Rivalry,
+    count: Array,
+    hypotheses: PyTree,
+    mine: Array,
+    theirs: Array,
+    label: Array,
+    counts: Array,
+    limit: Array,
 ) -> Raced:
     """The race by the log probabilities of all labels, the method's and the elder's."""
     at = jnp.where(counts, label, 0.0).astype(jnp.int32)
@@ -124,6 +131,6 @@ def _told(
     expected = jnp.sum(jnp.where(jnp.exp(theirs) > 0.0, jnp.exp(theirs) * theirs, 0.0))
     excess = jnp.where(counts, expected - theirs[at], 0.0)
     held, alarm = outdone(held, gain, limit)
-    held = followed(held, bank, alarm > 0, count, mine.size > 2)
+    held = followed(held, hypotheses, alarm > 0, count, mine.size > 2)
     count = jnp.where(alarm > 0, 0, count + counts.astype(count.dtype))
     return Raced([held, count], jnp.maximum(alarm - 1, 0), excess)  # behind its first row

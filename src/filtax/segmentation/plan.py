@@ -108,9 +108,9 @@ def start(state: State, settings: Settings, centre: np.ndarray, variance: np.nda
     new = jnp.asarray(mean, dtype), jnp.asarray(rate, dtype)
     rows = eqx.tree_at(lambda belief: (belief.unit.mean, belief.rate), rows, new)
     first = jax.tree.map(lambda leaf: leaf[0], rows)
-    slots = state.bank.log_weight.size
-    bank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), first)
-    return eqx.tree_at(lambda s: (s.initial, s.bank.belief), state, (first, bank)), rows
+    slots = state.hypotheses.log_weight.size
+    hypotheses = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), first)
+    return eqx.tree_at(lambda s: (s.initial, s.hypotheses.belief), state, (first, hypotheses)), rows
 
 
 def readings(y: Any, block: int, period: float | None) -> tuple[np.ndarray, np.ndarray]:

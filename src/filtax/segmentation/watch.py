@@ -96,12 +96,12 @@ def watch(
     [30]
     """
     boundary.check_state("watch", state)
-    if not hasattr(state.bank.aux, "runlength"):
+    if not hasattr(state.hypotheses.aux, "runlength"):
         raise ValueError(f"watch: {method.name} has no run lengths; use RL[K] or RL[inf], such as NIG+RL[100]-PR.")
     X, Y, silent = boundary.arrays(X=X, Y=Y, silent=silent)
     silent = np.zeros(len(Y), bool) if silent is None else silent
     checks.share("watch(threshold=...)", threshold, hint="It is the probability of a new segment that gives an alarm.")
-    room = method.auxiliary.room(int(state.t - state.began) + len(Y))
+    room = method.auxiliary.slots_needed(int(state.t - state.began) + len(Y))
     state = state if room is None else grown(method, state, room)
     with np.errstate(divide="ignore"):
         odds = np.log(threshold) - np.log1p(-threshold)
@@ -121,22 +121,24 @@ def _watch(
         x, y, born, silent = row
         here = state if born is None else eqx.tree_at(lambda s: s.initial, state, born)
         inner, info = advance(method, here, inner, x, y, None, None, None, complete=False)
-        bank, t = inner[0], inner[1] - 1
-        starts = jnp.maximum(t - bank.aux.runlength, inner[2])
+        hypotheses, t = inner[0], inner[1] - 1
+        starts = jnp.maximum(t - hypotheses.aux.runlength, inner[2])
         new = starts > since
-        best = jnp.argmax(jnp.where(new, bank.log_weight, -jnp.inf))
-        enough = new[best] & (t - starts[best] + 1 >= least) & (bank.log_weight[best] > -jnp.inf)
-        log_odds = jnp.where(enough, _mass(bank.log_weight, new) - _mass(bank.log_weight, ~new), -jnp.inf)
+        best = jnp.argmax(jnp.where(new, hypotheses.log_weight, -jnp.inf))
+        enough = new[best] & (t - starts[best] + 1 >= least) & (hypotheses.log_weight[best] > -jnp.inf)
+        log_odds = jnp.where(enough, _mass(hypotheses.log_weight, new) - _mass(hypotheses.log_weight, ~new), -jnp.inf)
         alarm = (log_odds > jnp.asarray(odds, log_odds.dtype)) & ~silent
-        start = starts[jnp.where(alarm, best, jnp.argmax(bank.log_weight))]
+        start = starts[jnp.where(alarm, best, jnp.argmax(hypotheses.log_weight))]
         kept = (None, None, None)
         if posterior:
-            hazard = jnp.log(method.auxiliary.hazard(bank.aux.runlength, None)).astype(bank.log_weight.dtype)
-            kept = (hazard, starts, bank.log_weight)
+            hazard = jnp.log(method.auxiliary.hazard(hypotheses.aux.runlength, None)).astype(
+                hypotheses.log_weight.dtype
+            )
+            kept = (hazard, starts, hypotheses.log_weight)
         seen = Watched(alarm, start, log_odds, jnp.asarray(info.log_evidence), *kept)
         return (inner, jnp.where(alarm, start, since)), seen
 
-    carry = (state.bank, state.t, state.began, state.refused, state.strain)
+    carry = (state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio)
     (carry, _), seen = jax.lax.scan(body, (carry, jnp.asarray(since)), rows)
     return carry, seen
 

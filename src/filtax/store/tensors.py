@@ -124,7 +124,7 @@ def _restored(name: str, stored: np.ndarray, entry: dict, like: Any) -> Any:
 
 def _fits(name: str, stored: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Whether shapes agree; a bank of hypotheses may have grown by doubling since it began."""
-    if stored == wanted or not name.startswith(".bank"):
+    if stored == wanted or not name.startswith(".hypotheses"):
         return stored == wanted
     if len(stored) != len(wanted) or stored[1:] != wanted[1:] or stored[0] <= wanted[0] or wanted[0] == 0:
         return False
