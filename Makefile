@@ -2,6 +2,8 @@
 # Each target installs only what it needs into .venv, once; a change of pyproject.toml or constraints.txt installs again.
 
 PYTHON ?= python3
+# The newest jax needs a newer Python than filtax does.
+PYTHON_NEWEST ?= python3.12
 # A file stays on one worker, where its fixtures and compiled programs are shared; as they stand, so that the last are
 # the many small ones of src, and no worker waits for the other.
 PYTEST_ARGS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -13,12 +15,14 @@ NEEDS := pyproject.toml constraints.txt
 
 # The numeric core: everything that computes on arrays. It must also hold in float32 alone, with x64 off.
 CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenerate_inputs.py tests/test_linalg.py
+# What another jax could break: the core, and what of filtax knows how jax calls LAPACK and XLA.
+RANGE := $(CORE) tests/test_lapack.py tests/test_tuning.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs nightly soak constraints clean
+.PHONY: help demo test check bench docs nightly soak jax-range constraints clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure and a report in out/
 	@$(BIN)/filtax demo
@@ -39,8 +43,12 @@ docs: .venv/docs.done  ## build the site into site/; any warning is an error
 	@mkdir -p out && { $(BIN)/zensical build --strict --clean > out/docs.log 2>&1 || { cat out/docs.log; exit 1; }; }
 	@cat out/docs.log && ! grep -qiE '^griffe:|warning' out/docs.log
 
-nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets
+nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets; jax-range
 	@FILTAX_OPTIMISED=1 $(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory jax-range
+
+jax-range: .venv-oldest/done .venv-newest/done  ## the numeric core with the oldest and the newest jax of pyproject.toml
+	@for age in oldest newest; do .venv-$$age/bin/python -m pytest $(PYTEST_ARGS) $(RANGE) || exit 1; done
 
 soak: .venv/base.done  ## 1e7 rows through three methods, each in a process: memory, compilations, step time
 	@for name in KF 'RL[50]' LoFi; do $(BIN)/python tests/soak.py 1e7 "$$name" || exit 1; done
@@ -52,7 +60,7 @@ constraints: .venv/dev.done  ## resolve constraints.txt anew
 
 clean:  ## remove what the commands wrote (the environment stays; remove .venv by hand)
 	@rm -rf out site dist build .pytest_cache .ruff_cache .hypothesis .cache
-	@find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+	@find . -path './.venv*' -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
 
 # ----------------------------------------------------------------------------------------------------------------------
 
@@ -82,4 +90,17 @@ PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --con
 .venv/bench.done: .venv/base.done
 	@echo "filtax: installing the peers to measure against into .venv (a minute or two, once)"
 	@$(PIP_INSTALL) '.[bench,nets]'
+	@touch $@
+
+# Every version but that of jax is the one of constraints.txt.
+.venv-oldest/done: MAKE_VENV = $(PYTHON) -m venv
+.venv-oldest/done: JAX = jax==0.10.0
+.venv-newest/done: MAKE_VENV = $(PYTHON_NEWEST) -m venv
+.venv-newest/done: JAX = jax
+.venv-%/done: $(NEEDS)
+	@echo "filtax: making .venv-$* with the $* jax (a minute or two, once)"
+	@$(MAKE_VENV) --clear .venv-$*
+	@grep -vE '^jax(lib)?==' constraints.txt > .venv-$*/constraints.txt
+	@.venv-$*/bin/python -m pip install -qq --disable-pip-version-check --constraint .venv-$*/constraints.txt \
+	  --editable . '$(JAX)' beartype hypothesis pytest pytest-xdist
 	@touch $@

@@ -33,8 +33,8 @@ def test_example_prints_what_is_shown(code, printed):
 
 def test_commands_exist():
     pages = README + (ROOT / "CONTRIBUTING.md").read_text()
-    named = set(re.findall(r"(?:^|`)make ([a-z]+)", pages, flags=re.MULTILINE))
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", pages, flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert {"check", "demo", "test"} <= named <= targets
 
 
