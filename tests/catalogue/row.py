@@ -27,6 +27,12 @@ class Row(NamedTuple):
         method = self.build(self.setting)
         return method, method.init(**jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self.init), **self.key)
 
+    def evidence(self, setting, X, Y):
+        """The total log evidence of a stream."""
+        method = self.build(setting)
+        state = method.init(**self.init, **self.key)
+        return method.scan(state, X, Y, keep=("log_evidence",))[1].log_evidence.sum()
+
 
 def named(name, model):
     return lambda setting: fx.method(name, model=model(setting))
