@@ -22,7 +22,7 @@ CODE = """
 import json, resource, sys, time
 from pathlib import Path
 import jax, pyarrow.parquet, scipy.special
-from filtax.tuning import cache_compilations
+from filtax._xla import cache_compilations
 import filtax.runs, filtax.runs.predictions
 jax.config.update("jax_enable_x64", True)
 cache_compilations(Path(sys.argv[3]))

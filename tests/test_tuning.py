@@ -7,7 +7,7 @@ import sys
 import jax
 import pytest
 
-from filtax import _xla, tuning
+from filtax import _xla
 
 SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
@@ -40,6 +40,7 @@ def test_other_options_of_the_same_flag_are_not_overwritten(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=other=1")
     with pytest.raises(RuntimeError, match=f"already sets xla_backend_extra_options; add {SMALL_LOOP}"):
         _xla.tune_xla()
+    _xla.tune_if_possible()
     assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=other=1"
 
 
@@ -55,6 +56,8 @@ def test_one_variable_switches_the_hints_off(monkeypatch):
     monkeypatch.setenv("FILTAX_XLA", "0")
     _xla.tune_xla()
     assert os.environ["XLA_FLAGS"] == ""
+    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: True)
+    _xla.tune_xla()  # never too late to do nothing
     doubled = jax.jit(lambda a: _xla.no_inline(lambda b: 2.0 * b)(a))
     assert "inlineable" not in doubled.lower(1.0).as_text()
     monkeypatch.setenv("FILTAX_XLA", "1")
@@ -150,19 +153,19 @@ for form in ("covariance", "root"):
 
 def test_compilations_are_kept_where_asked(tmp_path, monkeypatch):
     folder = tmp_path / "deep" / "down"
-    assert tuning.cache_compilations(folder) == folder
+    assert _xla.cache_compilations(folder) == folder
     assert folder.is_dir()
     assert jax.config.jax_compilation_cache_dir == str(folder)
     assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert tuning.cache_compilations() == tmp_path / "filtax" / "jax"
+    assert _xla.cache_compilations() == tmp_path / "filtax" / "jax"
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # which is then to be ignored
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert tuning.cache_compilations() == tmp_path / ".cache" / "filtax" / "jax"
+    assert _xla.cache_compilations() == tmp_path / ".cache" / "filtax" / "jax"
 
 
 def test_nothing_fails_where_nothing_can_be_kept(tmp_path):
     before = jax.config.jax_compilation_cache_dir
     (tmp_path / "file").touch()
-    assert tuning.cache_compilations(tmp_path / "file" / "below") is None
+    assert _xla.cache_compilations(tmp_path / "file" / "below") is None
     assert jax.config.jax_compilation_cache_dir == before

@@ -1,23 +1,24 @@
-"""Hints to XLA's compiler for CPUs. They change no result, only speed; FILTAX_XLA=0 switches them off.
+"""Hints to XLA's compiler for CPUs, and the cache of what it compiled. They change no result, only speed.
 
 XLA merges cheap operations into each of their readers and so repeats them: `no_inline` stops that. XLA compiles a loop
 of few bytes into one kernel, which is 4-15 times faster for a filter of a few parameters: `tune_xla` raises the number
-of bytes. XLA itself checks which loops qualify, so the option cannot make a program fail.
+of bytes. XLA itself checks which loops qualify, so the option cannot make a program fail. FILTAX_XLA=0 switches both
+hints off.
 """
 
 import os
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import jax
 from jax._src import xla_bridge
 from jax.experimental.xla_metadata import set_xla_metadata
 
-__all__ = ["no_inline", "tune_if_possible", "tune_xla"]
+__all__ = ["cache_compilations", "no_inline", "tune_if_possible", "tune_xla"]
 
-OPTION = "xla_cpu_small_while_loop_byte_threshold"
-THRESHOLD = 4 * 2**20  # bytes that the body of a loop touches
+OPTION = "xla_cpu_small_while_loop_byte_threshold=4194304"  # bytes that the body of a loop touches
 
 
 def no_inline(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,15 +26,14 @@ def no_inline(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Use it for small results only: of a large one it costs a pass over memory.
 
-    >>> import jax.numpy as jnp
-    >>> no_inline(lambda a: 2.0 * a)(jnp.ones(3)).tolist()
+    >>> no_inline(lambda a: 2.0 * a)(jax.numpy.ones(3)).tolist()
     [2.0, 2.0, 2.0]
     """
     called = jax.jit(function)
 
     @wraps(function)
     def run(*args: Any) -> Any:
-        if jax.default_backend() != "cpu" or _off():
+        if jax.default_backend() != "cpu" or os.environ.get("FILTAX_XLA") == "0":
             return function(*args)
         with set_xla_metadata(inlineable="false"):
             return called(*args)
@@ -51,30 +51,40 @@ def tune_xla() -> None:
     >>> subprocess.run([sys.executable, "-c", "import filtax; filtax.tune_xla()"]).returncode
     0
     """
+    if problem := tune_if_possible():
+        raise RuntimeError(f"tune_xla() {problem}")
+
+
+def tune_if_possible() -> str | None:
+    """Do what of `tune_xla` can be done, and return what could not."""
+    if os.environ.get("FILTAX_XLA") == "0":
+        return None
     if xla_bridge.backends_are_initialized():
-        raise RuntimeError(
-            "tune_xla() was called after JAX had begun to compute; call it first, right after the imports."
-        )
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_backend_extra_options" in flags and OPTION not in flags:
-        raise RuntimeError(
-            f"tune_xla(): XLA_FLAGS already sets xla_backend_extra_options; add {OPTION}={THRESHOLD} to it."
-        )
-    tune_if_possible()
-
-
-def tune_if_possible() -> None:
-    """Do as `tune_xla`, unless JAX has begun to compute or XLA_FLAGS already chooses such options.
-
-    >>> tune_if_possible()
-    """
-    if xla_bridge.backends_are_initialized() or _off():
-        return
+        return "was called after JAX had begun to compute; call it first, right after the imports."
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_backend_extra_options" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options={OPTION}={THRESHOLD}".strip()
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options={OPTION}".strip()
+    elif OPTION.split("=")[0] not in flags:
+        return f"finds that XLA_FLAGS already sets xla_backend_extra_options; add {OPTION} to it."
+    return None
 
 
-def _off() -> bool:
-    return os.environ.get("FILTAX_XLA", "1") == "0"
+def cache_compilations(folder: Path | None = None) -> Path | None:
+    """Keep compiled programs on disk; return where, `filtax/jax` in the user's cache if not told, or None if nowhere.
+
+    >>> cache_compilations(Path("/dev/null/below")) is None  # no folder can be made there, and nothing fails
+    True
+    """
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        folder = folder or (base if base.is_absolute() else Path.home() / ".cache") / "filtax" / "jax"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # not allowed, or nobody's home
+        return None
+    if not os.access(folder, os.W_OK):
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return folder

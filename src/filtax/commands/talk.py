@@ -34,8 +34,7 @@ def start_jax() -> None:
     """Compute in 64 bits, and keep compiled programs for the next time; where they cannot be kept, go without."""
     import jax
 
-    from filtax._xla import tune_if_possible
-    from filtax.tuning import cache_compilations
+    from filtax._xla import cache_compilations, tune_if_possible
 
     tune_if_possible()
     jax.config.update("jax_enable_x64", True)
