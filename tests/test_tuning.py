@@ -8,6 +8,7 @@ import jax
 import pytest
 
 from filtax import _xla
+from filtax.runs import health
 
 SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
@@ -169,3 +170,36 @@ def test_nothing_fails_where_nothing_can_be_kept(tmp_path):
     (tmp_path / "file").touch()
     assert _xla.cache_compilations(tmp_path / "file" / "below") is None
     assert jax.config.jax_compilation_cache_dir == before
+
+
+def mode(path):
+    return oct(path.stat().st_mode & 0o777)
+
+
+def test_a_cache_is_nobody_elses_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        folder = _xla.cache_compilations(tmp_path / "above" / "jax")
+    finally:
+        os.umask(before)
+    assert (mode(folder), mode(folder.parent)) == ("0o700", "0o700")
+
+
+def told_of_cache():
+    return next(line for line in health.checked() if line[0] == "cache")
+
+
+@pytest.mark.parametrize("how", ["group", "others", "owner"])
+def test_a_cache_that_another_user_may_write_to_is_not_used(how, tmp_path, monkeypatch):
+    """Native code is run from it. `filtax doctor` names the folder, and says what to do."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = _xla.cache_compilations()
+    assert told_of_cache() == ("cache", f"{folder}, 0 compiled programs", True)
+    folder.chmod({"group": 0o770, "others": 0o707, "owner": 0o700}[how])
+    if how == "owner":
+        monkeypatch.setattr(_xla.os, "getuid", lambda: folder.stat().st_uid + 1)
+    jax.config.update("jax_compilation_cache_dir", None)
+    assert _xla.cache_compilations() is None
+    _, found, well = told_of_cache()
+    assert not well
+    assert found.startswith(f"{folder} is not yours alone: it is not used")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from filtax import _xla
 from filtax.beliefs import LowRank, native, passes
 
 compiled = pytest.mark.skipif(not native.usable(), reason="there is no C compiler here")
@@ -186,7 +187,7 @@ def test_what_was_compiled_is_found_again_if_it_is_whole_and_our_own(monkeypatch
     for open_to_others in (first, first.parent):
         open_to_others.chmod(0o777)
         assert native.library().parent.name.startswith("filtax-native-") or open_to_others == first
-        assert native._own(native.library())
+        assert _xla.is_private(native.library())
 
 
 @compiled

@@ -17,7 +17,6 @@ import os
 import pathlib
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -26,6 +25,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from filtax._xla import is_private, make_private, usual_cache
 
 __all__ = [
     "DENSE",
@@ -95,7 +96,7 @@ def library() -> pathlib.Path:
     folders = _folders()
     for folder in folders:
         for path in sorted(folder.glob(f"{name}-*.so")):
-            if _own(folder) and _own(path) and path.stem == f"{name}-{_digest(path)}":
+            if is_private(folder) and is_private(path) and path.stem == f"{name}-{_digest(path)}":
                 return path
     try:
         return _made(folders[0], name)
@@ -105,15 +106,7 @@ def library() -> pathlib.Path:
 
 def _folders() -> tuple[pathlib.Path, pathlib.Path]:
     """The user's cache, and one that lasts as long as the machine runs."""
-    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))
-    base = base if base.is_absolute() else pathlib.Path.home() / ".cache"
-    return base / "filtax" / "native", pathlib.Path(tempfile.gettempdir()) / f"filtax-native-{os.getuid()}"
-
-
-def _own(path: pathlib.Path) -> bool:
-    """Whether nobody else can have put it there: code is run from it."""
-    told = path.lstat()
-    return told.st_uid == os.getuid() and not told.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not path.is_symlink()
+    return usual_cache() / "native", pathlib.Path(tempfile.gettempdir()) / f"filtax-native-{os.getuid()}"
 
 
 def _digest(path: pathlib.Path) -> str:
@@ -125,8 +118,8 @@ def _made(folder: pathlib.Path, name: str) -> pathlib.Path:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc", "clang"))), None)
     if compiler is None:
         raise OSError("no C compiler")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _own(folder):
+    make_private(folder)
+    if not is_private(folder):
         raise OSError(f"{folder} is open to others")
     with tempfile.TemporaryDirectory(dir=folder) as work:
         draft = pathlib.Path(work) / "draft.so"

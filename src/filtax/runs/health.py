@@ -4,11 +4,14 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+
+from filtax import _xla
 
 __all__ = ["checked"]
 
@@ -32,11 +35,25 @@ def checked() -> Iterator[tuple[str, str, bool]]:
 
     device = jax.devices()[0]
     yield "device", f"{device.platform}: {device.device_kind}, {os.cpu_count()} processors", True
-    cache = jax.config.values["jax_compilation_cache_dir"]
-    kept = sum(1 for _ in Path(cache).iterdir()) if cache and Path(cache).is_dir() else 0
-    yield "cache", f"{cache}, {kept} compiled programs" if cache else "none: programs are compiled each time", True
+    yield _cache(jax.config.values["jax_compilation_cache_dir"])
     yield "C kernels", _kernels(), True
     yield _self_test()
+
+
+def _cache(folder: str | None) -> tuple[str, str, bool]:
+    """Where compiled programs are kept; a folder that others may write to is not well, as its programs are run."""
+    with suppress(RuntimeError):  # nobody's home
+        place = Path(folder or _xla.usual_cache() / "jax").resolve()
+        if place.is_dir() and not _xla.is_private(place):
+            told = (
+                "programs of others would be run from it"
+                if folder
+                else "it is not used, programs are compiled each time"
+            )
+            return "cache", f"{place} is not yours alone: {told}; remove it, or make it yours with mode 700", False
+    if not folder:
+        return "cache", "none: programs are compiled each time", True
+    return "cache", f"{folder}, {sum(1 for _ in Path(folder).glob('*-cache'))} compiled programs", True
 
 
 def _kernels() -> str:
