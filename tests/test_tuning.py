@@ -203,3 +203,27 @@ def test_a_cache_that_another_user_may_write_to_is_not_used(how, tmp_path, monke
     _, found, well = told_of_cache()
     assert not well
     assert found.startswith(f"{folder} is not yours alone: it is not used")
+
+
+def test_a_damaged_program_is_written_again(tmp_path):
+    """It was compiled at every start. The second process mends what was cut short, and the third says nothing."""
+    code = """
+import sys, pathlib, warnings, jax
+from filtax._xla import cache_compilations
+cache_compilations(pathlib.Path(sys.argv[1]))
+print(float(jax.jit(lambda x: 2.0 * x)(3.0)))
+"""
+
+    def start():
+        asked = [sys.executable, "-c", code, str(tmp_path / "jax")]
+        return subprocess.run(asked, capture_output=True, text=True, check=True)
+
+    start()
+    entries = sorted((tmp_path / "jax").glob("*-cache"))
+    whole = [entry.stat().st_size for entry in entries]
+    assert entries
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:20])
+    assert "Error reading persistent compilation cache entry" in start().stderr
+    assert [entry.stat().st_size for entry in entries] == whole
+    assert (start().stdout, start().stderr) == ("6.0\n", "")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import xla_bridge
+from jax._src import compilation_cache, xla_bridge
+from jax._src.lru_cache import LRUCache
 from jax.experimental.xla_metadata import set_xla_metadata
 
 __all__ = [
@@ -79,6 +80,15 @@ def tune_if_possible() -> str | None:
     return None
 
 
+class _Mending(LRUCache):
+    """The files of JAX's cache. JAX writes an entry that it could not read, and by itself keeps a damaged file."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Write an entry, in place of a file that could not be read."""
+        (Path(self._path) / f"{key}-cache").unlink(missing_ok=True)
+        super().put(key, value)
+
+
 def usual_cache() -> Path:
     """The folder `filtax` in the user's cache.
 
@@ -132,6 +142,7 @@ def cache_compilations(folder: Path | None = None) -> Path | None:
         return None
     if not is_private(folder.resolve()) or not os.access(folder, os.W_OK):
         return None
+    compilation_cache.LRUCache = _Mending  # pyright: ignore[reportPrivateImportUsage]
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
