@@ -1,10 +1,13 @@
 """Reading in bounded memory and time: endless lines, damaged archives, many rows."""
 
 import gzip
+import json
 import time
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from filtax.sources import InputError, open_table
@@ -98,3 +101,22 @@ def test_a_hundred_thousand_columns_are_refused_at_once_unless_some_are_named(tm
         open_table(path, target="c7")
     [chunk] = open_table(path, target="c7", features=["c9"])
     assert chunk.numbers.tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "no names"])
+def test_the_time_to_read_is_linear_in_the_columns(tmp_path, form):
+    """Twice the columns took four times as long, and more."""
+    spent = []
+    for count in (500, 500, 4000):  # the first time it is warmed up
+        names = [f"c{i}" for i in range(count)] if form != "no names" else ["c0", *[""] * count]
+        path = tmp_path / f"{count}.{form}"
+        if form == "parquet":
+            pq.write_table(pa.table({name: [1.0] for name in names}), path)
+        elif form == "jsonl":
+            path.write_text(30 * (json.dumps(dict.fromkeys(names, 1)) + "\n"))
+        else:
+            path.write_text("".join(",".join(row) + "\n" for row in [names, *30 * [["1"] * len(names)]]))
+        start = time.process_time()
+        assert sum(len(chunk) for chunk in open_table(path, target="c0", block=1 << 14)) in (1, 30)
+        spent.append(time.process_time() - start)
+    assert spent[2] < 16 * spent[1] + 0.2

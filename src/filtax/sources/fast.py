@@ -52,11 +52,7 @@ def fast(block: Block, header: Header, layout: Layout, limit: int) -> Raw | None
         numbers[:, j] = column.to_numpy()
     if np.count_nonzero(~np.isfinite(numbers)) != missing:  # an infinity, or a NaN that is not spelled as one
         return None
-    texts = {
-        name: _texts(table[str(header.index(name))], name in (layout.time,))
-        for name in layout.wanted
-        if name not in layout.numbers
-    }
+    texts = {name: _texts(table[str(header.index(name))], name == layout.time) for name in layout.words}
     lines = block.line + np.arange(len(ends))
     return Raw(numbers, texts, lines, block.offset + ends, digest=block.digest)
 
@@ -100,7 +96,7 @@ def _parse(data: bytes, header: Header, layout: Layout) -> Any:
 
     numbers = tuple(header.index(name) for name in layout.numbers)
     plain = tuple(header.index(name) for name in (layout.time,) if name)
-    coded = tuple(header.index(name) for name in layout.wanted if name not in layout.numbers and name != layout.time)
+    coded = tuple(header.index(name) for name in layout.words if name != layout.time)
     names, convert = _options(len(header.names), numbers, coded, plain)
     try:
         return csv.read_csv(

@@ -46,7 +46,6 @@ def read_objects(block: Block, layout: Layout, file: str, limit: int) -> Raw:
     >>> raw.numbers.tolist(), [each.line for each in raw.rejected]
     ([[1.0]], [2, 3])
     """
-    texts = [name for name in layout.wanted if name not in layout.numbers]
     rows, labels, lines, ends = [], [], [], []
     rejected, before = list(block.rejected), [0] * len(block.rejected)
     offset = block.offset
@@ -58,7 +57,7 @@ def read_objects(block: Block, layout: Layout, file: str, limit: int) -> Raw:
         try:
             row = _object(body, limit)
             values = [_number(row.get(name), name) for name in layout.numbers]
-            words = [_text(row.get(name), name, name == layout.time) for name in texts]
+            words = [_text(row.get(name), name, name == layout.time) for name in layout.words]
         except RowError as fault:
             rejected.append(Rejected(file, line, fault.column or _place(body, fault), fault.reason))
             before.append(len(rows))
@@ -68,8 +67,8 @@ def read_objects(block: Block, layout: Layout, file: str, limit: int) -> Raw:
         lines.append(line)
         ends.append(offset)
     numbers = np.array(rows, np.float64).reshape(len(rows), len(layout.numbers))
-    columns = {name: np.empty(len(rows), object) for name in texts}
-    for j, name in enumerate(texts):
+    columns = {name: np.empty(len(rows), object) for name in layout.words}
+    for j, name in enumerate(layout.words):
         columns[name][:] = [words[j] for words in labels]
     where = (np.array(values, np.int64) for values in (lines, ends))
     return Raw(numbers, columns, *where, rejected=rejected, before=before, digest=block.digest)

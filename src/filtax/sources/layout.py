@@ -2,8 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from filtax.sources.numerals import is_missing, number, show
@@ -21,8 +22,8 @@ class Layout:
     """The columns that are read, by name, and their kinds ("number" or "text").
 
     >>> layout = Layout("load", "when", None, ("load", "wind"), {"load": "number", "wind": "number"})
-    >>> layout.numbers, layout.wanted
-    (('load', 'wind'), ('load', 'wind', 'when'))
+    >>> layout.numbers, layout.words, layout.wanted
+    (('load', 'wind'), ('when',), ('load', 'wind', 'when'))
     """
 
     target: str | None
@@ -32,24 +33,29 @@ class Layout:
     kinds: Mapping[str, str]
     clock: str | None = None  # how times are written, once the first was seen
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[str, ...]:
         """Columns of numbers."""
         return tuple(name for name in self.columns if self.kinds[name] == "number")
 
-    @property
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Columns that are read as text: also time and key."""
+        return tuple(name for name in self.wanted if self.kinds.get(name) != "number")
+
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """Columns of text, without time and key."""
         return tuple(name for name in self.columns if self.kinds[name] == "text")
 
-    @property
+    @cached_property
     def wanted(self) -> tuple[str, ...]:
         """All columns that are read."""
         return tuple(dict.fromkeys([*self.columns, *(name for name in (self.time, self.key) if name)]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the layout as plain values."""
-        return {**self.__dict__, "columns": list(self.columns), "kinds": dict(self.kinds)}
+        return {**asdict(self), "columns": list(self.columns)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Layout":
@@ -59,7 +65,7 @@ class Layout:
 
 def choose(
     file: str,
-    names: Sequence[str],
+    names: Collection[str],
     sample: Mapping[str, Sequence[Any]],
     asked: Mapping[str, Any],
     types: Mapping[str, str],
@@ -72,6 +78,7 @@ def choose(
     >>> choose("t.csv", ["a", "b"], rows, {"target": "a", "time": None, "key": None, "features": None}, {}).kinds
     {'a': 'number', 'b': 'text'}
     """
+    names = dict.fromkeys(names)
     target, time, key, features = (asked[word] for word in ("target", "time", "key", "features"))
     roles = [("target", target), ("time", time), ("key", key), *(("features", each) for each in features or ())]
     for role, name in roles:
@@ -95,7 +102,7 @@ def choose(
     return Layout(target, time, key, columns, kinds)
 
 
-def find(file: str, names: Sequence[str], name: str | None, role: str) -> None:
+def find(file: str, names: Collection[str], name: str | None, role: str) -> None:
     """Refuse a column that is not there, and say which one may have been meant.
 
     >>> find("t.csv", ["load"], "load", "target")
@@ -111,17 +118,18 @@ def has_all(file: str, names: Sequence[str], layout: Layout, before: str) -> Non
     Traceback (most recent call last):
     filtax.sources.rejected.InputError: may.csv:1:1: there is no column 'load', which april.csv has; ...
     """
+    there = set(names)
     for name in layout.wanted:
-        if name not in names:
+        if name not in there:
             raise InputError(
                 f"{file}:1:1: there is no column {show(name)}, which {before} has; files that follow one another must "
                 f"have the same columns. {_hint(names, name)}"
             )
 
 
-def _hint(names: Sequence[str], name: str) -> str:
+def _hint(names: Collection[str], name: str) -> str:
     close = difflib.get_close_matches(name, names, 1)
-    shown = [show(each)[1:-1] for each in names[:12]]
+    shown = [show(each)[1:-1] for each in list(names)[:12]]
     known = ", ".join(shown) + (", ..." if len(names) > 12 else "")
     return f"Did you mean {show(close[0])}?" if close else f"Its columns: {known}."
 

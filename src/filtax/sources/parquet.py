@@ -41,8 +41,9 @@ class ParquetFile:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{file}:1:1: not a Parquet file that can be read: {_first_line(error)}.") from None
         self._digest: str | None = None
+        self._places: dict[str, int] = {}
         for i, name in enumerate(self.names):
-            if name in self.names[:i]:
+            if self._places.setdefault(name, i) < i:
                 raise InputError(f"{file}:1:{i + 1}: two columns are called {show(name)}; rename one of them.")
 
     def kinds(self) -> dict[str, str]:
@@ -72,7 +73,7 @@ class ParquetFile:
 
     def place(self, offset: int, name: str) -> int:
         """Number of a column, from 1; the same in every row."""
-        return self.names.index(name) + 1
+        return self._places[name] + 1
 
     def digest(self, offset: int) -> str:
         """Return the sha256 of the whole file: what was read of it cannot be told apart."""
@@ -94,7 +95,7 @@ class ParquetFile:
                 row += batch.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reject = Rejected(self.file, row + 1, 1, f"the rest of the file cannot be read: {_first_line(error)}")
-            rest = Raw.empty(layout.numbers, tuple(n for n in layout.wanted if n not in layout.numbers))
+            rest = Raw.empty(layout.numbers, layout.words)
             rest.rejected, rest.before = [reject], [0]
             yield rest
 
@@ -108,7 +109,7 @@ class ParquetFile:
                 column = column.cast(pa.string())
             numbers[:, j] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         texts, moments, faults = {}, None, {}
-        for name in (name for name in layout.wanted if name not in layout.numbers):
+        for name in layout.words:
             values, beyond = _plain(batch.column(name))
             faults |= dict.fromkeys(np.flatnonzero(beyond).tolist(), (name, "the time is too far from 1970"))
             if name == layout.time:

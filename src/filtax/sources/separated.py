@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from filtax.sources.numerals import number, show
 from filtax.sources.raw import Raw
 from filtax.sources.rejected import InputError, Rejected, RowError
 
-__all__ = ["Header", "careful", "decode", "header_of", "split", "start_of"]
+__all__ = ["Header", "careful", "decode", "fields", "header_of", "split", "start_of"]
 
 SEPARATORS = (",", ";", "\t", "|")
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
@@ -37,7 +38,11 @@ class Header:
 
     def index(self, name: str) -> int:
         """Where a column stands."""
-        return self.names.index(name)
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
 
 
 class _Parsed(NamedTuple):
@@ -95,7 +100,7 @@ def split(text: str, separator: str) -> list[str]:
     """
     if '"' not in text:
         return text.split(separator)
-    return [field for _, field in _fields(text, separator)]
+    return [field for _, field in fields(text, separator)]
 
 
 def start_of(text: str, separator: str, index: int) -> int:
@@ -104,7 +109,7 @@ def start_of(text: str, separator: str, index: int) -> int:
     >>> start_of('1,"a, b",3', ",", 2)
     10
     """
-    return _fields(text, separator)[index][0] + 1
+    return fields(text, separator)[index][0] + 1
 
 
 def careful(block: Block, header: Header, layout: Layout, file: str, limit: int) -> Raw:
@@ -118,7 +123,6 @@ def careful(block: Block, header: Header, layout: Layout, file: str, limit: int)
     ([[1.0, 2.0]], ['t.csv:3:2: 1 field where the header has 2', "t.csv:4:3: b: 'x' is not a number"])
     """
     reader = _RowReader(header, layout, limit)
-    texts = [name for name in layout.wanted if name not in layout.numbers]
     rows, lines, ends = [], [], []
     rejected, before = list(block.rejected), [0] * len(block.rejected)
     offset = block.offset
@@ -136,8 +140,8 @@ def careful(block: Block, header: Header, layout: Layout, file: str, limit: int)
             lines.append(line)
             ends.append(offset)
     numbers = np.array([row.numbers for row in rows], np.float64).reshape(len(rows), len(layout.numbers))
-    columns = {name: np.empty(len(rows), object) for name in texts}
-    for j, name in enumerate(texts):
+    columns = {name: np.empty(len(rows), object) for name in layout.words}
+    for j, name in enumerate(layout.words):
         columns[name][:] = [row.texts[j] for row in rows]
     where = (np.array(values, np.int64) for values in (lines, ends))
     return Raw(numbers, columns, *where, rejected=rejected, before=before, digest=block.digest)
@@ -149,7 +153,7 @@ class _RowReader:
     def __init__(self, header: Header, layout: Layout, limit: int) -> None:
         self._header, self._limit = header, limit
         self._numbers = [(name, header.index(name)) for name in layout.numbers]
-        self._texts = [header.index(name) for name in layout.wanted if name not in layout.numbers]
+        self._texts = [header.index(name) for name in layout.words]
         mark = re.escape(header.separator)
         self._plain = re.compile(rf"[0-9.+\-{mark}]*")  # no exponent: it can neither overflow nor vanish
 
@@ -181,9 +185,13 @@ class _RowReader:
         return values
 
 
-def _fields(text: str, separator: str) -> list[tuple[int, str]]:
-    """The fields of a line, each with the place where it begins."""
-    fields, at = [], 0
+def fields(text: str, separator: str) -> list[tuple[int, str]]:
+    """The fields of a line, without their quotes, each with the place where it begins, counted from 0.
+
+    >>> fields('1,"a, b",3', ",")
+    [(0, '1'), (2, 'a, b'), (9, '3')]
+    """
+    found, at = [], 0
     while True:
         if text.startswith('"', at):
             quoted = _QUOTED.match(text, at)
@@ -199,9 +207,9 @@ def _fields(text: str, separator: str) -> list[tuple[int, str]]:
             field = text[at:end]
             if '"' in field:
                 raise RowError(at + field.index('"') + 1, "a quote stands inside a field that does not begin with one")
-        fields.append((at, field))
+        found.append((at, field))
         if end >= len(text):
-            return fields
+            return found
         at = end + len(separator)
 
 

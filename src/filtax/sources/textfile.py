@@ -14,7 +14,7 @@ from filtax.sources.lines import Block, Lines, too_long
 from filtax.sources.position import Position
 from filtax.sources.raw import Raw
 from filtax.sources.rejected import NAMELESS, InputError, Rejected, RowError
-from filtax.sources.separated import Header, careful, decode, header_of, split, start_of
+from filtax.sources.separated import Header, careful, decode, fields, header_of, split, start_of
 
 __all__ = ["Request", "read_text"]
 
@@ -141,8 +141,8 @@ def _take_header(file: str, block: Block, form: str, request: Request) -> tuple[
     header = header_of(file, line, request.separator or ("\t" if form == "tsv" else None))
     text = decode(line)
     notices = [
-        Rejected(file, 1, start_of(text, header.separator, i), NAMELESS)
-        for i, name in enumerate(header.names)
+        Rejected(file, 1, at + 1, NAMELESS)
+        for name, (at, _) in zip(header.names, fields(text, header.separator), strict=True)
         if not name
     ]
     return header, notices, block.tail(len(first), 1)
@@ -191,6 +191,6 @@ def _decide(file: str, header: Header | None, block: Block, request: Request) ->
 def _cut(file: str, reason: str, lines: Lines, layout: Layout | None) -> tuple[Layout, Raw]:
     if layout is None:
         raise InputError(f"{file}:1:1: {reason}.")
-    raw = Raw.empty(layout.numbers, tuple(name for name in layout.wanted if name not in layout.numbers))
+    raw = Raw.empty(layout.numbers, layout.words)
     raw.rejected, raw.before, raw.unended = [Rejected(file, lines.line, 1, reason)], [0], True
     return layout, raw
