@@ -258,6 +258,26 @@ def test_json_lines(tmp_path):
     assert rejected[1].reason == "a: '1e-400' is too small for a 64-bit number"
 
 
+def test_half_of_a_surrogate_pair_is_left_out_with_its_row(tmp_path):
+    """No output could be written after all was learned. Where nobody reads it, it does no harm."""
+    rows = [
+        '{"y": "a", "k": "\\ud83d\\ude00", "x": "\\ud800"}',
+        '{"y": "\\ud800", "k": "b"}',
+        '{"y": "a", "k": "b\\udfff"}',
+        '{"y": "a", "k": "b", "x\\udfff": 1}',
+        '{"y": "é", "k": "b"}',
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(rows) + "\n")
+    [chunk] = open_table(path, target="y", key="k", features=[], types={"y": "text"})
+    assert chunk.column("y").tolist() == ["a", "é"]
+    assert chunk.key is not None
+    assert chunk.key.tolist() == ["😀", "b"]
+    assert [(each.line, each.column) for each in chunk.rejected] == [(2, 2), (3, 12), (4, 1)]
+    assert all("half of a surrogate pair" in each.reason for each in chunk.rejected)
+    assert json.dumps(str(chunk.rejected[0]), ensure_ascii=False).encode()
+
+
 def test_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

@@ -34,6 +34,7 @@ def sample_objects(block: Block, limit: int, most: int = 1000) -> dict[str, list
     return found
 
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a pair of escapes that means a character; alone it cannot be written
 _MARKS = re.compile(r'("(?:[^"\\]|\\.)*"[ \t]*:)|"(?:[^"\\]|\\.)*"|[{}\[\]]')  # names, other texts, and what nests
 
 
@@ -111,6 +112,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise _NamedError(twice, f"{show(twice)} stands twice in the row")
+    if _HALF.search("".join(row)):
+        raise RowError(1, "a name holds half of a surrogate pair, which is no text")
     return row
 
 
@@ -131,6 +134,10 @@ def _number(value: Any, name: str) -> float:
 
 def _text(value: Any, name: str, is_time: bool) -> Any:
     if isinstance(value, str):
+        if _HALF.search(value):
+            raise _NamedError(
+                name, f"{show(name)[1:-1]}: {show(value)} holds half of a surrogate pair, which is no text"
+            )
         return value
     if value is None:
         return ""
