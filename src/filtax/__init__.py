@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         evaluate,
         methods,
         models,
+        posteriors,
         priors,
         report,
         segmentation,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
     from filtax.grammar import method
     from filtax.influence import posterior_influence
-    from filtax.search import tune
+    from filtax.search import Log, Uniform, Whole, tune
     from filtax.sharding import shard
     from filtax.smoothing import ewma
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
@@ -52,9 +53,12 @@ __all__ = [
     "ConditioningWarning",
     "Fleet",
     "Info",
+    "Log",
     "Regressor",
     "Segmenter",
     "State",
+    "Uniform",
+    "Whole",
     "auxiliary",
     "bandits",
     "beliefs",
@@ -68,6 +72,7 @@ __all__ = [
     "methods",
     "models",
     "posterior_influence",
+    "posteriors",
     "priors",
     "report",
     "segmentation",
@@ -90,7 +95,7 @@ on_demand(
     estimators="Classifier Fleet Regressor Segmenter",
     grammar="method",
     influence="posterior_influence",
-    search="tune",
+    search="Log Uniform Whole tune",
     sharding="shard",
     smoothing="ewma",
     state="CollapseWarning ConditioningWarning Info State",
