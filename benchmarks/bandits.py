@@ -2,7 +2,6 @@
 
     python -m benchmarks.bandits [NAME ...] [--steps 2000] [--seeds 10] [--networks] [--json out/bandits.json]
     python -m benchmarks.bandits --mnist [--steps 40000] [--seeds 10] [--policy ts-linearised] [--method METHOD]
-    python -m benchmarks.bandits --bernoulli [--steps 10000] [--seeds 100]
     python -m benchmarks.bandits --speed
 
 The tables are found by FILTAX_DATA; `benchmarks.showdown` holds the protocol.
@@ -29,7 +28,8 @@ def mnist(steps, seeds, policy, method_name, first=1):
     import jax.numpy as jnp
 
     import filtax as fx
-    from filtax.bandits import load_table, play, policy_named, table
+    from filtax.bandits import play, policy_named, table
+    from thesis.tables import load_table
 
     held = load_table("mnist")
     net = fx.models.lenet5(activation="elu")
@@ -52,12 +52,12 @@ def speed(steps=10_000, simulations=100, repeats=5):
     """Seconds for 10^6 arm-steps of Gaussian arms: C-ACI, ten Bernoulli arms; median of warm runs, noise included."""
     import jax
 
+    import filtax as fx
     from filtax.bandits import drifting_bernoulli, play, stack, thompson
-    from filtax.bandits.bernoulli import contenders
 
-    build, _, start = contenders()["C-ACI"]
-    method, world = build(0.01), drifting_bernoulli(key=jax.random.key(0), steps=steps, simulations=simulations)
-    state = stack([method.init(**start)] * world.arms)
+    method = fx.method("LG(form=covariance)+C-ACI(q=0.01)", model=fx.models.bernoulli())
+    world = drifting_bernoulli(key=jax.random.key(0), steps=steps, simulations=simulations)
+    state = stack([method.init(mean=np.zeros(1, np.float32), cov=2.0)] * world.arms)
     run = lambda key: jax.block_until_ready(play(method, thompson(), world, state, key=jax.random.key(key)))
     run(0)
     took = []
@@ -80,29 +80,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=1, help="for --mnist: the first seed")
     parser.add_argument("--networks", action="store_true", help="networks beside the linear arms")
     parser.add_argument("--mnist", action="store_true", help="the MNIST bandit; meant for a GPU")
-    parser.add_argument("--bernoulli", action="store_true", help="the thesis' bandit and its claims")
     parser.add_argument("--speed", action="store_true", help="the time of Gaussian arms")
     parser.add_argument("--policy", default="ts-linearised")
     parser.add_argument("--method", default="LoFi(rank=20)+C-Static", help="for --mnist")
-    parser.add_argument("--only", help="for --bernoulli: names of methods, separated by commas")
-    parser.add_argument("--sd", type=float, help="for --bernoulli: one step size instead of both")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     given = parser.parse_args(arguments)
     if given.speed:
         out = speed()
-    elif given.bernoulli:
-        import jax
-
-        from filtax.bandits import bernoulli_experiment
-
-        options = {} if given.only is None else {"names": tuple(given.only.split(","))}
-        options |= {} if given.sd is None else {"sd": (given.sd,)}
-        size = {"steps": given.steps or 10_000, "simulations": given.seeds or 100}
-        size["warm_up"] = (min(2000, size["steps"]), 10)
-        out = bernoulli_experiment(key=jax.random.key(314), say=lambda s: print(s, flush=True), **size, **options)
-        for part in out["runs"]:
-            for claim in part["claims"]:
-                print(f"sd {part['sd']:.4f}  {claim['by']:18} {claim['claim']:24} {claim['verdict']}")
     elif given.mnist:
         out = mnist(given.steps or 40_000, given.seeds or 10, given.policy, given.method, given.first)
     else:

@@ -48,7 +48,8 @@ def world_of(name, steps, seeds, first=0):
     import jax
     import jax.numpy as jnp
 
-    from filtax.bandits import World, load_table, wheel
+    from filtax.bandits import World, wheel
+    from thesis.tables import load_table
 
     if name == "wheel":
         return wheel(key=jax.random.key(first), steps=steps, simulations=seeds, delta=0.95)

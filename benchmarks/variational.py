@@ -20,7 +20,7 @@ def build(samples: int):
     import filtax as fx
     from filtax import programs
     from filtax.passage import take_apart
-    from thesis.moons_learning import moons_model
+    from thesis.expfam_moons import moons_model
 
     net, model = moons_model()
     method = fx.method(f"RVGA(iterations={INNER}, samples={samples})+C-Static", model=model)

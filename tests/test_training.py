@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.evaluate import neural_linear
 from filtax.layout import flatten
 
 models = fx.models
@@ -108,19 +107,6 @@ def test_warm_up_then_pulse_beats_chance_and_no_warm_up():
     assert right["warm"] > right["cold"] + 0.1
 
 
-@pytest.mark.nightly
-def test_neural_linear_learns_features():
-    """Retrained every 60 data it ends right about more labels than with the features that it began with."""
-    params, state, info = neural_linear(LABELS, PARAMS, X, Y, key=KEY, every=60, memory=120, optimiser=0.03, epochs=40)
-    head = fx.method("LG+C-Static", model=models.last_layer(LABELS, PARAMS))
-    _, fixed = head.scan(head.init(), X, Y, keep=("mean",))
-    share = lambda mean: float(np.mean(np.asarray(mean).argmax(1)[120:] == Y[120:]))
-    assert info.mean.shape == (240, 2)
-    assert share(info.mean) > max(0.8, share(fixed.mean))
-    assert int(state.t) == 120 + 60
-    assert jax.tree.structure(params) == jax.tree.structure(PARAMS)
-
-
 def test_what_does_not_fit_is_refused():
     small = dict(epochs=1, key=KEY)
     with pytest.raises(ValueError, match="X has 0 rows and Y has 0; give the same number of each, at least one"):
@@ -150,5 +136,3 @@ def test_what_does_not_fit_is_refused():
         fx.models.directions(
             fx.warmup(LINE, np.ones(2), X, X[:, 0], Sgd(0.1), epochs=1, key=KEY, skip=1).iterates, 1, "centred"
         )
-    with pytest.raises(ValueError, match="neural_linear: X has 240 rows and Y has 0"):
-        neural_linear(LABELS, PARAMS, X, Y[:0], key=KEY)

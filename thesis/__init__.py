@@ -1,18 +1,17 @@
 """The experiments of the thesis, each with its figures and the verdict on its claims.
 
-An experiment is found by its name and imported when it is asked for.
+An experiment is found by its name and imported when it is asked for. The package stands on public names of filtax.
 
 >>> from thesis import find
 >>> find("ridge").title
 'Recursive ridge regression equals batch ridge regression'
 """
 
-from thesis.experiment import Claim, Experiment, Result, Table
-from thesis.findings import Finding, gather
-from thesis.parts import keep
-from thesis.registry import find, names
+from thesis.experiment import Claim, Experiment, Result, Table, expected_seconds, find, names
+from thesis.findings import Finding, folder_of, gather, keep, stored
+from thesis.page import write_report
 from thesis.runner import reproduce
-from thesis.verdicts import Verdict, about, all_of, below, holds_if, holds_only_if
+from thesis.statistics import Verdict, about, all_of, below, holds_if, holds_only_if
 
 __all__ = [
     "Claim",
@@ -24,11 +23,15 @@ __all__ = [
     "about",
     "all_of",
     "below",
+    "expected_seconds",
     "find",
+    "folder_of",
     "gather",
     "holds_if",
     "holds_only_if",
     "keep",
     "names",
     "reproduce",
+    "stored",
+    "write_report",
 ]

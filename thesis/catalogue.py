@@ -15,14 +15,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from filtax import auxiliary, priors
-from filtax.grammar import method
+from filtax import auxiliary, method, priors
 from filtax.methods import PUBLISHED, Published
 from filtax.models import bernoulli, linear
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.verdicts import Verdict, all_of, holds_if, holds_only_if
-
-__all__ = ["EXPERIMENT", "THESIS", "Setting", "enumerate_runs"]
+from thesis.statistics import Verdict, all_of, holds_if, holds_only_if
 
 THESIS = {  # the table of the thesis: M.2, M.3, A.1, A.2
     "kalman_1960": ("C", "LSSM", "LG", "DA[1]"),
@@ -63,11 +60,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """Data of the enumeration, which has 2^T terms.
-
-    >>> Setting().data
-    7
-    """
+    """Data of the enumeration, which has 2^T terms."""
 
     data: int = 7
 
@@ -142,9 +135,6 @@ def enumerate_runs(X: np.ndarray, y: np.ndarray, hazard: float, noise: float) ->
 
     A history says of each datum whether a segment begins with it. The data of a segment are jointly Gaussian with
     covariance X Xᵀ + noise I; what is before the first change is a segment too, whose run length counts one more.
-
-    >>> enumerate_runs(np.ones((1, 1)), np.zeros(1), 0.25, 1.0)[1].tolist()
-    [0.25, 0.75]
     """
     T = len(y)
     scores = {(a, b): _dense(X[a:b], y[a:b], noise) for a in range(T) for b in range(a + 1, T + 1)}

@@ -7,21 +7,115 @@ tasks at the end; the two pull apart. Hyper-parameters are chosen on a first str
 Thesis: the task of online continual learning in chapter 3, for which it has no experiment.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from filtax import method, models
 from filtax.evaluate import average_accuracy, forgetting, forward_transfer, learning_accuracy, majority_class
 from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
-from thesis.continual_figures import draw
-from thesis.continual_learning import GRIDS, METHODS, Learned, Learner
 from thesis.experiment import Advance, Experiment, Result, Table
-from thesis.intervals import of_mean
-from thesis.parts import keep
+from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.findings import keep
+from thesis.statistics import of_mean
 
-__all__ = ["EXPERIMENT", "SCENARIOS", "Setting", "scores"]
+METHODS = {  # what each is in the grammar; K is the number of hypotheses kept
+    "Static": "C-Static",
+    "ACI": "C-ACI(q={number})",
+    "OU": "C-OU(rate={number})",
+    "CPP-OU": "CPP-OU(rate={number}, steps=1)",
+    "OUPR": "RL[1]-OUPR(hazard={number})",
+    "RL-PR": "RL[{keep}]-PR(hazard={number})",
+}
+GRIDS = {
+    "Static": (0.0,),
+    "ACI": (1e-4, 1e-3, 1e-2),
+    "OU": (0.999, 0.99, 0.95),
+    "CPP-OU": (1e-3, 1e-2, 1e-1),
+    "OUPR": (1e-4, 1e-2, 1e-1),
+    "RL-PR": (1e-4, 1e-2, 1e-1),
+}
+TOGETHER = 6  # streams and settings in one call: one shape for choosing and for the report, so one compilation
+
+
+class Learned(NamedTuple):
+    """What B runs over N tasks of T images left."""
+
+    right: np.ndarray  # (B, N, T): whether the label was the most probable one before it was seen
+    before: np.ndarray  # (B, N): accuracy on the tests of each task before anything was learned
+    matrix: np.ndarray  # (B, N, N): after each task, on the tests of each task
+
+
+class Learner:
+    """One method on one network; it compiles once.
+
+    Args:
+        name: Of `METHODS`.
+        sizes: Widths of the network; two of them make a linear model, which starts at zero.
+        posterior: The first word of a method's name, such as "LG(form=diagonal)".
+        keep: Hypotheses that RL-PR keeps.
+        seed: Of the first weights.
+    """
+
+    def __init__(self, name: str, sizes: tuple[int, ...], posterior: str, keep: int, seed: int) -> None:
+        net = models.mlp(sizes)
+        self.model = models.nonlinear(net.apply, likelihood=models.categorical())
+        drawn = net.init(jax.random.key(seed), "float32")
+        self.first = drawn if len(sizes) > 2 else jax.tree.map(lambda leaf: 0.0 * leaf, drawn)
+        self.name, self.text = name, f"{posterior}+{METHODS[name]}".replace("{keep}", str(keep))
+        self.compiled = jax.jit(jax.vmap(_one))
+
+    def build(self, at: Mapping[str, float]) -> tuple[Any, Any]:
+        """The method of a setting, and its first state."""
+        filter_ = method(self.text.replace("{number}", repr(at["number"])), model=self.model)
+        return filter_, filter_.init(params=self.first, cov=at["variance"])
+
+    def learn(self, at: Sequence[Mapping[str, float]], tasks: Sequence[TaskStream], told: Sequence[bool]) -> Learned:
+        """Learn B streams of tasks, each with a setting of its own, told or not told where a task begins."""
+        runs, spare = list(range(len(at))), -len(at) % TOGETHER
+        pieces = []
+        for start in range(0, len(at), TOGETHER):
+            some = (runs + spare * runs[-1:])[start : start + TOGETHER]
+            stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
+            method, state = jax.tree.map(stack, *[self.build(at[i]) for i in some])
+            rows = [
+                np.stack([getattr(tasks[i], part) for i in some]).astype(np.float32)
+                for part in ("X", "y", "X_test", "y_test")
+            ]
+            begins = np.zeros(rows[1].shape, bool)
+            begins[:, 1:, 0] = np.array([told[i] for i in some])[:, None]
+            pieces.append([np.asarray(part) for part in self.compiled(method, state, *rows, begins)])
+        return Learned(*(np.concatenate(parts)[: len(at)] for parts in zip(*pieces, strict=True)))
+
+    def chosen(self, tasks: Sequence[TaskStream], variances: Sequence[float]) -> dict[str, float]:
+        """The setting with which most labels of these streams were foreseen, nothing told; the first of equals."""
+        grid = [{"variance": v, "number": number} for number in GRIDS[self.name] for v in variances]
+        at = [setting for setting in grid for _ in tasks]
+        found = self.learn(at, [*tasks] * len(grid), [False] * len(at)).right
+        return grid[int(np.argmax(found.reshape(len(grid), -1).mean(axis=1)))]
+
+
+def _one(method: Any, state: Any, X: Any, y: Any, X_test: Any, y_test: Any, begins: Any) -> tuple[Any, Any, Any]:
+    """One stream: labels foreseen, and the tests of all tasks before the first task and after each."""
+
+    def tested(state: Any) -> Any:
+        said = jax.vmap(jax.vmap(lambda x: jnp.argmax(method.predict(state, x, plugin=True).mean)))(X_test)
+        return jnp.mean(said.astype(y_test.dtype) == y_test, axis=1, dtype=y_test.dtype)
+
+    def learned(state: Any, rows: tuple) -> tuple[Any, tuple]:
+        X, y, begins = rows
+        state, infos = method.scan(state, X, y, keep=("mean",), changed=begins, complete=True)
+        return state, (jnp.argmax(infos.mean, axis=-1).astype(y.dtype) == y, tested(state))
+
+    before = tested(state)
+    _, (right, matrix) = jax.lax.scan(learned, state, (X, y, begins))
+    return right, before, matrix
+
 
 SCENARIOS = {"permuted": permuted_tasks, "rotated": rotated_tasks, "split": split_tasks}
 CLASSES = 10
@@ -44,11 +138,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """Tasks of `steps` images each, `side` pixels square; `hidden` units, none for a linear model.
-
-    >>> Setting().tasks
-    4
-    """
+    """Tasks of `steps` images each, `side` pixels square; `hidden` units, none for a linear model."""
 
     tasks: int = 4
     steps: int = 150
@@ -63,11 +153,7 @@ class Setting:
     data: str = "mnist"
 
     def of(self, scenario: str) -> int:
-        """Number of tasks; there are only so many pairs of classes.
-
-        >>> [Setting(tasks=10).of(scenario) for scenario in SCENARIOS]
-        [10, 10, 5]
-        """
+        """Number of tasks; there are only so many pairs of classes."""
         return min(self.tasks, CLASSES // 2) if scenario == "split" else self.tasks
 
 
@@ -139,12 +225,7 @@ def _majority(tasks: TaskStream) -> np.ndarray:
 
 
 def scores(learned: Learned, *, mixed: bool = False) -> dict[str, float]:
-    """Scores of runs, the mean over them; of mixed tasks only what does not ask for their order.
-
-    >>> learned = Learned(np.ones((1, 2, 3)), np.array([[0.5, 0.5]]), np.array([[[0.9, 0.25], [0.5, 0.8]]]))
-    >>> scores(learned)["forward transfer"]
-    -0.25
-    """
+    """Scores of runs, the mean over them; of mixed tasks only what does not ask for their order."""
     matrix = learned.matrix.astype(np.float64)
     found = {"foreseen": learned.right, "average accuracy": average_accuracy(matrix)}
     if not mixed:
@@ -173,13 +254,51 @@ def _choices(setting: Setting, chosen: dict[str, dict[str, dict[str, float]]]) -
     return Table("Chosen on the first stream", ("tasks", "method", "in the grammar", "variance at the start"), rows)
 
 
+SPAN = 50  # labels of a moving mean
+
+
+def draw(result: Result) -> Figure:
+    """A column for each kind of task: labels foreseen, boundaries unknown; and accuracy on the tasks so far."""
+    a = result.arrays
+    scenarios = list(result.numbers["scores"])
+    figure, axes = panels(2, len(scenarios), size=(11.0, 6.0), sharey="row")
+    lines = [(name, name, colour, "-", 1.3) for name, colour in zip(METHODS, COLOURS, strict=False)]
+    lines.append(("Static, told", "Static, told of each task", INK, "--", 1.0))
+    for (above, below), scenario in zip(axes.T, scenarios, strict=True):
+        _, N, T = a[f"{scenario}, majority"].shape
+        for name, words, colour, dashes, width in lines:
+            right = a[f"{scenario}, {name}, right"].reshape(-1, N * T).mean(axis=0)
+            above.plot(np.arange(N * T) + 1, _moving(right), color=colour, ls=dashes, lw=width, label=words)
+            matrix = a[f"{scenario}, {name}, matrix"]
+            so_far = [average_accuracy(matrix[:, : k + 1]).mean() for k in range(N)]
+            below.plot(np.arange(N) + 1, so_far, color=colour, ls=dashes, lw=width, marker="o", ms=3)
+        usual = a[f"{scenario}, majority"].reshape(-1, N * T).mean(axis=0)
+        above.plot(np.arange(N * T) + 1, _moving(usual), color=GREY, ls=":", label="majority class")
+        mixed = average_accuracy(a[f"{scenario}, Static, shuffled, matrix"]).mean()
+        below.axhline(mixed, color=GREY, ls="-.", lw=1.0, label="Static, all tasks shuffled")
+        for boundary in range(T, N * T, T):
+            above.axvline(boundary, color=GREY, lw=0.5, alpha=0.5)
+        above.set(title=scenario, xlabel="images seen", xlim=(0, N * T), ylim=(0, 1))
+        below.set(xlabel="tasks learned", xticks=range(1, N + 1), ylim=(0, 1))
+    axes[0, 0].set_ylabel(f"labels foreseen, mean of {SPAN}")
+    axes[1, 0].set_ylabel("accuracy on the tasks so far")
+    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _moving(values: np.ndarray) -> np.ndarray:
+    """Mean of the latest SPAN values, of fewer at the beginning."""
+    total = np.cumsum(np.concatenate([[0.0], values]))
+    end = np.arange(1, len(values) + 1)
+    start = np.maximum(end - SPAN, 0)
+    return (total[end] - total[start]) / (end - start)
+
+
 EXPERIMENT = Experiment(
     name="continual",
     title="Continual learning: task after task, boundaries known or not",
-    sizes={
-        "quick": Setting(),
-        "full": Setting(10, 300, 500, 5, 1, 7, (20,), "LoFi(rank=10)", 4, (0.03, 0.1, 0.3)),
-    },
+    sizes={"quick": Setting(), "full": Setting(10, 300, 500, 5, 1, 7, (20,), "LoFi(rank=10)", 4, (0.03, 0.1, 0.3))},
     run=_run,
     figures={"continual-learning": draw},
     data=("mnist",),

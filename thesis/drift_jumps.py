@@ -9,19 +9,8 @@ import numpy as np
 
 from filtax.streams import jumping_labels
 from thesis.experiment import Advance, Claim, Experiment, Result
-from thesis.labelling import (
-    FULL,
-    SPACES,
-    Setting,
-    compare,
-    draw_errors,
-    draw_sweep,
-    least_by_keep,
-    same_streams,
-)
-from thesis.verdicts import PAIRED, Verdict, about, all_of, below, holds_if
-
-__all__ = ["EXPERIMENT"]
+from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
+from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if
 
 PUBLISHED = {
     "RL[1]-OUPR": (0.1208, 0.2347),

@@ -8,31 +8,147 @@ fig:day-ahead-rlpr-predictions, fig:day-ahead-results.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
-from filtax.grammar import method
-from filtax.models import nonlinear
-from filtax.models.networks import mlp
+from filtax import Log, Uniform, method, tune
+from filtax.models import mlp, nonlinear
 from filtax.priors import additive_inflation
-from filtax.search import Log, Uniform, tune
-from thesis import electricity_claims as claims
-from thesis import electricity_figures as figures
-from thesis.electricity_load import Hours, read_hours
-from thesis.electricity_shock import Shocked
-from thesis.electricity_table import diverged, error_tables
+from filtax.streams import read_table
+from thesis.electricity_shown import (
+    diverged,
+    draw_boxes,
+    draw_change,
+    draw_forecasts,
+    draw_runs,
+    error_tables,
+    five_day,
+    flat,
+    lowest,
+    quickest,
+    resets,
+)
 from thesis.experiment import Advance, Claim, Experiment, Result
-from thesis.parts import keep
-from thesis.verdicts import PAIRED
+from thesis.findings import keep
+from thesis.statistics import PAIRED
 
-__all__ = ["EXPERIMENT", "Setting"]
+HALF_LIFE = 20.0
+BURN = 100  # rows without which the averages begin
+DAY = 24
+WEATHER = ("pressure", "cloud_cover_pct", "humidity_pct", "temperature_c", "wind_direction_deg", "wind_speed_kmh")
+
+
+class Hours(NamedTuple):
+    """Rows in time: when, inputs (T, 6), target (T,), load in MW (T,), and forecasts that need no model."""
+
+    time: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+    load: np.ndarray
+    last: np.ndarray
+    changed: np.ndarray
+
+
+def read_hours(scaling: str = "mean") -> Hours:
+    """Read the set and prepare it."""
+    if scaling not in ("mean", "sd"):
+        raise ValueError(f"read_hours(scaling={scaling!r}) must be mean (the text) or sd (the published run).")
+    table = read_table("electricity")
+    weather = np.stack([table[name] for name in WEATHER], axis=1)
+    return prepare(np.array(table["time"], "datetime64[h]"), table["load_kw"] / 1000.0, weather, scaling)
+
+
+def prepare(time: np.ndarray, load: np.ndarray, weather: np.ndarray, scaling: str = "mean") -> Hours:
+    """Make targets, inputs and baselines; nothing at a row comes from that hour or a later one.
+
+    Args:
+        time: Hours, (T,).
+        load: (T,).
+        weather: (T, 6).
+        scaling: Divide a column by its average ("mean", the text) or by its standard deviation ("sd", what was run).
+
+    Returns:
+        The rows from the hundredth on. `last` forecasts the load of the hour before, `changed` adds to it the change of
+        the same hour a day before; both are in the unit of the target.
+    """
+    mean, sd = averages(load[:, None], 0.5 ** (1.0 / HALF_LIFE))
+    mean, sd = mean[:-1, 0], sd[:-1, 0]
+    span = 1.0 - 2.0 / (HALF_LIFE + 1.0)  # the published run took 20 as a span
+    size = averages(np.abs(weather), 0.5 ** (1.0 / HALF_LIFE))[0] if scaling == "mean" else averages(weather, span)[1]
+    some = size > 1e-6 * np.abs(weather)  # a reading that stands still for days has a deviation of rounding errors
+    X = np.where(some, weather / np.where(some, size, 1.0), 0.0)[:-1]
+    move = np.full(len(load), np.nan)
+    move[DAY + 1 :] = load[1:-DAY] - load[: -DAY - 1]
+    unit = lambda value: ((value - mean) / sd)[BURN - 1 :]  # noqa: E731
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y, last, changed = unit(load[1:]), unit(load[:-1]), unit(load[:-1] + move[1:])
+    return Hours(time[BURN:], X[BURN - 1 :], y, load[BURN:], last, changed)
+
+
+def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
+    """Exponentially weighted means and standard deviations of columns, the latter without bias; weights sum to one.
+
+    Args:
+        x: (T, M).
+        keep: What a weight keeps in a step.
+
+    Returns:
+        Means and standard deviations after each row, (T, M) each; the first deviation is NaN.
+    """
+    total, squares, weight, weight2 = np.zeros(x.shape[1]), np.zeros(x.shape[1]), 0.0, 0.0
+    mean, var = np.empty(x.shape), np.empty(x.shape)
+    for t, row in enumerate(x):
+        weight, weight2 = 1.0 + keep * weight, 1.0 + keep**2 * weight2
+        step = row - total
+        total = total + step / weight
+        squares = keep * squares + step * (row - total)
+        mean[t] = total
+        var[t] = squares * weight / (weight**2 - weight2) if t else np.nan
+    return mean, np.sqrt(var)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Shocked:
+    """OUPR whose mixture widens by a variance of its own, about the mean there is; dense covariances."""
+
+    prior: Any
+    shock: Any
+    name = "OUPR"
+    shown = {}  # noqa: RUF012
+    needs = ("mix",)
+    greedy = True
+
+    @property
+    def dynamics(self) -> Any:
+        """How the parameters move besides."""
+        return self.prior.dynamics
+
+    def __call__(self, proposed: Any, initial: PyTree, dt: Array | None) -> PyTree:
+        """Beliefs before the datum, (C, ...)."""
+        return self.prior(proposed, initial, dt)
+
+    def revise(
+        self, proposed: Any, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Any, PyTree]:
+        """As OUPR, with what is mixed in replaced; newborns have the initial belief."""
+        mean = jnp.sum(jnp.where(proposed.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
+        target = type(initial).start(mean, self.shock * jnp.ones_like(mean))
+        chosen, settled = self.prior.revise(proposed, beliefs, log_score, target, ask)
+
+        def pick(old: Array, new: Array) -> Array:
+            return jnp.where(chosen.is_new.reshape(-1, *[1] * (old.ndim - 1)), new[None], old)
+
+        return chosen, jax.tree.map(pick, settled, initial)
+
 
 NETWORK = mlp((6, 4, 4, 1))
 WARM_UP = 300
@@ -75,11 +191,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings tried for each method, and initial networks over which errors are averaged.
-
-    >>> Setting().networks
-    1
-    """
+    """Settings tried for each method, and initial networks over which errors are averaged."""
 
     budget: int = 16
     networks: int = 1
@@ -119,7 +231,7 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _beaten(errors: dict[str, np.ndarray]) -> str:
     """Which methods lose to which rule of thumb, by the 5-day error."""
-    said, days = [], {name: float(np.median(claims.five_day(error))) for name, error in errors.items()}
+    said, days = [], {name: float(np.median(five_day(error))) for name, error in errors.items()}
     for rule in BASELINES:
         bar = days[rule]
         losers = [name for name in SPACES if days[name] > bar]
@@ -187,38 +299,38 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(budget=64, networks=5)},
     run=_run,
     figures={
-        "fig:day-ahead-plot": figures.draw_change,
-        "fig:day-ahead-results-zoomed": figures.draw_forecasts,
-        "fig:day-ahead-rlpr-predictions": figures.draw_runs,
-        "fig:day-ahead-results": figures.draw_boxes,
+        "fig:day-ahead-plot": draw_change,
+        "fig:day-ahead-results-zoomed": draw_forecasts,
+        "fig:day-ahead-rlpr-predictions": draw_runs,
+        "fig:day-ahead-results": draw_boxes,
     },
     claims=(
         Claim(
             11,
             "The load turns from diurnal to flat about 7 March 2020.",
             "fig:day-ahead-results-zoomed",
-            claims.flat,
+            flat,
             "standard deviation within the day below a third of that of the week before",
         ),
         Claim(
             12,
             "C-ACI and RL[1]-OUPR adapt quickest after 7 March.",
             "fig:day-ahead-plot",
-            claims.quickest,
+            quickest,
             "none: means over 7 to 10 March, each of the two below each of the others",
         ),
         Claim(
             13,
             "RL[1]-PR resets about twice a day until the change, and then never.",
             "fig:day-ahead-rlpr-predictions",
-            claims.resets,
+            resets,
             "1.5 to 2.5 resets a day before, none after",
         ),
         Claim(
             14,
             "RL[1]-OUPR has the lowest 5-day mean absolute error.",
             "fig:day-ahead-results",
-            claims.lowest,
+            lowest,
             f"{PAIRED}, over 5-day means",
         ),
     ),

@@ -6,17 +6,15 @@ the author's notebook.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from filtax import ewma
+from filtax.streams import read_table
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.verdicts import Verdict, all_of, holds_if, holds_only_if
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["EXPERIMENT", "Setting"]
+from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.statistics import Verdict, all_of, holds_if, holds_only_if
 
 FIRST, LAST = "2019-01-01", "2024-12-31"
 BETA, DRAWN = 0.095, 0.05  # smoothing factor of the text; of the curve that the notebook drew
@@ -27,20 +25,13 @@ AFTER = 60  # days for which an outlier is remembered
 
 @dataclass(frozen=True)
 class Setting:
-    """Days to use from the first of 2019 on, at most; None for all to the end of 2024.
-
-    >>> Setting().days is None
-    True
-    """
+    """Days to use from the first of 2019 on, at most; None for all to the end of 2024."""
 
     days: int | None = None
 
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     """The text's hyper-parameters, on the closing prices; nothing is drawn, so the seed does nothing."""
-    from filtax.smoothing import ewma
-    from filtax.streams import read_table
-
     table = read_table("djia")
     chosen = (table["date"] >= FIRST) & (table["date"] <= LAST)
     dates, close = table["date"][chosen][: setting.days], table["close"][chosen][: setting.days]
@@ -133,10 +124,8 @@ NOTES = (
 )
 
 
-def _draw_returns(result: Result) -> "Figure":
+def _draw_returns(result: Result) -> Figure:
     """The data, wrong ones included."""
-    from filtax.report.panels import INK, panels
-
     a = result.arrays
     figure, axis = panels(size=(9.0, 3.0))
     axis.plot(_days(a), a["y"], color=INK, lw=0.7)
@@ -146,10 +135,8 @@ def _draw_returns(result: Result) -> "Figure":
     return figure
 
 
-def _draw_averages(result: Result) -> "Figure":
+def _draw_averages(result: Result) -> Figure:
     """Both averages over the data."""
-    from filtax.report.panels import COLOURS, GREY, panels
-
     a = result.arrays
     figure, axis = panels(size=(9.0, 3.4))
     axis.plot(_days(a), a["y"], ls="", marker=".", ms=1.5, color=GREY, label="log-return")
@@ -160,10 +147,8 @@ def _draw_averages(result: Result) -> "Figure":
     return figure
 
 
-def _draw_gains(result: Result) -> "Figure":
+def _draw_gains(result: Result) -> Figure:
     """Smoothing factors over time."""
-    from filtax.report.panels import COLOURS, GREY, panels
-
     a = result.arrays
     figure, axis = panels(size=(9.0, 3.2))
     axis.plot(_days(a), a["gain"], color=COLOURS[1], lw=1.0, label="WoLF-EWMA, $k_t$")

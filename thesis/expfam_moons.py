@@ -6,19 +6,87 @@ more, is run beside it: it is what public code of the time did, and where the in
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
+from filtax import method, models, warmup
+from filtax.streams import moons
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.intervals import of_mean, of_median
-from thesis.moons_learning import WINDOW, learner, mixed, moons_model, rolling
-from thesis.verdicts import FAILS, HOLDS, Verdict
+from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
+from thesis.statistics import FAILS, HOLDS, Verdict, of_mean, of_median
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+WINDOW = 50
+EPSILON = 1e-4  # that the mixed form adds to the variance of a label, in the public code
 
-__all__ = ["EXPERIMENT", "Setting"]
+
+def moons_model() -> tuple[Any, Any]:
+    """The network 2-5-5-5-1 with leaky ReLU, 81 parameters, and the model of labels by its log odds."""
+    net = models.mlp((2, 5, 5, 5, 1), activation="leaky_relu")
+    return net, models.nonlinear(net.apply, likelihood=models.bernoulli())
+
+
+def rolling(right: np.ndarray) -> np.ndarray:
+    """Share of labels foreseen in the last 50, (..., T - 49)."""
+    total = np.cumsum(np.concatenate([np.zeros((*right.shape[:-1], 1)), right], axis=-1), axis=-1)
+    return (total[..., WINDOW:] - total[..., :-WINDOW]) / WINDOW
+
+
+def learner(name: str) -> Any:
+    """A function of keys of first weights, a prior variance and a stream to forecasts (N, T) and signs of failure."""
+    net, model = moons_model()
+    filter_ = method(name, model=model)
+
+    def one(key: Any, variance: Any, X: Any, y: Any) -> Any:
+        state = filter_.init(params=net.init(key), cov=variance)
+        state, infos = filter_.scan(state, X, y, keep=("mean", "log_evidence", "ok"))
+        log_evidence, ok = jnp.asarray(infos.log_evidence), jnp.asarray(infos.ok)
+        return infos.mean, jnp.mean(log_evidence), jnp.all(ok), filter_.belief(state).cov
+
+    several = jax.jit(jax.vmap(one, in_axes=(0, None, None, None)))
+
+    def run(keys: Any, variance: float, stream: Any) -> dict[str, np.ndarray]:
+        parts = several(keys, jnp.asarray(variance), stream.X, stream.y)
+        return dict(zip(("forecast", "evidence", "ok", "cov"), map(np.asarray, parts), strict=True))
+
+    return run
+
+
+def mixed() -> Any:
+    """The mixed form in single precision, as `learner` gives it; the walk's variance comes last.
+
+    J of the log odds with the variance p(1 - p) + epsilon of the label, residual y - p, and P in Joseph's form.
+    """
+    net, _ = moons_model()
+
+    def one(key: Any, variance: Any, X: Any, y: Any, q: Any) -> Any:
+        theta, restore = ravel_pytree(net.init(key, jnp.float32))
+
+        def step(carry: tuple, row: tuple) -> tuple:
+            (m, P), (x, y) = carry, row
+            eta, J = jax.value_and_grad(lambda m: net.apply(restore(m), x))(m)
+            p = jax.nn.sigmoid(eta)
+            P, R = P + q * jnp.eye(m.size, dtype=P.dtype), p * (1 - p) + jnp.float32(EPSILON)
+            K = P @ J / (J @ P @ J + R)
+            A = jnp.eye(m.size, dtype=P.dtype) - jnp.outer(K, J)
+            return (m + K * (y - p), A @ P @ A.T + R * jnp.outer(K, K)), p
+
+        (_, P), forecasts = jax.lax.scan(step, (theta, variance * jnp.eye(theta.size, dtype=theta.dtype)), (X, y))
+        return forecasts, P
+
+    several = jax.jit(jax.vmap(one, in_axes=(0, None, None, None, None)))
+
+    def run(keys: Any, variance: float, stream: Any, q: float = 0.0) -> dict[str, np.ndarray]:
+        X, y = (jnp.asarray(part, jnp.float32) for part in (stream.X, stream.y))
+        forecast, cov = (np.asarray(part) for part in several(keys, jnp.float32(variance), X, y, jnp.float32(q)))
+        finite = np.isfinite(forecast).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
+        return {"forecast": forecast, "ok": np.asarray(finite), "cov": cov}
+
+    return run
+
 
 METHODS = {"static": "LG+C-Static", "walk": "LG+C-ACI(q=0.00001)", "rvga": "RVGA(iterations=4)+C-Static"}
 WORDS = {
@@ -36,9 +104,6 @@ class Setting:
     """First weights, length and noises of the stream; prior variances to choose from.
 
     R-VGA, which is slower, has fewer first weights; the batch network has data and epochs of its own.
-
-    >>> Setting().noises[0]
-    0.1
     """
 
     starts: int = 100
@@ -51,10 +116,6 @@ class Setting:
 
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
-    import jax
-
-    from filtax.streams import moons
-
     keys = jax.random.split(jax.random.key(seed), setting.starts)
     runs = {name: learner(spelt) for name, spelt in METHODS.items()}
     warm = moons(setting.steps, key=seed + 1_000_000, noise=setting.noises[0])
@@ -83,11 +144,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _batch_accuracy(setting: Setting, seed: int, noise: float, stream: Any) -> float:
     """A network of the same size, trained on data of its own: the share of the stream's last labels that it gets."""
-    import jax
-
-    from filtax.streams import moons
-    from filtax.training import warmup
-
     net, model = moons_model()
     data = moons(setting.batch, key=seed + 2_000_000, noise=noise)
     first, order = jax.random.split(jax.random.key(seed))
@@ -159,10 +215,8 @@ NOTES = (
 )
 
 
-def _draw(result: Result) -> "Figure":
+def _draw(result: Result) -> Figure:
     """Median and quartiles over first weights: the natural form and R-VGA, and the mixed form beside it."""
-    from filtax.report.panels import COLOURS, DASHES, GREY, panels
-
     noise, found = next(iter(result.numbers["noises"].items()))
     figure, axes = panels(1, 2, size=(9.5, 3.5), sharey=True)
     titles = ("Exponential-family EKF and R-VGA", "The mixed form, single precision")

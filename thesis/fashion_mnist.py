@@ -11,21 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import matplotlib as mpl
 import numpy as np
 
+from filtax import method, models, warmup
+from filtax.models import mlp
 from filtax.streams import read_images
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.fashion_claims import CLAIMS
-from thesis.fashion_figures import FIGURES
-from thesis.intervals import Interval, of_mean
-from thesis.parts import keep
-
-if TYPE_CHECKING:
-    from filtax.training import Warm
-
-__all__ = ["EXPERIMENT", "Setting", "Task", "learner"]
+from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.findings import keep
+from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, holds_only_if, of_mean
 
 STRETCHES = 20  # of the last labels, whose means are taken as independent
 GRIDS = {
@@ -42,9 +40,6 @@ class Setting:
     """Sizes; `pool` makes images smaller by taking means, for the quick size, where the network is a perceptron.
 
     LoFi by rank is run on several draws of the data and of the first parameters, the rest on the first of them.
-
-    >>> Setting().stream
-    20000
     """
 
     stream: int = 20_000
@@ -59,18 +54,14 @@ class Setting:
 
 
 class Task(NamedTuple):
-    """The network, its data, and what the warm-up made of it.
-
-    >>> Task._fields[:2]
-    ('net', 'model')
-    """
+    """The network, its data, and what the warm-up made of it."""
 
     net: Any
     model: Any
     X: np.ndarray
     y: np.ndarray
     first: Any
-    warm: "Warm"
+    warm: Any
     warm_seconds: float
 
 
@@ -90,11 +81,6 @@ def _data(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def _tasks(setting: Setting, seed: int) -> tuple[Task, Task]:
     """What hyper-parameters are chosen on, and what is reported: the first is made of warm-up data alone."""
-    import jax
-
-    from filtax import models
-    from filtax.training import warmup
-
     side = 28 // setting.pool
     net = models.mlp((side * side, 30, 20, 10)) if setting.pool > 1 else models.lenet5(extra=True)
     model = models.nonlinear(net.apply, likelihood=models.categorical())
@@ -116,9 +102,6 @@ def _tasks(setting: Setting, seed: int) -> tuple[Task, Task]:
 
 def _method(task: Task, kind: str, d: int, cov: float) -> tuple[Any, Any]:
     """A method and its first state, with one variance for what the choice is about."""
-    from filtax import models
-    from filtax.grammar import method
-
     match kind:
         case "subspace":
             model = models.subspace(task.model, task.warm.directions(d, "centred"), task.warm.params)
@@ -147,11 +130,7 @@ def learner(task: Task, kind: str, d: int) -> Callable[[float], tuple[np.ndarray
 
     Returns:
         A function of the variance: whether each label was the most probable before it was seen, (T,), and the seconds.
-
-    >>> learner.__name__
-    'learner'
     """
-    import jax
 
     def right(filter_: Any, state: Any, X: Any, y: Any) -> Any:
         return filter_.scan(state, X, y, keep=("mean",))[1].mean.argmax(-1).astype(y.dtype) == y
@@ -217,8 +196,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _where(task: Task) -> dict[str, Any]:
     """The device, and how long the warm-up took on it: what was run elsewhere keeps both."""
-    import jax
-
     return {"device": jax.devices()[0].device_kind, "warm_seconds": task.warm_seconds}
 
 
@@ -276,13 +253,173 @@ def _ewma(right: np.ndarray, span: int = 100) -> np.ndarray:
     return out
 
 
+PULSE_AT, WIDE = 70, 100  # dimensions that the last claim names
+
+
+def _errors(result: Result, kind: str) -> dict[int, float]:
+    return {d: error for name, d, error, _ in result.numbers["rows"] if name == kind}
+
+
+def _seconds(result: Result, kind: str) -> dict[int, float]:
+    return {d: seconds for name, d, _, seconds in result.numbers["rows"] if name == kind}
+
+
+def _dense_memory(result: Result) -> Verdict:
+    D = mlp((784, 100, 100, 100, 10)).size
+    return holds_if(D == 99_710 and round(4 * D**2 / 1e9, 1) == 39.8, f"{D:,} parameters, {4 * D**2 / 1e9:.1f} GB")
+
+
+def _subspace(result: Result) -> Verdict:
+    trained, untrained = _errors(result, "subspace"), _errors(result, "subspace, untrained")
+    few = [d for d in trained if d <= 10]
+    chance = all(trained[d] >= 0.85 for d in few)
+    d, error = np.array(list(trained)), np.array(list(trained.values()))
+    rank = np.corrcoef(d.argsort().argsort(), (-error).argsort().argsort())[0, 1]
+    grows = holds_if(rank > 0.8, f"rank correlation of d and accuracy {rank:.2f}")
+    seen = ", ".join(f"d={k}: {trained[k]:.3f}" for k in few)
+    if chance:
+        return all_of([holds_if(True, f"with d <= 10 {seen}"), grows])
+    other = {d: error for d, error in untrained.items() if d <= 10}
+    told = f"offset trained {seen}; untrained " + ", ".join(f"d={d}: {error:.3f}" for d, error in other.items())
+    return all_of([holds_only_if(all(e >= 0.85 for e in other.values()), "the offset is untrained", told), grows])
+
+
+def _pulse(result: Result) -> Verdict:
+    pulse, subspace = _errors(result, "PULSE"), _errors(result, "subspace")
+    spread = lambda errors: max(errors.values()) - min(errors.values())  # noqa: E731
+    return all_of([
+        holds_if(subspace[1] - pulse[1] >= 0.10, f"d = 1: subspace {subspace[1]:.3f}, PULSE {pulse[1]:.3f}"),
+        holds_if(spread(pulse) < spread(subspace) / 2, f"ranges {spread(pulse):.3f} and {spread(subspace):.3f}"),
+    ])  # fmt: skip
+
+
+def _lofi(result: Result) -> Verdict:
+    seconds = _seconds(result, "LoFi")
+    all_draws = [*_errors(result, "LoFi").items(), *result.numbers["draws"]]
+    errors = {d: float(np.mean([error for rank, error in all_draws if rank == d])) for d in seconds}
+    low, high = min(seconds), max(seconds)
+    spread = max(errors.values()) - min(errors.values())
+    ratio = seconds[high] / seconds[low]
+    return all_of([
+        holds_if(spread <= 0.03, f"errors from {min(errors.values()):.3f} to {max(errors.values()):.3f}, means of "
+                 f"{len(all_draws) // len(errors)} draws"),
+        holds_if(ratio >= 1.5, f"rank {high} takes {ratio:.2f} times as long as rank {low}"),
+    ])  # fmt: skip
+
+
+def _showdown(result: Result) -> Verdict:
+    lofi, pulse, subspace = (_errors(result, kind) for kind in ("LoFi", "PULSE", "subspace"))
+    if max(pulse) < PULSE_AT or max(subspace) < WIDE:
+        said = f"the claim is about PULSE at {PULSE_AT} and a subspace of {WIDE} or more"
+        return Verdict(UNDECIDED, f"{said}; the largest that were run are {max(pulse)} and {max(subspace)}")
+    times = {kind: _seconds(result, kind) for kind in ("LoFi", "PULSE", "subspace")}
+    middle, d = float(np.median(list(lofi.values()))), min(pulse, key=lambda k: abs(k - PULSE_AT))
+    ratio = times["PULSE"][d] / times["LoFi"][d]
+    wide = max(subspace)
+    near = min(times["LoFi"], key=lambda k: abs(k - wide))
+    return all_of([
+        holds_if(abs(pulse[d] - middle) <= 0.02, f"PULSE at {d}: {pulse[d]:.3f}, median LoFi {middle:.3f}"),
+        holds_if(0.35 <= ratio <= 0.65, f"time ratio {ratio:.2f}"),
+        holds_if(abs(subspace[wide] - middle) <= 0.02, f"subspace at {wide}: {subspace[wide]:.3f}"),
+        holds_if(times["subspace"][wide] < times["LoFi"][near], f"its time {times['subspace'][wide]:.3g} s"),
+    ])  # fmt: skip
+
+
+CLAIMS = (
+    (
+        37,
+        "A 784-100-100-100-10 network has 99,710 parameters, and one dense step needs 40 GB.",
+        "sec:experiments-scalability",
+        _dense_memory,
+        "none: 99,710 and 39.8 GB",
+    ),
+    (
+        38,
+        "A subspace of at most 10 dimensions is no better than chance; more are better.",
+        "fig:fashion-mnist-subspace-rank",
+        _subspace,
+        "0.85 is chance; a rank correlation of 0.8",
+    ),
+    (
+        39,
+        "PULSE in one dimension is much better than the subspace, and gains less from more.",
+        "fig:fashion-mnist-pulse-rank",
+        _pulse,
+        "0.10 at d = 1; half of the subspace's range",
+    ),
+    (
+        40,
+        "LoFi hardly depends on its rank, and its time grows with it.",
+        "fig:fashion-mnist-lofi-rank",
+        _lofi,
+        "a range of 0.03 over the ranks; 1.5 times the time",
+    ),
+    (
+        41,
+        "PULSE in 70 dimensions matches LoFi in half the time; so does a wide subspace.",
+        "fig:showdown-mnist-lofi-rank",
+        _showdown,
+        "0.02 from LoFi's median over d; 0.35 to 0.65 of its time",
+    ),
+)
+
+
+def _by_dimension(*kinds: str) -> Callable[[Result], Figure]:
+    def draw(result: Result) -> Figure:
+        figure, (left, right) = panels(1, 2, size=(9.5, 3.4))
+        rows = [row for row in result.numbers["rows"] if row[0] in kinds]
+        shades = mpl.colormaps["viridis"]
+        of_first = [row for row in rows if row[0] == kinds[0]]
+        for i, (kind, d, *_) in enumerate(of_first):
+            curve = result.arrays[f"{kind}/{d}"]
+            left.plot(curve, color=shades(0.9 * i / max(1, len(of_first) - 1)), lw=0.9, label=f"{d}")
+        left.set(xlabel="data seen", ylabel="accuracy, EWMA of 100", title=kinds[0], ylim=(0, 1))
+        left.legend(title="dimension", frameon=False, ncols=2, loc="lower right")
+        for kind, marker in zip(kinds, "os", strict=False):
+            points = [(d, error) for name, d, error, _ in rows if name == kind]
+            right.plot(*zip(*points, strict=True), marker=marker, label=kind)
+        right.axhline(result.numbers["majority"], color=GREY, ls="--", label="majority class")
+        right.set(xlabel="dimension", ylabel="misclassification", title="Last part of the stream", ylim=(0, 1))
+        right.legend(frameon=False)
+        return figure
+
+    return draw
+
+
+def _draw_showdown(result: Result) -> Figure:
+    figure, axis = panels(size=(8.0, 4.2))
+    kinds = list(dict.fromkeys(row[0] for row in result.numbers["rows"]))
+    for kind, colour, marker in zip(kinds, COLOURS, "os^Dv", strict=False):
+        points = [(seconds, error, d) for name, d, error, seconds in result.numbers["rows"] if name == kind]
+        axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, marker=marker, ls="", label=kind)
+        for seconds, error, d in points:
+            axis.annotate(str(d), (seconds, error), textcoords="offset points", xytext=(4, 3), fontsize=7, color=colour)
+        best = min(points, key=lambda point: point[1])
+        axis.axhline(best[1], color=colour, ls="--", lw=0.9, alpha=0.8)
+        axis.axhline(np.median([p[1] for p in points]), color=colour, ls=":", lw=0.9, alpha=0.8)
+    axis.plot([], [], color=INK, ls="--", lw=0.9, label="best dimension of each")
+    axis.plot([], [], color=INK, ls=":", lw=0.9, label="median over dimensions")
+    shown = [row[2] for row in result.numbers["rows"] if row[0] != "subspace, untrained"]
+    room = 0.3 * (max(shown) - min(shown)) + 0.002
+    title = f"Error and time, by dimension (majority class: {result.numbers['majority']:.2f})"
+    axis.set(xlabel="seconds for the stream", ylabel="misclassification", title=title)
+    axis.set(ylim=(min(shown) - room, max(shown) + room))  # an untrained subspace of few dimensions is off the scale
+    axis.legend(frameon=False)
+    return figure
+
+
+FIGURES = {
+    "fig:fashion-mnist-subspace-rank": _by_dimension("subspace", "subspace, untrained"),
+    "fig:fashion-mnist-pulse-rank": _by_dimension("PULSE"),
+    "fig:fashion-mnist-lofi-rank": _by_dimension("LoFi", "LoFi, warmed up"),
+    "fig:showdown-mnist-lofi-rank": _draw_showdown,
+}
+
+
 EXPERIMENT = Experiment(
     name="fashion-mnist",
     title="Filters of a network by their dimension: subspace, PULSE, LoFi",
-    sizes={
-        "quick": Setting(600, 300, 300, 10, (1, 10), (30,), (1,), draws=2, pool=2),
-        "full": Setting(),
-    },
+    sizes={"quick": Setting(600, 300, 300, 10, (1, 10), (30,), (1,), draws=2, pool=2), "full": Setting()},
     run=_run,
     figures=FIGURES,
     claims=tuple(Claim(*claim) for claim in CLAIMS),

@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from filtax import method, models
+from filtax.evaluate import f1
+from filtax.segmentation import watch
+from filtax.streams import heavy_tailed_regression
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.heavy_tail_figures import PLAIN, STATIC, WINDOW, WOLF, draw_errors, draw_posteriors, draw_sample
-from thesis.intervals import of_median
-from thesis.verdicts import PAIRED, Verdict, all_of, below, holds_if
+from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
+from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if, of_median
 
-__all__ = ["EXPERIMENT", "Setting"]
-
+STATIC, PLAIN, WOLF = "LG+C-Static", "LG+RL[inf]-PR", "WoLF+RL[inf]-PR"
+WINDOW = 10
 LAST = "last value"
 LAWS = {"text": None, "published": np.ones(3)}  # of theta_0: U[-3, 3]^3, and (1, 1, 1)
 PUBLISHED = {STATIC: 2.53, PLAIN: 1.70, WOLF: 1.24, LAST: None}
@@ -24,11 +29,7 @@ MARGIN, EARLIEST = 5, 50
 
 @dataclass(frozen=True)
 class Setting:
-    """Streams and their length; the hazard and the soft threshold c are those of the thesis.
-
-    >>> Setting().steps
-    300
-    """
+    """Streams and their length; the hazard and the soft threshold c are those of the thesis."""
 
     streams: int = 100
     steps: int = 300
@@ -64,18 +65,11 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 
 def _streams(setting: Setting, seed: int, initial: Any) -> list:
-    import jax
-
-    from filtax.streams import heavy_tailed_regression
-
     keys = jax.random.split(jax.random.key(seed), setting.streams)
     return [heavy_tailed_regression(setting.steps, key=k, hazard=setting.hazard, initial=initial) for k in keys]
 
 
 def _methods(setting: Setting) -> dict[str, Any]:
-    from filtax import models
-    from filtax.grammar import method
-
     runs = f"RL[inf](capacity={setting.steps + 1})-PR(hazard={setting.hazard})"  # room for all: nothing is given up
     names = {STATIC: "LG+C-Static", PLAIN: f"LG+{runs}", WOLF: f"WoLF-IMQ(c={setting.c})+{runs}"}
     return {label: method(name, model=models.linear(noise=1.0)) for label, name in names.items()}
@@ -83,9 +77,6 @@ def _methods(setting: Setting) -> dict[str, Any]:
 
 def _learn(setting: Setting, streams: list) -> dict[str, dict[str, np.ndarray]]:
     """Forecasts, errors and the most probable start of the segment: (N, T) each."""
-    import jax
-    import jax.numpy as jnp
-
     X, y, truth = (np.stack([getattr(stream, name) for stream in streams]) for name in ("X", "y", "truth"))
     runs = {}
     for label, filter_ in _methods(setting).items():
@@ -102,8 +93,6 @@ def _learn(setting: Setting, streams: list) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _measure(streams: list, runs: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Any]:
-    from filtax.evaluate.segmentation import f1
-
     found = {name: _resets(runs[name]["start"]) for name in (PLAIN, WOLF)}
     changed = [i for i, stream in enumerate(streams) if stream.changes]
     first = {i: streams[i].changes[0] for i in changed if streams[i].changes[0] > EARLIEST}
@@ -145,10 +134,6 @@ def _chosen(streams: list) -> int:
 
 def _sample(setting: Setting, stream: Any, means: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What the figures show of one stream."""
-    import jax.numpy as jnp
-
-    from filtax.segmentation import watch
-
     arrays = {"x": stream.X[:, 1], "y": stream.y, "theta": stream.theta, "changes": np.array(stream.changes, int)}
     for name, mean in means.items():
         if name != LAST:
@@ -220,6 +205,65 @@ def _deteriorates(result: Result) -> Verdict:
             below(before[STATIC], after[STATIC], ("C-Static before", "after")),
         ]
     )
+
+
+def draw_sample(result: Result) -> Figure:
+    """The data of each segment, with its true curve."""
+    a = result.arrays
+    edges = [0, *a["changes"], len(a["x"])]
+    count = len(edges) - 1
+    columns = min(count, 3)
+    figure, axes = panels(-(-count // columns), columns, size=(9.0, 2.6 * -(-count // columns)))
+    grid = np.linspace(-2.0, 2.0, 100)
+    axes = np.atleast_1d(axes).ravel()
+    for i, axis in enumerate(axes):
+        if i >= count:
+            axis.set_axis_off()
+            continue
+        low, high = edges[i], edges[i + 1]
+        theta = a["theta"][low]
+        curve = theta[0] + theta[1] * grid + theta[2] * grid**2
+        axis.scatter(a["x"][low:high], a["y"][low:high], s=10, color=COLOURS[0], alpha=0.7, lw=0)
+        axis.plot(grid, curve, color=INK)
+        axis.set(title=f"steps {low} to {high - 1}", xlabel="x" if i >= count - columns else None, xlim=(-2.1, 2.1))
+    axes[0].set_ylabel("y")
+    return figure
+
+
+def draw_errors(result: Result) -> Figure:
+    """Rolling error of one stream, and the errors of all."""
+    figure, (left, right) = panels(1, 2, size=(10.0, 3.4), width_ratios=(1.5, 1.0))
+    names = (STATIC, PLAIN, WOLF)
+    for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
+        left.plot(result.arrays[f"rolling {name}"], color=colour, ls=dash, lw=1.4, label=name)
+    for change in result.arrays["changes"]:
+        left.axvline(change, color=GREY, ls=":")
+    left.set(xlabel="step", ylabel=f"RMSE of the last {WINDOW}", title="One stream; dotted: true changes")
+    left.legend(frameon=False, fontsize=8)
+    boxes = right.boxplot([result.numbers["rmse"][n] for n in names], patch_artist=True, widths=0.6)
+    for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
+        box.set(facecolor=colour, alpha=0.5)
+        middle.set(color="black")
+    right.set_xticks(range(1, 4), [n.replace("+", "+\n", 1) for n in names], fontsize=8)
+    right.set(ylabel="RMSE", title="All streams", ylim=(0, None))
+    return figure
+
+
+def draw_posteriors(result: Result) -> Figure:
+    """Log posterior of the run length, and the path of its mode."""
+    figure, axes = panels(1, 2, size=(10.0, 3.6), sharey=True)
+    for axis, name in zip(axes, (PLAIN, WOLF), strict=True):
+        image = result.arrays[f"posterior {name}"]
+        axis.imshow(image, origin="lower", aspect="auto", cmap="Greys", vmin=-12, vmax=0, interpolation="none")
+        axis.plot(image.argmax(axis=0), color=COLOURS[1], lw=1.0, label="mode")
+        for change in result.arrays["changes"]:
+            axis.axvline(change, color=GREY, ls=":", lw=1.0)
+        axis.set(title=name, xlabel="step t")
+    longest = max(int(result.arrays[f"posterior {name}"].argmax(axis=0).max()) for name in (PLAIN, WOLF))
+    axes[0].set(ylabel="run length", ylim=(0, 1.15 * longest + 5))
+    axes[0].legend(frameon=False, loc="upper left")
+    figure.colorbar(axes[0].images[0], ax=axes, label="log p(r | y)", pad=0.01)
+    return figure
 
 
 EXPERIMENT = Experiment(

@@ -8,39 +8,22 @@ of its own. The number of hypotheses K enters the sweep as an array, so that the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
+from matplotlib import colormaps
 
-from filtax.bone import Bone
-from filtax.grammar import method
+from filtax import Bone, Log, method, tune
 from filtax.models import bernoulli, linear
-from filtax.module import Module
-from filtax.search import Log, tune
 from filtax.streams import Stream
 from thesis.experiment import Advance, Result, Table
-from thesis.intervals import of_mean
-from thesis.parts import keep
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "FILTERS",
-    "FULL",
-    "SPACES",
-    "Setting",
-    "compare",
-    "draw_errors",
-    "draw_sweep",
-    "least_by_keep",
-    "same_streams",
-    "sweep_errors",
-]
+from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.findings import keep
+from thesis.statistics import of_mean
 
 FILTERS = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR")
 BASELINES = ("last label", "majority", "true parameters")
@@ -52,11 +35,7 @@ CHUNK = 10  # streams in a call: one shape for tuning and testing, so one compil
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes; `trials`, `warm_up` and `swept` (those of the sweep) count streams.
-
-    >>> Setting().hazards[0]
-    0.1111111111111111
-    """
+    """Sizes; `trials`, `warm_up` and `swept` (those of the sweep) count streams."""
 
     trials: int = 30
     steps: int = 720
@@ -88,9 +67,6 @@ def compare(
 
     Returns:
         Errors by filter, (N,) each; the sweep (K, hazards, swept).
-
-    >>> Setting(trials=3).trials  # a whole run takes half a minute
-    3
     """
     warm = _streams(make, setting.warm_up, setting.steps, (seed, 0))
     test = _streams(make, setting.trials, setting.steps, (seed, 1))
@@ -134,11 +110,7 @@ NOTES = (
 def sweep_errors(
     keeps: Sequence[int], hazards: Sequence[float], X: np.ndarray, Y: np.ndarray, advance: Advance
 ) -> np.ndarray:
-    """Errors of RL[K]-PR for every K and hazard, (K, hazards, N).
-
-    >>> sweep_errors((1,), (0.5,), np.ones((10, 2, 2)), np.ones((10, 2)), lambda share: None)[0, 0, 0].item()
-    0.5
-    """
+    """Errors of RL[K]-PR for every K and hazard, (K, hazards, N)."""
     table, most = [], max(keeps)
     for i, most_kept in enumerate(keeps):
         built = [
@@ -151,10 +123,12 @@ def sweep_errors(
     return np.stack(table)
 
 
-class _Best(Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Best:
     """Of all hypotheses the best K survive, K an array: what `bounded` does for a K known when it is compiled."""
 
-    keep: Int[Array, ""]
+    keep: Any
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         mine, other, place = log_weight[:, None], log_weight[None, :], jnp.arange(log_weight.size)
@@ -213,11 +187,7 @@ def _spread(values: np.ndarray) -> tuple[float, float]:
 
 
 def least_by_keep(result: Result) -> tuple[np.ndarray, np.ndarray]:
-    """For each K the least mean error over the hazards, (K,), and the errors of that hazard, (K, N).
-
-    >>> least_by_keep(Result({}, {"sweep": np.array([[[0.2, 0.3], [0.1, 0.3]]])}))[0]
-    array([0.2])
-    """
+    """For each K the least mean error over the hazards, (K,), and the errors of that hazard, (K, N)."""
     sweep = result.arrays["sweep"]
     best = sweep.mean(axis=2).argmin(axis=1)
     errors = sweep[np.arange(len(sweep)), best]
@@ -225,11 +195,7 @@ def least_by_keep(result: Result) -> tuple[np.ndarray, np.ndarray]:
 
 
 def same_streams(result: Result) -> np.ndarray:
-    """Errors of RL[1]-OUPR on the streams of the sweep.
-
-    >>> same_streams(Result({}, {"sweep": np.zeros((1, 1, 2)), "RL[1]-OUPR": np.array([0.1, 0.2, 0.3])}))
-    array([0.1, 0.2])
-    """
+    """Errors of RL[1]-OUPR on the streams of the sweep."""
     return result.arrays["RL[1]-OUPR"][: result.arrays["sweep"].shape[2]]
 
 
@@ -242,10 +208,8 @@ def _grid(arrays: dict[str, np.ndarray]) -> Table:
     return Table("RL[K]-PR: share missed by K and hazard, mean over streams", columns, rows)
 
 
-def draw_errors(result: Result) -> "Figure":
+def draw_errors(result: Result) -> Figure:
     """A box for each filter, lines for what needs none."""
-    from filtax.report.panels import COLOURS, GREY, INK, panels
-
     figure, axis = panels(size=(6.5, 3.4))
     boxes = axis.boxplot(
         [result.arrays[name] for name in FILTERS], widths=0.5, patch_artist=True, medianprops={"color": INK}
@@ -260,12 +224,8 @@ def draw_errors(result: Result) -> "Figure":
     return figure
 
 
-def draw_sweep(result: Result) -> "Figure":
+def draw_sweep(result: Result) -> Figure:
     """Mean error of RL[K]-PR by K, a line for each hazard, beside RL[1]-OUPR."""
-    from matplotlib import colormaps
-
-    from filtax.report.panels import INK, panels
-
     figure, axis = panels(size=(6.5, 3.8))
     hazards, keeps = result.arrays["hazards"], result.arrays["keeps"]
     colours = colormaps["viridis"](np.linspace(0.0, 0.92, len(hazards)))

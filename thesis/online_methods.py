@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from filtax.search import Log, Uniform, tune
-
-__all__ = ["SPACES", "build", "learner", "searched"]
+from filtax import Log, Uniform, method, models, posteriors, priors, tune
 
 Learn = Callable[..., tuple[np.ndarray, np.ndarray]]
 
@@ -20,6 +20,8 @@ SPACES: dict[str, dict[str, Uniform]] = {
     "WoLF-IMQ": {"p": _P, "c": Log(0.1, 20.0)},
     "WoLF-TMD": {"p": _P, "c": Log(0.1, 20.0)},
 }
+
+REVISED: dict[str, Any] = {"EKF-B": posteriors.BernoulliOutliers, "EKF-IW": posteriors.InverseWishartNoise}
 
 
 def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: Any, iterations: int, inner: int) -> Any:
@@ -36,18 +38,14 @@ def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: Any, iteration
     >>> build("WoLF-IMQ", lambda theta, x: theta[0] * x, {"p": 1.0, "c": 4.0}, drift=0.01, iterations=2, inner=1).name
     'WoLF-IMQ(c=4.0)+LG(form=covariance)+C-ACI(q=0.01)'
     """
-    from filtax import models, posteriors, priors
-    from filtax.grammar import POSTERIORS, method
-
     model, form = models.nonlinear(h, noise=1.0), "covariance"
     moving = drift if callable(drift) else priors.additive_inflation(drift) if drift else priors.static()
     if name == "OGD":
         return method("OGD+C-Static", model=model, posterior=posteriors.Gradient(chosen["rate"], 1, inner))
     posterior: Any = posteriors.Extended(form)
-    if name == "EKF-B":
-        posterior = POSTERIORS["OB"](a=chosen["a"], b=chosen["b"], iterations=iterations, form=form)
-    elif name == "EKF-IW":
-        posterior = POSTERIORS["IW"](degrees=chosen["degrees"], iterations=iterations, form=form)
+    if name in REVISED:
+        settings = {key: value for key, value in chosen.items() if key != "p"}
+        posterior = REVISED[name](**settings, iterations=iterations, form=form)
     elif name.startswith("WoLF"):
         trust = models.imq if name == "WoLF-IMQ" else models.threshold
         model = models.robust(model, trust=trust(chosen["c"]))
@@ -69,8 +67,6 @@ def learner(make: Callable[[Mapping[str, Any]], Any], *, in_turn: bool = False) 
     >>> mean.round(2).tolist()
     [[0.0, 0.5]]
     """
-    import jax
-    import jax.numpy as jnp
 
     def one(at: Mapping[str, Any], start: Any, X: Any, y: Any) -> tuple[Any, Any]:
         filter_ = make(at)
@@ -118,8 +114,6 @@ def searched(
     >>> sorted(searched(make, SPACES["EKF"], *at, budget=2, seed=0, batch=2))
     ['p']
     """
-    import jax
-
     count, learn = len(y), learner(make, in_turn=in_turn)
 
     def objective(at: dict[str, np.ndarray]) -> np.ndarray:

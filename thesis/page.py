@@ -12,10 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from filtax.report.page import page
 from thesis.findings import Finding
-
-__all__ = ["write_report"]
 
 FORMS = "Where what was tested is not what the thesis prints, both are given: its words, and then the form tested."
 ABSENT = "not published as a number"
@@ -67,7 +64,9 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     counts = "".join(f"<p>{said.capitalize()}{_counts(some)}.</p>" for said, some in groups)
     forms = f"<p>{FORMS}</p>" if any(finding["claims"] for finding in findings) else ""
     head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}{forms}"
-    path.write_text(page("filtax reproduce", CSS, f"{head}{body}"), encoding="utf-8")
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    top = f'<!doctype html><html lang="en"><head>{meta}<title>filtax reproduce</title><style>{CSS}</style></head>'
+    path.write_text(f"{top}<body>{head}{body}</body></html>", encoding="utf-8")
     return path
 
 

@@ -7,19 +7,8 @@ import numpy as np
 
 from filtax.streams import rotating_labels
 from thesis.experiment import Advance, Claim, Experiment, Result
-from thesis.labelling import (
-    FULL,
-    SPACES,
-    Setting,
-    compare,
-    draw_errors,
-    draw_sweep,
-    least_by_keep,
-    same_streams,
-)
-from thesis.verdicts import PAIRED, Verdict, all_of, below, holds_if
-
-__all__ = ["EXPERIMENT"]
+from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
+from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if
 
 PUBLISHED = {
     "RL[1]-OUPR": (0.4154, 0.1456),

@@ -6,30 +6,26 @@ regimes, and the sibling run of the author has 0.01. Both are run.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from filtax import method, models, priors
+from filtax.streams import Stream, piecewise_polynomial
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.intervals import Interval, of_mean, of_median
-from thesis.q_inflation_figures import HAZARD, PRINTED, draw_ensembles, draw_errors, draw_example
-from thesis.verdicts import UNDECIDED, Verdict, all_of, holds_if
+from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
+from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, of_mean, of_median
 
-if TYPE_CHECKING:
-    from filtax.streams import Stream
-
-__all__ = ["EXPERIMENT", "Setting"]
-
+HAZARD, PRINTED, WINDOW = 0.01, 0.001, 20
+SHOWN = (0.0, 1e-3, 0.03, 1.0, 10.0)  # of the grid, in the figure
 NOISE, FEWEST = 1.0, 50
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Streams of T steps, the inflations q, and the ensembles of claim 8; the prior is N(0, I).
-
-    >>> Setting().q[0]
-    0.0
-    """
+    """Streams of T steps, the inflations q, and the ensembles of claim 8; the prior is N(0, I)."""
 
     streams: int = 60
     steps: int = 300
@@ -42,8 +38,6 @@ class Setting:
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     """The filter of every q on every stream, at both probabilities of a change; then ensembles of growing size."""
-    from filtax.streams import piecewise_polynomial
-
     numbers: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {"q": np.array(setting.q)}
     for name, hazard in (("used", HAZARD), ("printed", PRINTED)):
@@ -66,13 +60,8 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     return Result(numbers, arrays, _tables(numbers, arrays), NOTES)
 
 
-def _errors(q: tuple[float, ...], streams: "list[Stream]") -> np.ndarray:
+def _errors(q: tuple[float, ...], streams: list[Stream]) -> np.ndarray:
     """Observation minus its forecast, (Q, N, T)."""
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import models, priors
-    from filtax.grammar import method
 
     def one(q: Any, X: Any, y: Any) -> Any:
         filter_ = method("LG+C-ACI", model=models.linear(noise=NOISE), prior=priors.additive_inflation(q))
@@ -102,7 +91,7 @@ def _summary(rmse: np.ndarray, changed: np.ndarray, q: tuple[float, ...]) -> dic
     }
 
 
-def _example(streams: "list[Stream]", errors: np.ndarray) -> dict[str, np.ndarray]:
+def _example(streams: list[Stream], errors: np.ndarray) -> dict[str, np.ndarray]:
     """The stream that the figures show: the first with four regimes or more, each of twenty steps or more."""
     lengths = [np.diff((0, *stream.changes, len(stream))) for stream in streams]
     long = [i for i, one in enumerate(lengths) if len(one) >= 4 and one.min() >= min(20, len(streams[i]) // 20)]
@@ -114,13 +103,6 @@ def _example(streams: "list[Stream]", errors: np.ndarray) -> dict[str, np.ndarra
 
 def _ensembles(setting: Setting, seed: int, advance: Advance) -> np.ndarray:
     """Distance of the ensemble's mean from the Kalman filter's, root mean square over steps and D: (sizes, runs)."""
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import models
-    from filtax.grammar import method
-    from filtax.streams import piecewise_polynomial
-
     stream = piecewise_polynomial(setting.ensemble_steps, key=seed, hazard=0.0, noise=NOISE)
     X, y = jnp.asarray(stream.X), jnp.asarray(stream.y)
 
@@ -199,6 +181,68 @@ def _converges(result: Result) -> Verdict:
     wide = sizes.max() >= 1000 * sizes.min()
     evidence = f"slope {slope:.3f} for {sizes.min():,} to {sizes.max():,} members"
     return holds_if(abs(slope + 0.5) <= 0.1, evidence) if wide else Verdict(UNDECIDED, evidence)
+
+
+def draw_example(result: Result) -> Figure:
+    """Each regime in its own panel: samples, and the parabola they come from."""
+    a = result.arrays
+    bounds = [0, *a["example_changes"].tolist(), len(a["example_y"])]
+    count = len(bounds) - 1
+    rows = -(-count // 4)
+    figure, axes = panels(rows, -(-count // rows), size=(9.0, 2.5 * rows), sharex=True, sharey=True, squeeze=False)
+    grid = np.linspace(-2.0, 2.0, 100)
+    for i, axis in enumerate(axes.flat):
+        if i >= count:
+            axis.set_axis_off()
+            continue
+        part = slice(bounds[i], bounds[i + 1])
+        axis.scatter(a["example_x"][part], a["example_y"][part], s=7, color=GREY)
+        axis.plot(
+            grid, (grid[:, None] ** np.arange(3)) @ a["example_theta"][bounds[i]], color=COLOURS[i % len(COLOURS)]
+        )
+        axis.set_title(f"S{i + 1}: steps {bounds[i] + 1} to {bounds[i + 1]}")
+    figure.supxlabel("x", fontsize=9)
+    figure.supylabel("y", fontsize=9)
+    return figure
+
+
+def draw_errors(result: Result) -> Figure:
+    """Rolling error on the stream shown, and the total error over all of them against q."""
+    a = result.arrays
+    figure, (left, right) = panels(1, 2, size=(9.5, 3.4), width_ratios=(1.4, 1.0))
+    kernel = np.ones(WINDOW) / WINDOW
+    for i, q in enumerate(q for q in SHOWN if q in a["q"]):
+        square = a["example_errors"][np.flatnonzero(a["q"] == q)[0]] ** 2
+        rolling = np.sqrt(np.convolve(square, kernel, mode="valid"))
+        left.plot(
+            np.arange(rolling.size) + WINDOW, rolling, color=COLOURS[i], ls=DASHES[i % len(DASHES)], label=f"q = {q:g}"
+        )
+    for change in a["example_changes"]:
+        left.axvline(change, color=GREY, lw=0.8, ls=":")
+    left.set(xlabel="step", ylabel="RMSE", title=f"Over the last {WINDOW} steps, the stream shown")
+    left.legend(frameon=False, ncols=2, fontsize=8)
+    for name, label, colour in (("used", f"change with {HAZARD:g}", 0), ("printed", f"with {PRINTED:g} (printed)", 1)):
+        rmse = a[f"rmse_{name}"][:, a[f"changed_{name}"]]
+        if rmse.size:
+            low, middle, high = np.quantile(rmse, (0.25, 0.5, 0.75), axis=1)
+            right.plot(range(len(a["q"])), middle, marker="o", ms=3, color=COLOURS[colour], label=label)
+            right.fill_between(range(len(a["q"])), low, high, color=COLOURS[colour], alpha=0.2, lw=0)
+    right.axhline(result.numbers["last_value"], color=GREY, ls="--", lw=1, label="last value")
+    right.set(xlabel="q", title="Total, streams that change: median, quartiles")
+    right.set_xticks(range(len(a["q"])), [f"{q:g}" for q in a["q"]], rotation=60, fontsize=8)
+    right.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_ensembles(result: Result) -> Figure:
+    """Distance of the ensemble's mean from the exact one against its size."""
+    sizes, gaps = result.arrays["sizes"], result.arrays["enkf"]
+    figure, axis = panels(size=(5.0, 3.2))
+    axis.loglog(np.repeat(sizes, gaps.shape[1]), gaps.reshape(-1), ls="", marker="o", ms=3, color=GREY, label="a run")
+    axis.loglog(sizes, gaps.mean(axis=1), color=COLOURS[0], label=f"mean, slope {result.numbers['slope']:.3f}")
+    axis.set(xlabel="members", ylabel="distance from the KF's mean", title="The EnKF tends to the KF")
+    axis.legend(frameon=False)
+    return figure
 
 
 EXPERIMENT = Experiment(

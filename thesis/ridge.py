@@ -5,28 +5,22 @@ features and the prior are those of the nearest public run.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 import numpy as np
 
+from filtax import method, models
+from filtax.streams import parabola_regression
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.verdicts import Verdict, all_of, holds_if
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["EXPERIMENT", "Setting"]
+from thesis.figures import COLOURS, GREY, Figure, panels
+from thesis.statistics import Verdict, all_of, holds_if
 
 THETA, NOISE = (2.0, -1.0), 1.0
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes, and the prior N(0, I / precision); the noise has variance 1.
-
-    >>> Setting().train
-    250
-    """
+    """Sizes, and the prior N(0, I / precision); the noise has variance 1."""
 
     train: int = 250
     test: int = 1000
@@ -35,12 +29,6 @@ class Setting:
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     """Learn datum by datum, and solve the normal equations of every prefix with numpy."""
-    import jax.numpy as jnp
-
-    from filtax import models
-    from filtax.grammar import method
-    from filtax.streams import parabola_regression
-
     stream = parabola_regression(setting.train + setting.test, key=seed, theta=THETA, noise=NOISE)
     (X, X_test), (y, y_test) = (np.split(part, [setting.train]) for part in (stream.X, stream.y))
 
@@ -77,10 +65,8 @@ def _ridge(X: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarray:
     return np.linalg.solve(X.T @ X + penalty * np.eye(X.shape[1]), X.T @ y)
 
 
-def _draw(result: Result) -> "Figure":
+def _draw(result: Result) -> Figure:
     """Parameters with two standard deviations, and the held-out error, after each datum."""
-    from filtax.report.panels import COLOURS, GREY, panels
-
     figure, (left, right) = panels(1, 2, size=(9.0, 3.2))
     mean, sd, steps = result.arrays["recursive"], result.arrays["sd"], np.arange(len(result.arrays["rmse"])) + 1
     for i, colour in zip(range(2), COLOURS, strict=False):

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -20,15 +21,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import jax
 import numpy as np
 
-from filtax.report import look
-from thesis.experiment import Experiment, Result, Table
-from thesis.findings import ENDINGS, Finding, decide, digest_of, folder_of, lost_figures, stored
-from thesis.parts import keeping
-from thesis.registry import find
-
-__all__ = ["reproduce"]
+from thesis.experiment import Experiment, Result, Table, find
+from thesis.figures import look
+from thesis.findings import ENDINGS, Finding, decide, digest_of, folder_of, keeping, lost_figures, stored
 
 PARTS = "parts"
 Told = Callable[[str, float], None]
@@ -67,8 +65,6 @@ def reproduce(
     )  # a name that is not there is refused before any work
     if jobs == 1:
         return [_one(name, size, seed, Path(out), told) for name in names]
-    import jax
-
     wide = jax.numpy.zeros(()).dtype.itemsize == 8
     others, spawned = set(active_children()), get_context("spawn")
     shares = spawned.SimpleQueue()
@@ -105,10 +101,6 @@ _sent: Any = None
 def _start_worker(wide: bool, shares: Any) -> None:
     global _sent  # a process has one, and a queue cannot be handed over with a task
     _sent = shares
-    import signal
-
-    import jax
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked for the work ends it
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()  # also if it was killed
     jax.config.update("jax_enable_x64", wide)

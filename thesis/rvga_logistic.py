@@ -5,18 +5,17 @@ starts again from the belief before the datum). Nothing of the run is published;
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from filtax import method, models
+from filtax.streams import fixed_labels, fixed_regression
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.intervals import of_mean
-from thesis.verdicts import Verdict, all_of, holds_if
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["EXPERIMENT", "Setting"]
+from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.statistics import Verdict, all_of, holds_if, of_mean
 
 THETA = (-0.5, 2.0, -1.0)  # of (1, x_1, x_2)
 NAMES = ("bias", "$x_1$", "$x_2$")
@@ -26,11 +25,7 @@ LINEAR_NOISE = 0.5
 
 @dataclass(frozen=True)
 class Setting:
-    """Streams of T labels, the first of which is shown; samples of its second run; the prior is N(0, I).
-
-    >>> Setting().steps
-    1000
-    """
+    """Streams of T labels, the first of which is shown; samples of its second run; the prior is N(0, I)."""
 
     streams: int = 20
     steps: int = 1000
@@ -67,8 +62,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _labels(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (N, T, 3), standard normal with a one in front, and labels drawn from the logistic model."""
-    from filtax.streams import fixed_labels
-
     keys = np.random.SeedSequence((seed, 0)).generate_state(setting.streams)
     streams = [fixed_labels(setting.steps, key=int(key), theta=THETA) for key in keys]
     return np.stack([stream.X for stream in streams]), np.stack([stream.y for stream in streams])
@@ -76,12 +69,6 @@ def _labels(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _recursive(posterior: str, X: np.ndarray, y: np.ndarray, seed: int | None = None) -> tuple[np.ndarray, ...]:
     """Means and variances (N, T, 3) after each datum, and whether its label was foreseen (N, T)."""
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import models
-    from filtax.grammar import method
-
     filter_ = method(f"{posterior}+C-Static", model=models.linear(likelihood=models.bernoulli()))
     state = filter_.init(mean=jnp.zeros(3), cov=1.0, key=None if seed is None else jax.random.key(seed))
 
@@ -111,12 +98,6 @@ def _majority(y: np.ndarray) -> np.ndarray:
 
 def _linear(steps: int, seed: int) -> dict[str, Any]:
     """Largest relative differences from the Kalman filter over a linear-Gaussian stream, for each count of rounds."""
-    import jax.numpy as jnp
-
-    from filtax import models
-    from filtax.grammar import method
-    from filtax.streams import fixed_regression
-
     stream = fixed_regression(steps, key=seed + 1, theta=THETA, noise=LINEAR_NOISE)
     X, y = stream.X, stream.y
 
@@ -184,10 +165,8 @@ NOTES = (
 )
 
 
-def _draw_boundaries(result: Result) -> "Figure":
+def _draw_boundaries(result: Result) -> Figure:
     """Forecast probabilities and the boundary at one half after a few, some, and all labels."""
-    from filtax.report.panels import COLOURS, INK, panels
-
     a = result.arrays
     shown = [t for t in (5, 20, 100, len(a["y"])) if t <= len(a["y"])]
     figure, axes = panels(1, len(shown), size=(2.6 * len(shown), 2.9), sharex=True, sharey=True, squeeze=False)
@@ -205,10 +184,8 @@ def _draw_boundaries(result: Result) -> "Figure":
     return figure
 
 
-def _draw_parameters(result: Result) -> "Figure":
+def _draw_parameters(result: Result) -> Figure:
     """Means with two standard deviations, and the batch estimate."""
-    from filtax.report.panels import COLOURS, GREY, panels
-
     a = result.arrays
     figure, axis = panels(size=(7.5, 3.6))
     steps = np.arange(len(a["y"])) + 1

@@ -5,20 +5,20 @@ Averages over the belief are taken by samples, as there, and by quadrature over 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
+from filtax import method
+from filtax.streams import moons
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.intervals import of_median
-from thesis.moons_learning import moons_model
-from thesis.parts import keep
-from thesis.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["EXPERIMENT", "Setting", "shape_of_growth"]
+from thesis.expfam_moons import moons_model
+from thesis.figures import COLOURS, GREY, Figure, panels
+from thesis.findings import keep
+from thesis.statistics import FAILS, HOLDS, UNDECIDED, Verdict, of_median
 
 ROUNDS = 4
 FLAT, STEEP = 1e-4, 5e-4  # growth of the expanding accuracy a step
@@ -28,11 +28,7 @@ FEWEST, MOST = 20, 0.9
 
 @dataclass(frozen=True)
 class Setting:
-    """Seeds, each with its own stream and first weights, and of these how many are run with samples, too.
-
-    >>> Setting().samples
-    1000
-    """
+    """Seeds, each with its own stream and first weights, and of these how many are run with samples, too."""
 
     seeds: int = 20
     sampled: int = 1
@@ -45,8 +41,6 @@ class Setting:
 
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
-    from filtax.streams import moons
-
     streams = [moons(setting.steps, key=seed * 1000 + i, noise=setting.noise) for i in range(setting.seeds)]
     X, y = np.stack([stream.X for stream in streams]), np.stack([stream.y for stream in streams])
     by_rule = keep("by rule", lambda: _learn("", setting.variance, X, y, seed)[1])
@@ -74,10 +68,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _learn(settings: str, variance: float, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Means after each label (N, T, D), and whether the label was foreseen (N, T)."""
-    import jax
-
-    from filtax.grammar import method
-
     net, model = moons_model()
     filter_ = method(f"RVGA(iterations={ROUNDS}{settings})+C-Static", model=model)
 
@@ -100,10 +90,6 @@ def shape_of_growth(accuracy: np.ndarray) -> bool:
     """Whether a curve (T,) rises, stays flat for 100 steps, and rises again.
 
     Rising is a stretch of 30 steps with a slope above 5e-4 a step, flat one of 100 with a slope below 1e-4.
-
-    >>> up = np.linspace(0.5, 0.8, 60)
-    >>> shape_of_growth(np.concatenate([up, np.full(110, 0.8), up + 0.3])), shape_of_growth(np.linspace(0, 1, 300))
-    (True, False)
     """
     curve = accuracy[FIRST:]
     if curve.size <= PLATEAU + 2 * RISE:
@@ -143,14 +129,8 @@ NOTES = (
 )
 
 
-def _draw_boundaries(result: Result) -> "Figure":
+def _draw_boundaries(result: Result) -> Figure:
     """Probabilities over the square after some labels: those before, and the one just seen."""
-    import jax
-    import jax.numpy as jnp
-    from jax.flatten_util import ravel_pytree
-
-    from filtax.report.panels import COLOURS, panels
-
     a = result.arrays
     net, _ = moons_model()
     shown = [t for t in (5, 20, 50, 100, 200, len(a["y"])) if t <= len(a["y"])]
@@ -171,10 +151,8 @@ def _draw_boundaries(result: Result) -> "Figure":
     return figure
 
 
-def _draw_accuracy(result: Result) -> "Figure":
+def _draw_accuracy(result: Result) -> Figure:
     """Expanding accuracy: the run with samples, and every seed by quadrature."""
-    from filtax.report.panels import COLOURS, GREY, panels
-
     a = result.arrays
     figure, axis = panels(size=(7.5, 3.6))
     for i, curve in enumerate(a["rule"]):

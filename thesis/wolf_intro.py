@@ -8,14 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from matplotlib.patches import ConnectionPatch
 
+from filtax import method, models, priors
+from filtax.streams import LinearSystem, constant_velocity, tracking_2d
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.intervals import of_median
-from thesis.verdicts import Verdict, all_of, holds_if
-from thesis.wolf_intro_figures import draw_hidden, draw_influence, draw_likelihood, draw_track
-
-__all__ = ["EXPERIMENT", "Setting"]
+from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
+from thesis.statistics import Verdict, all_of, holds_if, of_median
 
 OUTLIERS = {4: -2.0, 9: 2.0, 14: -2.0}  # steps from 0, and the factor on y
 PLAIN, ROBUST = "LG", "WoLF-IMQ(c=2)+LG"
@@ -26,11 +28,7 @@ ASIDE = np.array([1.0, 0.5])  # its direction
 
 @dataclass(frozen=True)
 class Setting:
-    """Steps of a run with outliers, points on a side of the influence grid, random updates of claim 23, and runs.
-
-    >>> Setting().steps
-    20
-    """
+    """Steps of a run with outliers, points on a side of the influence grid, random updates of claim 23, and runs."""
 
     steps: int = 20
     grid: int = 61
@@ -58,15 +56,11 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 
 def _system() -> Any:
-    from filtax.streams import constant_velocity
-
     return constant_velocity(dt=1.0, q=0.1, r=1.0)
 
 
 def _stream(steps: int, seed: int) -> dict[str, np.ndarray]:
     """Track of the moving object with three observations made wrong."""
-    from filtax.streams import tracking_2d
-
     stream = tracking_2d(steps, key=seed, system=_system())
     y, wrong = stream.y.copy(), np.zeros(steps, bool)
     for t, factor in OUTLIERS.items():
@@ -77,11 +71,6 @@ def _stream(steps: int, seed: int) -> dict[str, np.ndarray]:
 
 def _filter(name: str) -> tuple[Any, Any]:
     """Method and state before the first datum: the start of the system, with unit variances."""
-    import jax.numpy as jnp
-
-    from filtax import models, priors
-    from filtax.grammar import method
-
     system = _system()
     dynamics = priors.linear_dynamics(F=jnp.asarray(system.F), Q=jnp.asarray(system.Q))
     filter_ = method(f"{name}+C-LSSM", model=models.linear(noise=jnp.ones(2)), prior=dynamics)
@@ -90,8 +79,6 @@ def _filter(name: str) -> tuple[Any, Any]:
 
 def _tracked(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """What the two filters make of N streams y (N, T, 2): means, covariances and trusts, N each."""
-    import jax
-
     found = {}
     kept = ("belief_mean", "belief_cov", "trust")
     for label, name in (("plain", PLAIN), ("robust", ROBUST)):
@@ -107,8 +94,6 @@ def _influences(setting: Setting, stream: dict[str, np.ndarray]) -> tuple[dict[s
 
     All methods are asked from one belief, that of the Kalman filter after the data before.
     """
-    import jax.numpy as jnp
-
     filter_, state = _filter(PLAIN)
     X, y = stream["X"], stream["clean"]
     state, _ = filter_.scan(state, X[:-1], y[:-1], keep=("belief_mean", "belief_cov", "trust"))
@@ -132,7 +117,6 @@ def _influences(setting: Setting, stream: dict[str, np.ndarray]) -> tuple[dict[s
 
 def _after(filter_: Any, state: Any, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean (N, D) and covariance (N, D, D) after each of N data."""
-    import jax
 
     @jax.jit
     @jax.vmap
@@ -157,12 +141,6 @@ def _random_updates(count: int, seed: int) -> tuple[float, float]:
 
     First with any trust in [0, 1], then with that of IMQ.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import models
-    from filtax.grammar import method
-
     rng = np.random.default_rng(seed)
     roots, H = rng.standard_normal((count, 4, 4)), rng.standard_normal((count, 2, 4))
     w = np.concatenate([[0.0, 1.0], rng.random(count - 2)])
@@ -185,8 +163,6 @@ def _random_updates(count: int, seed: int) -> tuple[float, float]:
 
 def _hidden(seed: int) -> dict[str, np.ndarray]:
     """A noisy spiral of which one coordinate is seen; the thesis does not say which system it drew."""
-    from filtax.streams import LinearSystem, tracking_2d
-
     turn = 0.35
     F = 0.97 * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     system = LinearSystem(F, 0.01 * np.eye(2), np.eye(1, 2), 0.005 * np.eye(1), np.array([2.0, 0.0]))
@@ -253,6 +229,76 @@ def _conservative(result: Result) -> Verdict:
             holds_if(run >= -1e-12, f"over the linear run: {run:.0e}"),
         ]
     )
+
+
+def draw_likelihood(result: Result) -> Figure:
+    """N(y | 0, 1) to the power w²."""
+    figure, axis = panels(size=(5.5, 3.4))
+    y = np.linspace(-6.0, 6.0, 400)
+    log_density = -0.5 * y**2 - 0.5 * np.log(2 * np.pi)
+    for i, w in enumerate((1.0, 0.5, 0.25, 0.1)):
+        axis.plot(y, np.exp(w * log_density), color=COLOURS[i], ls=DASHES[i % len(DASHES)], label=f"$w^2 = {w:g}$")
+    axis.set(xlabel="y", ylabel="not normalised", title="Weighted likelihood of a standard normal", ylim=(0, None))
+    axis.legend(frameon=False)
+    return figure
+
+
+def draw_track(result: Result) -> Figure:
+    """First component: data, truth, both filters with two standard deviations."""
+    a = result.arrays
+    figure, axis = panels(size=(7.5, 3.8))
+    steps = np.arange(len(a["y"])) + 1
+    axis.plot(steps, a["theta"][:, 0], color=INK, ls="--", lw=1.2, label="truth")
+    axis.plot(steps[~a["wrong"]], a["y"][~a["wrong"], 0], ls="", marker="o", ms=3.5, color=GREY, label="measurement")
+    axis.plot(steps[a["wrong"]], a["y"][a["wrong"], 0], ls="", marker="x", ms=7, color="crimson", label="outlier")
+    for label, name, colour, dash in (("plain", "KF", 0, ":"), ("robust", "WoLF-IMQ", 1, "-")):
+        mean, sd = a[f"{label}_mean"][:, 0], np.sqrt(a[f"{label}_cov"][:, 0, 0])
+        axis.plot(steps, mean, color=COLOURS[colour], ls=dash, lw=2, label=name)
+        axis.fill_between(steps, mean - 2 * sd, mean + 2 * sd, color=COLOURS[colour], alpha=0.2, lw=0)
+    axis.set(xlabel="step", ylabel="first component", title="Three outliers in twenty steps", xticks=steps[4::5])
+    axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_influence(result: Result) -> Figure:
+    """Influence over the square for three methods, on one scale, and along a ray for all."""
+    a = result.arrays
+    names = ("KF", "IMQ", "TMD")
+    figure, axes = panels(1, 4, size=(12.0, 3.1), width_ratios=(1, 1, 1, 1.25))
+    top, reach = max(a[f"square_{name}"].max() for name in names), a["side"][-1]
+    shape = {"extent": (-reach, reach, -reach, reach), "origin": "lower", "vmin": 0.0, "vmax": top}
+    for axis, name in zip(axes, names, strict=False):
+        axis.imshow(a[f"square_{name}"], cmap="cividis", **shape)
+        axis.set(title=name, xlabel="error of $y_1$")
+    axes[0].set_ylabel("error of $y_2$")
+    figure.colorbar(axes[0].images[0], ax=axes[:3].tolist(), label="influence (nats)", shrink=0.85)
+    for i, name in enumerate(("KF", "IMQ", "MD", "TMD")):
+        axes[3].loglog(
+            a["sizes"], a[f"ray_{name}"][0], color=COLOURS[i], ls=DASHES[i % len(DASHES)], lw=1.8, label=name
+        )
+    axes[3].set(xlabel="size of the error", title="Along a ray", ylim=(1e-2, 1e12), xlim=(1, 1e16))
+    axes[3].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_hidden(result: Result) -> Figure:
+    """Above, the system in the plane; below, what is seen of it."""
+    F, theta, y = (result.arrays[f"hidden_{name}"] for name in ("F", "theta", "y"))
+    figure, (top, bottom) = panels(2, 1, size=(6.5, 6.0), height_ratios=(4, 1), sharex=True)
+    reach = 1.15 * max(np.abs(theta).max(), np.abs(y).max())
+    side = np.linspace(-reach, reach, 15)
+    at = np.stack(np.meshgrid(side, side), axis=-1)
+    move = at @ F.T - at
+    top.quiver(at[..., 0], at[..., 1], move[..., 0], move[..., 1], color="#bbbbbb", width=0.003)
+    top.plot(theta[:, 0], theta[:, 1], color=GREY, lw=0.6)
+    top.plot(theta[:, 0], theta[:, 1], ls="", marker="o", ms=4, color=INK)
+    bottom.plot(y, np.zeros_like(y), ls="", marker="o", ms=4, color="crimson")
+    for point, seen in zip(theta, y, strict=True):
+        ends = {"xyA": point, "xyB": (seen, 0.0), "coordsA": "data", "coordsB": "data"}
+        figure.add_artist(ConnectionPatch(**ends, axesA=top, axesB=bottom, color="crimson", lw=0.5, alpha=0.6))
+    top.set(ylabel="$\\theta_2$ (hidden)", title="A system in the plane, and its noisy projection")
+    bottom.set(xlabel="$y$, a noisy $\\theta_1$", yticks=[], ylim=(-1, 1))
+    return figure
 
 
 EXPERIMENT = Experiment(

@@ -4,16 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from filtax.bandits.bernoulli import bernoulli_contest, contenders
 from thesis import bernoulli_bandit, find, reproduce
 
 
 def contest(order, noise=1.0):
     """A stand-in for the contest: regrets by name, a little noise for each simulation."""
 
-    def run(*, key, sd, steps, simulations, arms, names, warm_up, say):
-        del key, arms, warm_up
-        luck = noise * np.random.default_rng(int(1e4 * sd)).normal(size=(len(names) + 1, simulations))
+    def run(setting, key, sd, names, advance):
+        steps = setting.steps
+        luck = noise * np.random.default_rng(int(1e4 * sd)).normal(size=(len(names) + 1, setting.simulations))
         results = {}
         for i, name in enumerate((*names, "uniform")):
             regret = steps * order[name] * (1 + sd) + luck[i]
@@ -21,7 +20,6 @@ def contest(order, noise=1.0):
             results[name] = {"rounds": np.arange(5), "number": 0.1}
             for of in ("means", "rewards"):
                 results[name] |= {f"regret_of_{of}": regret, f"curve_of_{of}": curve}
-            say(name)
         return results
 
     return run
@@ -38,7 +36,7 @@ def contest(order, noise=1.0):
 )
 def test_the_order_is_judged_link_by_link(monkeypatch, order, text):
     by_name = dict(zip((*bernoulli_bandit.CLAIMED, "uniform"), order, strict=True))
-    monkeypatch.setattr(bernoulli_bandit, "bernoulli_contest", contest(by_name))
+    monkeypatch.setattr(bernoulli_bandit, "contest", contest(by_name))
     shares = []
     result = bernoulli_bandit._run(bernoulli_bandit.Setting(steps=100, simulations=30), 0, shares.append)
     (claim,) = find("bernoulli-bandit").claims
@@ -49,19 +47,12 @@ def test_the_order_is_judged_link_by_link(monkeypatch, order, text):
 
 
 def test_blind_choice_loses_the_gap_between_the_best_arm_and_the_mean_arm():
-    told = bernoulli_contest(
-        key=jax.random.key(0), sd=0.0, steps=400, simulations=300, arms=3, names=(), warm_up=(4, 2)
-    )["uniform"]
+    setting = bernoulli_bandit.Setting(steps=400, simulations=300, arms=3, warm_up=(4, 2))
+    told = bernoulli_bandit.contest(setting, jax.random.key(0), 0.0, (), print)["uniform"]
     # three uniform probabilities: the greatest is 3/4 in the mean, a blind pull has 1/2
     assert told["regret_of_means"].mean() / 400 == pytest.approx(0.25, abs=0.03)
     np.testing.assert_allclose(told["curve_of_means"][-1], told["regret_of_means"])
     assert (told["regret_of_rewards"] > 0).all()
-
-
-def test_the_share_of_cpp_ou_has_a_rate_that_is_chosen():
-    build, candidates, _ = contenders()["CPP-OU"]
-    assert build(candidates[0]).name == "LG(form=covariance)+CPP-OU(rate=0.003, steps=2)"
-    assert len(candidates) == len(contenders()["RL[1]-PR"][1])
 
 
 @pytest.mark.nightly

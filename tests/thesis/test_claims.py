@@ -6,12 +6,11 @@ import html
 import numpy as np
 import pytest
 
-from filtax.bandits.bernoulli import CLAIMED
 from thesis import Claim, Finding, Result, find, holds_if, names, reproduce
+from thesis.bernoulli_bandit import CLAIMED
+from thesis.claims import NONE, PRINTED, REASONS
 from thesis.findings import decide
 from thesis.page import write_report
-from thesis.printed import PRINTED
-from thesis.reasons import NONE, REASONS
 
 WORDS = ("none: ", "standard deviation within the day below a third", "twice WoLF's time")  # margins without digits
 

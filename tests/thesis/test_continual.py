@@ -8,8 +8,7 @@ import pytest
 
 from filtax.streams import Images, TaskStream, permuted_tasks
 from thesis import Result, continual, find
-from thesis.continual import SCENARIOS, Setting, scores
-from thesis.continual_learning import GRIDS, METHODS, Learned, Learner
+from thesis.continual import GRIDS, METHODS, SCENARIOS, Learned, Learner, Setting, scores
 
 AT_HAND = Path(os.environ.get("FILTAX_DATA", "absent")).is_dir()
 TINY = Setting(tasks=2, steps=6, tests=4, trials=2, side=2, keep=2)

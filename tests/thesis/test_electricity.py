@@ -6,17 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from thesis import (
-    Result,
-    electricity,
-    electricity_claims,
-    electricity_figures,
-    electricity_table,
-    find,
-    reproduce,
-)
-from thesis.electricity_load import BURN, Hours, averages, prepare
-from thesis.intervals import block_draws
+from thesis import Result, electricity, electricity_shown, find, reproduce
+from thesis.electricity import BURN, Hours, averages, prepare
+from thesis.statistics import block_draws
 
 rng = np.random.default_rng(0)
 TIME = np.datetime64("2020-03-01T00") + np.arange(160)
@@ -134,16 +126,16 @@ def test_resets_are_counted_in_days():
 
 def test_figures_show_methods_and_rules():
     result = made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1))
-    assert len(electricity_figures.draw_change(result).axes[1].lines) == 4 + 2 + 1
-    assert len(electricity_figures.draw_boxes(result).axes[0].get_xticklabels()) == 7
-    mean = electricity_claims.rolling(result, "C-ACI")
+    assert len(electricity_shown.draw_change(result).axes[1].lines) == 4 + 2 + 1
+    assert len(electricity_shown.draw_boxes(result).axes[0].get_xticklabels()) == 7
+    mean = electricity_shown.rolling(result, "C-ACI")
     np.testing.assert_allclose(mean[50], np.abs(result.arrays["C-ACI"][0, 39:51]).mean())
 
 
 def test_the_figure_of_runs_counts_resets_and_never_has_a_run_length_below_zero():
     result = made((0.2,) * 7, np.zeros((1, 24 * 24)))
     arrays = {**result.arrays, "RL[1]-PR, published setting": result.arrays["RL[1]-PR"]}
-    figure = electricity_figures.draw_runs(Result({}, arrays))
+    figure = electricity_shown.draw_runs(Result({}, arrays))
     titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
     assert titles == [
         "Number chosen on the warm-up: 24.0 resets a day before the change, 24.0 after",
@@ -161,11 +153,11 @@ def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
     for places in block_draws(75, 35):
         assert (np.diff(places[:35]) % 75 == 1).all()
         days.append(np.median(by_day[:, places]))
-    np.testing.assert_allclose(electricity_table.of_hours(one), np.quantile(days, (0.025, 0.975)), rtol=1e-12)
+    np.testing.assert_allclose(electricity_shown.of_hours(one), np.quantile(days, (0.025, 0.975)), rtol=1e-12)
     means = {name: e.reshape(2, 15, 120).mean(axis=(0, 2)) for name, e in (("RL[1]-OUPR", one), ("C-ACI", two))}
     drawn = lambda of: np.quantile([np.median(of[places]) for places in block_draws(15, 7)], (0.025, 0.975))
     published = {"RL[1]-OUPR": ({}, 0.1, 0.2), "C-ACI": ({}, 0.3, 0.4)}
-    ours, theirs = electricity_table.error_tables({"RL[1]-OUPR": one, "C-ACI": two}, {"C-ACI": one}, published, {})
+    ours, theirs = electricity_shown.error_tables({"RL[1]-OUPR": one, "C-ACI": two}, {"C-ACI": one}, published, {})
     row = dict(zip(ours.columns, ours.rows[1], strict=True))
     np.testing.assert_allclose(row["5-day, 95 %"], drawn(means["C-ACI"]))
     np.testing.assert_allclose(row["less OUPR"], np.median(means["C-ACI"] - means["RL[1]-OUPR"]))
@@ -178,7 +170,7 @@ def test_intervals_draw_whole_weeks_of_all_networks_and_methods_alike():
 def test_networks_that_diverge_are_said():
     means = {"RL[1]-OUPR": (0.36, 3.10, 13.08, 0.63, 0.51), "C-ACI": (0.3, 0.3, 0.4, 0.3, 0.8), "one": (9.0,)}
     errors = {name: np.outer(of, np.tile([0.5, 1.5], 120)) for name, of in means.items()}
-    (said,) = electricity_table.diverged(errors, "at the published scaling and numbers")
+    (said,) = electricity_shown.diverged(errors, "at the published scaling and numbers")
     for part in (
         "With RL[1]-OUPR, at the published",
         "2 of 5",
@@ -188,7 +180,7 @@ def test_networks_that_diverge_are_said():
         assert part in said
     assert "network 3 has a mean error of 13.08" in said
     errors["C-ACI"][1, 7] = np.nan
-    assert "network 2 has a mean error of inf" in electricity_table.diverged(errors, "")[1]
+    assert "network 2 has a mean error of inf" in electricity_shown.diverged(errors, "")[1]
 
 
 def test_the_published_variance_is_the_one_that_was_run():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from thesis.electricity_shock import Shocked
+from thesis.electricity import Shocked
 
 
 def density(y, mean, var):

@@ -5,8 +5,7 @@ from jax.flatten_util import ravel_pytree
 
 from filtax.streams import moons
 from thesis import Result, find, reproduce
-from thesis.expfam_moons import Setting
-from thesis.moons_learning import mixed, moons_model, rolling
+from thesis.expfam_moons import Setting, mixed, moons_model, rolling
 
 pytestmark = [pytest.mark.x64, pytest.mark.nightly]
 experiment = find("expfam-moons")

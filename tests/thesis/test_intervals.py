@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis.intervals import block_draws, of_mean, of_median, of_series
+from thesis.statistics import block_draws, of_mean, of_median, of_series
 
 rng = np.random.default_rng(0)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from thesis import Result, find
-from thesis.mlp_1d import METHODS, RUNS, Setting, _data, _method, _rmedse, _starts, _tail
-from thesis.mlp_1d_settings import PUBLISHED, TUNED
+from thesis.mlp_1d import METHODS, PUBLISHED, RUNS, TUNED, Setting, _data, _method, _rmedse, _starts, _tail
 from thesis.online_methods import SPACES, learner
 
 MLP = find("mlp-1d")

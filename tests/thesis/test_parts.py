@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from filtax.search import Log, Uniform
-from thesis import Experiment, Result, find, keep, names, parts, reproduce, runner
+from thesis import Experiment, Result, find, findings, keep, names, reproduce, runner
 from thesis import uci_corrupted as uci
-from thesis.findings import digest_of, folder_of
-from thesis.parts import keeping
+from thesis.findings import digest_of, folder_of, keeping
 
-SOURCE = Path(parts.__file__).parent
+SOURCE = Path(findings.__file__).parent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +122,7 @@ def test_a_part_is_handed_on_alike_computed_or_found(tmp_path):
 
 def test_seconds_of_a_part_are_counted_once_where_it_is_found(tmp_path, monkeypatch):
     clock = iter(np.cumsum([0.0, 1.0, 10.0, 1.0, 5.0, 1.0, 1.0, 1.0]))
-    monkeypatch.setattr(parts.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(findings.time, "perf_counter", lambda: float(next(clock)))
     with keeping(tmp_path, "0"):
         keep("inner", lambda: 1)  # 1 s
     with keeping(tmp_path, "0") as shelf:

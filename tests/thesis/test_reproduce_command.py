@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import filtax, sentence
-from thesis import find, registry, runner
+from thesis import experiment, find, runner
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_what_was_done_before_an_end_is_in_the_report(bare, monkeypatch, error, 
         raise error
 
     stopped = dataclasses.replace(find("segments"), run=stop)
-    monkeypatch.setattr(runner, "find", lambda name: stopped if name == "segments" else registry.find(name))
+    monkeypatch.setattr(runner, "find", lambda name: stopped if name == "segments" else experiment.find(name))
     ended = filtax("reproduce", "ridge", "segments", home=bare)
     assert ended.returncode == code
     assert 'id="ridge-quick-0"' in (bare / "out/reproduce/report.html").read_text()

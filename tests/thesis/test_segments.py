@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from filtax.streams import linked_parabolas
-from thesis import Result, find, reproduce, segments, segments_shown
+from thesis import Result, find, reproduce, segments
 
 pytestmark = pytest.mark.x64
 
@@ -93,8 +93,8 @@ def made(oupr, static, pr, mmpr, more, last, counts):
 )
 def test_rules_and_figures(result, texts):
     assert tuple(claim.decide(result).text for claim in find("segments").claims) == texts
-    assert len(segments_shown.draw_forecasts(result).axes) == 4 + 3
-    assert len(segments_shown.draw_counts(result).axes) == 1
+    assert len(segments.draw_forecasts(result).axes) == 4 + 3
+    assert len(segments.draw_counts(result).axes) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from scipy import stats
 
 from filtax.streams import tracking_2d
 from thesis import Result, find, tracking
-from thesis.intervals import of_median
-from thesis.tracking import KINDS, METHODS, RBPF, Setting, _data, _filter
-from thesis.tracking_settings import BETAS, RAW, SHARED
+from thesis.statistics import of_median
+from thesis.tracking import BETAS, KINDS, METHODS, RAW, RBPF, SHARED, Setting, _data, _filter
 
 TRACKING = find("tracking")
 SMALL = Setting(trials=2, steps=25, iterations=1, batch=2, rounds=1, particles=20, few=1)
@@ -89,7 +88,7 @@ def test_beta_is_chosen_on_a_trial_that_is_not_scored(small):
     own, noise = jax.random.split(jax.random.fold_in(jax.random.key(5), 4))
     trial = tracking_2d(SMALL.steps, key=own, kind="student")
     assert np.abs(_data(SMALL, 5, "student")["y"] - trial.y).max(axis=(1, 2)).min() > 1.0
-    with mock.patch("filtax.streams.tracking_2d", side_effect=StopIteration) as drawn, pytest.raises(StopIteration):
+    with mock.patch("thesis.tracking.tracking_2d", side_effect=StopIteration) as drawn, pytest.raises(StopIteration):
         tracking._beta(SMALL, 5, "student")
     assert (jax.random.key_data(drawn.call_args.kwargs["key"]) == jax.random.key_data(own)).all()
     errors = []

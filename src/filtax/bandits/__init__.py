@@ -7,11 +7,9 @@ look, learn, age                       one round as pure functions
 drifting_bernoulli, wheel, table       environments; play(method, policy, world) runs all simulations at once
 regret_of_means, regret_of_rewards     what was lost against the best mean, and against the best reward as it fell
 evaluate_log, replay, ips, snips, doubly_robust      the value of a policy from what another one did
-bernoulli_experiment                   the thesis' bandit with its claims
 """
 
 from filtax.bandits.bandit import Bandit, Decision
-from filtax.bandits.bernoulli import bernoulli_experiment
 from filtax.bandits.environments import World, drifting_bernoulli, table, wheel
 from filtax.bandits.estimates import Estimate, doubly_robust, ips, snips
 from filtax.bandits.judge import Judged, judge_log
@@ -22,12 +20,10 @@ from filtax.bandits.outlook import Counted, Drawn, Joint, Separate, argmax_at_ra
 from filtax.bandits.play import Played, play, regret_of_means, regret_of_rewards
 from filtax.bandits.policies import bayes_ucb, epsilon_greedy, greedy, policy_named, thompson, ucb
 from filtax.bandits.rounds import age, learn, look, stack
-from filtax.bandits.tables import TABLES, load_table
 from filtax.bandits.usual import usual
 from filtax.bandits.winner import larger_of_two, largest_of_betas, largest_of_normals
 
 __all__ = [
-    "TABLES",
     "Bandit",
     "Counted",
     "Decision",
@@ -42,7 +38,6 @@ __all__ = [
     "age",
     "argmax_at_random",
     "bayes_ucb",
-    "bernoulli_experiment",
     "doubly_robust",
     "drifting_bernoulli",
     "epsilon_greedy",
@@ -55,7 +50,6 @@ __all__ = [
     "largest_of_normals",
     "learn",
     "load",
-    "load_table",
     "look",
     "play",
     "policy_named",

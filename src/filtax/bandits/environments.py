@@ -14,10 +14,7 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from filtax import checks
 from filtax.module import Module
 
-__all__ = ["PUBLISHED_SD", "THESIS_SD", "World", "drifting_bernoulli", "table", "wheel"]
-
-THESIS_SD = 0.03  # step of the walk in the text of the thesis
-PUBLISHED_SD = 0.003**0.5  # that of the run whose figure it shows
+__all__ = ["World", "drifting_bernoulli", "table", "wheel"]
 
 
 class World(Module):
@@ -65,12 +62,12 @@ class World(Module):
 
 
 def drifting_bernoulli(
-    *, key: Key[Array, ""], steps: int = 10_000, simulations: int = 100, arms: int = 10, sd: float = THESIS_SD
+    *, key: Key[Array, ""], steps: int = 10_000, simulations: int = 100, arms: int = 10, sd: float = 0.03
 ) -> World:
     """Arms that pay 1 with a probability that walks between 0 and 1 (thesis, experiment:bandits).
 
     p_0 ~ U[0, 1], p_t = min(max(p_{t-1} + sd Z_t, 0), 1); the first round is paid by p_1. The text of the thesis says
-    sd = 0.03 (`THESIS_SD`); the published run had sqrt(0.003) (`PUBLISHED_SD`).
+    sd = 0.03, as the thesis has it.
 
     >>> world = drifting_bernoulli(key=jax.random.key(0), steps=4, simulations=2)
     >>> world.rewards.shape, str(world.rewards.dtype)

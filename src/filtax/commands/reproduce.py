@@ -79,8 +79,7 @@ def _show(findings: list[Any], size: str, seed: int) -> None:
 
 def _report(out: Path) -> None:
     """Write what lies in the folder, if anything does."""
-    from thesis import gather
-    from thesis.page import write_report
+    from thesis import gather, write_report
 
     if findings := gather(out):
         talk(f"Report: {write_report(findings, out / 'report.html')}")
@@ -110,18 +109,17 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
 def _done(name: str, size: str, seed: int, out: Path) -> bool:
     """Whether its numbers are there; figures that were lost are drawn of them."""
-    from thesis import find
-    from thesis.findings import folder_of, stored
+    from thesis import find, folder_of, stored
 
     return stored(folder_of(out, name, size, seed), find(name), size, seed) is not None
 
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
-    import thesis
     from filtax.report import progress
     from filtax.streams.datasets import DamagedDatasetError
-    from thesis.registry import expected_seconds
+    from thesis import expected_seconds
+    from thesis import reproduce as reproduce_all
 
     expected = {name: 0.0 if _done(name, size, seed, out) else expected_seconds(name, size) / jobs for name in chosen}
     done = dict.fromkeys(chosen, 0)
@@ -133,7 +131,7 @@ def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[
             advance(name, steps)
 
         try:
-            return thesis.reproduce(chosen, size, seed, out, told, jobs)
+            return reproduce_all(chosen, size, seed, out, told, jobs)
         except (DamagedDatasetError, FileNotFoundError) as problem:  # the user's to mend, not ours
             talk(f"filtax: {problem}")
             raise typer.Exit(BAD_INPUT) from None

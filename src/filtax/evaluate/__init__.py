@@ -32,7 +32,6 @@ from filtax.evaluate.metrics import (
     rmedse,
     rmse,
 )
-from filtax.evaluate.neural_linear import neural_linear
 from filtax.evaluate.prequential import prequential
 from filtax.evaluate.report import Report, Run
 from filtax.evaluate.segmentation import covering, detection_delays, f1
@@ -68,7 +67,6 @@ __all__ = [
     "majority_class",
     "metric",
     "naive_plus_change",
-    "neural_linear",
     "per_horizon",
     "pit",
     "prequential",

@@ -3,8 +3,6 @@
 from filtax.report.catalogue import catalogue, describe, published
 from filtax.report.figure import Track, draw_stream
 from filtax.report.influence import draw_influence
-from filtax.report.names import name_points
-from filtax.report.panels import look, panels
 from filtax.report.progress import progress
 from filtax.report.segments import draw_segments, run_length_image
 
@@ -15,9 +13,6 @@ __all__ = [
     "draw_influence",
     "draw_segments",
     "draw_stream",
-    "look",
-    "name_points",
-    "panels",
     "progress",
     "published",
     "run_length_image",

@@ -1,25 +1,71 @@
-"""Names beside points, where there is room for them."""
+"""What the figures share: colours, axes with one look, and names beside points where there is room for them.
+
+The colours are told apart by people who do not see red or green (the set of Okabe and Ito), lines also by their dashes.
+"""
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from cycler import cycler
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+INK, GREY, FAINT = "#222222", "#8a8a8a", "#dddddd"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1.5, 1)), (0, (8, 2)), (0, (3, 1)))
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
-__all__ = ["name_points"]
+
+def panels(
+    rows: int = 1, columns: int = 1, size: tuple[float, float] = (9.0, 3.2), **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes: one, or an array of them, as in `matplotlib.pyplot.subplots`.
+
+    Args:
+        rows: Rows of axes.
+        columns: Columns of axes.
+        size: Inches.
+        **shared: `sharex`, `sharey`, `width_ratios` and the like.
+
+    Returns:
+        The figure, and an axis or an array of axes. Titles stand to the left, ticks are small, the layout fits.
+
+    >>> figure, axis = panels()
+    >>> axis.plot([0, 1], [0, 1])[0].get_color() == COLOURS[0]
+    True
+    """
+    with look():
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(rows, columns, **shared)
+    return figure, axes
+
+
+def look() -> Any:
+    """A context in which figures have our look; what is drawn outside of it has the user's.
+
+    >>> with look():
+    ...     figure, axis = panels()
+    ...     axis.set_title("here").get_fontsize()
+    10.0
+    """
+    own: dict[Any, Any] = {"axes.prop_cycle": cycler(color=COLOURS), "axes.titlelocation": "left", "axes.titlesize": 10}
+    return mpl.rc_context({**STYLE, **own})
+
 
 MARK = 5.0  # half a point's width, in points of type
 STEPS = (0.0, 9.0, 18.0, 28.0, 40.0)  # how far a name may stand from its point
 SIDES = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 0.7), (1, -0.7), (-1, 0.7), (-1, -0.7)])
-
-
 Named = tuple[str, float, float, str]
 
 
-def name_points(figure: "Figure", axis: Any, named: Sequence[Named], size: float = 7.0) -> list[Any]:
+def name_points(figure: Figure, axis: Any, named: Sequence[Named], size: float = 7.0) -> list[Any]:
     """Write names beside points so that none covers another, a point or a straight line across the axis.
 
     A thin line leads to a name that stands off.
@@ -33,7 +79,6 @@ def name_points(figure: "Figure", axis: Any, named: Sequence[Named], size: float
     Returns:
         The names as matplotlib has them. Where there is no room at all, a name stands where it covers least.
 
-    >>> from filtax.report import panels
     >>> figure, axis = panels()
     >>> points = axis.scatter([1.0, 1.0], [1.0, 1.0])
     >>> a, b = name_points(figure, axis, [("a", 1.0, 1.0, "k"), ("b", 1.0, 1.0, "k")])

@@ -9,18 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from filtax import checks
-from filtax.streams.datasets import read_arrays, read_images, read_table
-
-__all__ = ["TABLES", "Table", "load_table"]
+from filtax.streams import read_arrays, read_images, read_table
 
 
 class Table(NamedTuple):
-    """Contexts (N, M), rewards (N, A), and their means where the rewards are drawn.
-
-    >>> Table(np.ones((2, 3)), np.eye(2), np.eye(2)).means.shape
-    (2, 2)
-    """
+    """Contexts (N, M), rewards (N, A), and their means where the rewards are drawn."""
 
     contexts: np.ndarray
     rewards: np.ndarray
@@ -28,19 +21,7 @@ class Table(NamedTuple):
 
 
 def load_table(name: str, *, seed: int = 0) -> Table:
-    """Read a table by its name, from where `filtax.streams.datasets` finds it.
-
-    Args:
-        name: One of `TABLES`.
-        seed: Of what the protocol draws anew in each trial; adult, covertype, mnist and statlog draw nothing.
-
-    >>> load_table("mushrooms")
-    Traceback (most recent call last):
-        ...
-    ValueError: no table 'mushrooms'. Did you mean "mushroom"?
-    """
-    if name not in TABLES:
-        raise ValueError(f"no table {name!r}. {checks.nearest(name, TABLES)}")
+    """Read one of `TABLES`; `seed` draws what the protocol draws anew in each trial, which four of them do not."""
     return TABLES[name](np.random.default_rng(seed))
 
 

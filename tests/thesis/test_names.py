@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from filtax.report import name_points, panels
+from thesis.figures import name_points, panels
 
 WORDS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 

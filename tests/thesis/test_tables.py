@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax.bandits import load_table
+from thesis.tables import load_table
 
 FOLDER = Path(os.environ.get("FILTAX_DATA", "nowhere")) / "bandits"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="FILTAX_DATA does not name the public data sets")

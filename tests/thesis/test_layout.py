@@ -1,0 +1,84 @@
+"""What the experiments stand on: public names of filtax alone; and each file keeps to the rules of the package."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import filtax
+import thesis
+
+FILES = sorted(Path(thesis.__file__).parent.glob("*.py"))
+LABELS = set((Path(__file__).parents[2] / "docs" / "thesis-labels.txt").read_text().split())
+CITED = re.compile(r"\b((?:eq|prop|algo|sec|subsec|tab|theorem|fig|exp|experiment):[A-Za-z0-9_-]+)")
+
+
+def is_public(dotted: str) -> bool:
+    """Whether a name is in `__all__` of filtax, or of a package that is itself in `__all__` of filtax."""
+    _, *parts = dotted.split(".")
+    place: object = filtax
+    for part in parts:
+        if part not in (place.__all__ if isinstance(place, ModuleType) else dir(place)):
+            return False
+        place = getattr(place, part)
+    return True
+
+
+def names_of_filtax(tree: ast.AST) -> set[str]:
+    """Every name of filtax that a file imports, and every one that it reaches by dots from a module of filtax."""
+    bound, used = {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "filtax":
+                    bound[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else "filtax"
+                    used.add(alias.name)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "filtax":
+            for alias in node.names:
+                bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                used.add(f"{node.module}.{alias.name}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            chain = ast.unparse(node).split("(")[0].split(".")
+            if chain[0] in bound and inspect.ismodule(pkgutil.resolve_name(bound[chain[0]])):
+                used.add(".".join([bound[chain[0]], *chain[1:]]))
+    return used
+
+
+def test_the_experiments_use_public_names_of_filtax_alone():
+    used = {path.name: names_of_filtax(ast.parse(path.read_text())) for path in FILES}
+    assert not {(file, name) for file, names in used.items() for name in names if not is_public(name)}
+    assert sum(map(len, used.values())) > 50
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from filtax.report.figure import COLOURS",
+        "import filtax.linalg",
+        "import filtax as fx\nfx.linalg.matmul(1, 2)",
+        "from filtax import priors\npriors.reset.replace_newborn",
+        "from filtax.models.linear import Linear",
+    ],
+)
+def test_a_private_name_is_seen(line):
+    assert not all(map(is_public, names_of_filtax(ast.parse(line))))
+
+
+def test_files_keep_to_the_rules_of_the_package():
+    broken = []
+    for path in FILES:
+        text = path.read_text()
+        tree = ast.parse(text)
+        broken += [(path.name, label) for label in CITED.findall(text) if label not in LABELS]
+        broken += [] if ast.get_docstring(tree) else [(path.name, "no docstring")]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.body[0].lineno > 50:
+                broken.append((path.name, node.name))
+    assert not broken
+    assert importlib.import_module("thesis").__all__ == sorted(thesis.__all__, key=lambda n: (n[0].islower(), n))
