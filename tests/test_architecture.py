@@ -22,12 +22,11 @@ LAYERS = [
     {"models"},
     {"auxiliary", "priors", "posteriors", "weighting"},
     {"state"},
-    {"spelling"},
+    {"methods._format"},
     {"boundary", "compatibility", "passage", "tick"},
     {"growth"},
     {"programs"},
     {"bone"},
-    {"grammar"},
     {"methods"},
     {"training"},
     {"compiled", "evaluate", "influence", "search", "segmentation", "sharding", "smoothing", "store", "streams"},
@@ -66,7 +65,13 @@ def parsed(path: Path) -> ast.Module:
 
 def room(path: Path) -> str:
     """The part of the package a file belongs to: its folder, or its own name at the top."""
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return layer_of(("filtax", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
+def layer_of(parts: tuple[str, ...]) -> str:
+    """The layer of a module: that of its package, unless it has one of its own."""
+    name = ".".join(parts[1:3])
+    return name if name in HEIGHT else parts[1]
 
 
 def imported_rooms(tree: ast.AST, package: tuple[str, ...]) -> set[str]:
@@ -80,7 +85,7 @@ def imported_rooms(tree: ast.AST, package: tuple[str, ...]) -> set[str]:
             stem = ".".join([*base, *([node.module] if node.module else [])])
             names |= {f"{stem}.{alias.name}" for alias in node.names}
     parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "filtax" and len(part) > 1}
+    return {layer_of(tuple(part)) for part in parts if part[0] == "filtax" and len(part) > 1}
 
 
 def broken_imports(room_name: str, imports: set[str]) -> set[str]:

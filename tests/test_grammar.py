@@ -75,10 +75,20 @@ def test_parts_that_are_given_win():
         ("LG+RLCC[10]-PR", "LG+RLCC[10](a=1.0, b=99.0)-PR"),
         ("VB+CPL[8]-MCI(beta=0.25)", "RVGA+CPL[8]-MCI(hazard=0.01, beta=0.25)"),
         ("RL[1]-SPR*", "LG+RL[1]-OUPR(hazard=0.01)"),
+        ("KF+C-ACI(q=0.1)", "LG+C-ACI(q=0.1)"),
+        ("EKF(form=covariance)+C-Static", "LG(form=covariance)+C-Static"),
+        ("WoLF-IMQ(c=4)+EKF+RL[1]-SPR", "WoLF-IMQ(c=4)+RL[1]-OUPR(hazard=0.01)"),
+        ("KF-B(a=0.8)+C-Static", "OB(a=0.8)+C-Static"),
+        ("EKF-B+C-Static", "OB+C-Static"),
+        ("KF-IW(degrees=8)+C-Static", "IW(degrees=8)+C-Static"),
+        ("EKF-IW+C-Static", "IW+C-Static"),
+        ("R-VGA+C-Static", "RVGA+C-Static"),
+        ("BOCPD", "LG+RL[inf]-PR(hazard=0.01)"),
+        ("NIG+BOCPD(hazard=0.1)", "NIG+RL[inf]-PR(hazard=0.1)"),
         ("CPT[3]/ME[2]-PR", "LG+CPT[3]/ME[2]-PR(hazard=0.01)"),
     ],
 )
-def test_a_name_need_not_say_the_hazard_and_is_printed_with_it(name, whole):
+def test_other_names_are_read_and_the_whole_name_is_printed(name, whole):
     assert build(name).name == whole == build(whole).name
 
 
@@ -106,7 +116,7 @@ def test_settings_that_are_arrays_do_not_fit_into_a_name():
         ("LG+C-ACI(q=0.1", "a name reads"),
         ("LG+C-ACI(q=f(1))", "a name reads"),
         ("LG+C-Statik", "no prior 'Statik'. Did you mean \"Static\""),
-        ("KF+C-Static", "no posterior 'KF'. Did you mean \"IEKF\""),
+        ("IEKV+C-Static", "no posterior 'IEKV'. Did you mean \"IEKF\""),
         ("LG+XX-Static", "no auxiliary 'XX'"),
         ("LG+C-ACI", r"ACI needs q; write ACI\(q=...\) or give prior="),
         ("LG+C-SP(q=0.1)", "SP needs shrink"),

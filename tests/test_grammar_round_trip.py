@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import filtax as fx
-from filtax import grammar
+from filtax.methods import _parse as grammar
 
 share = st.floats(0.001, 1.0)
 size = st.integers(1, 40)
@@ -38,6 +38,9 @@ POSTERIORS = {
     "NIG": dict(shape=share, rate=share, form=form),
     "RVGA": dict(iterations=size, **guess),
     "VB": dict(iterations=size, rank=size, spare=size),
+    "EKF": dict(form=form),
+    "KF-B": dict(a=share),
+    "EKF-IW": dict(iterations=size),
     "BONG": guess,
     "BLR": dict(iterations=size, step=share, **guess),
     "BBB": dict(iterations=size, step=share, **guess),
@@ -104,7 +107,7 @@ def part(draw, name, known, must=()):
 
 def needed(table, name, known):
     """Settings without a default, by the signature of what the word builds."""
-    parameters = inspect.signature(table[name]).parameters
+    parameters = inspect.signature(table[grammar.OTHER_NAMES.get(name, name)]).parameters
     return [key for key in known if parameters[key].default is inspect.Parameter.empty]
 
 
@@ -135,10 +138,11 @@ def built(name, model):
 
 def test_every_word_is_drawn():
     assert TRUSTS.keys() - {""} == grammar.TRUSTS.keys()
-    assert POSTERIORS.keys() - {""} == grammar.POSTERIORS.keys() - {"Cj"}  # chosen by the likelihood
+    words = POSTERIORS.keys() - {""} - grammar.OTHER_NAMES.keys()
+    assert words == grammar.POSTERIORS.keys() - {"Cj"}  # chosen by the likelihood
     auxiliaries, priors = zip(*(word.split("-") for word in TRANSITIONS), strict=True)
     assert set(auxiliaries) == grammar.AUXILIARIES.keys()
-    assert set(priors) == (grammar.PRIORS.keys() | grammar.ALIASES.keys()) - {"LSSM"}
+    assert set(priors) - grammar.OTHER_NAMES.keys() == grammar.PRIORS.keys() - {"LSSM"}
 
 
 @pytest.mark.x64

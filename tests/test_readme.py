@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import filtax as fx
-from filtax.grammar import POSTERIORS, PRIORS, TRUSTS
+from filtax.methods._parse import POSTERIORS, PRIORS, TRUSTS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

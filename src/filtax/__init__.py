@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from filtax.bone import Bone
     from filtax.compiled import compile
     from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
-    from filtax.grammar import method
     from filtax.influence import posterior_influence
+    from filtax.methods._parse import method
     from filtax.search import Log, Uniform, Whole, tune
     from filtax.sharding import shard
     from filtax.smoothing import ewma
@@ -93,11 +93,11 @@ on_demand(
     bone="Bone",
     compiled="compile",
     estimators="Classifier Fleet Regressor Segmenter",
-    grammar="method",
     influence="posterior_influence",
     search="Log Uniform Whole tune",
     sharding="shard",
     smoothing="ewma",
+    **{"methods._parse": "method"},
     state="CollapseWarning ConditioningWarning Info State",
     training="warmup",
 )

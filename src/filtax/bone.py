@@ -19,9 +19,9 @@ from jaxtyping import PyTree
 from filtax import boundary, checks, compatibility, programs
 from filtax.beliefs import collapse
 from filtax.growth import furnished, in_growing_steps, roomy
+from filtax.methods._format import spell
 from filtax.module import Module
 from filtax.passage import remembered, seen, take_apart
-from filtax.spelling import spell
 from filtax.state import INFO, Info, State
 from filtax.tick import laid_by, new_hypotheses
 

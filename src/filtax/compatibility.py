@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from filtax.checks import concrete
-from filtax.spelling import spell_auxiliary
+from filtax.methods._format import spell_auxiliary
 
 __all__ = ["check_gap", "check_numbers", "check_parts", "check_support"]
 

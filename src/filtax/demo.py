@@ -13,7 +13,7 @@ import numpy as np
 
 from filtax.bone import Bone
 from filtax.evaluate import Report, compare, last_value, naive_plus_change, prequential, rolling, seasonal_naive
-from filtax.grammar import method
+from filtax.methods._parse import method
 from filtax.models import linear
 from filtax.report import Track, draw_stream
 from filtax.streams import Stream

@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax.grammar import POSTERIORS
+from filtax.methods._parse import POSTERIORS
 
 pytestmark = pytest.mark.x64
 T, NOISE, DRAWS, BINS, LEVEL = 5, 0.5, 19, 10, 5e-4
@@ -43,7 +43,6 @@ LEFT_OUT = {
     "BONG": "one explicit step, not a fixed point",
     "BLR": "a step length, not a fixed point",
     "BBB": "gradient steps of a given length, not a fixed point",
-    "VB": "another name of RVGA",
     "OGD": "a point",
     "OB": "outliers are not in the stream, and its belief is that of data it kept",
     "IW": "the noise of each datum is averaged out by its mean",

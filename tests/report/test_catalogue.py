@@ -2,7 +2,7 @@
 
 import re
 
-from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
+from filtax.methods._parse import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS
 from filtax.report import catalogue
 
 

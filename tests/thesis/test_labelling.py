@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from filtax.grammar import method
+from filtax import method
 from filtax.models import bernoulli, linear
 from filtax.streams import jumping_labels, rotating_labels
 from thesis import Result, find, labelling, reproduce

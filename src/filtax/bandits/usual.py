@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from filtax import checks
-from filtax.grammar import method as method_named
+from filtax.methods._parse import method as method_named
 from filtax.models import bernoulli, linear
 
 __all__ = ["usual"]

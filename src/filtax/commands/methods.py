@@ -28,4 +28,5 @@ def methods(
         return
     print_table(catalogue(), widest=48)
     print("\nPublished methods: filtax.methods.NAME(model, ...); filtax methods NAME tells more.")
+    print("A.1 in parentheses is what is built unless posterior= is given.")
     print_table([("name", "task", "changes", "M.2", "M.3", "A.1", "A.2"), *published()])

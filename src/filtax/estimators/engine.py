@@ -26,8 +26,8 @@ from filtax.estimators.memory import TOLD, Layout, Memory, embedded
 from filtax.estimators.rivalry import unsuspected
 from filtax.estimators.steps import chances, labelled, measured, moments, scaled
 from filtax.estimators.units import Units
-from filtax.grammar import method as build
 from filtax.growth import remembers
+from filtax.methods._parse import method as build
 from filtax.models import bernoulli, linear
 from filtax.state import State
 from filtax.tick import conform, whole

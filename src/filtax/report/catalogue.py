@@ -6,35 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from filtax import checks
-from filtax.grammar import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method
-from filtax.methods import PUBLISHED, REFERENCES, source
+from filtax.methods import PUBLISHED, REFERENCES, Published, source
+from filtax.methods._format import written
+from filtax.methods._parse import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method
 from filtax.models import linear
 
 __all__ = ["catalogue", "describe", "published"]
-
-_GIVEN = {
-    "WoLF-IMQ": "Robust model: trust falls smoothly with the residual; c has the unit of y.",
-    "WoLF-MD": "Robust model: trust falls smoothly with the residual; c counts standard deviations of the noise.",
-    "Cj": "Conjugate to the likelihood, which chooses it.",
-    "LSSM": "A linear or nonlinear system, given as `prior=`.",
-    "RL": "Run length: when the regime began; K hypotheses are kept, inf for all.",
-    "CPT": "Change times: paths of changes under a law of segment lengths.",
-    "LoFi": "The extended filter with a precision that is diagonal plus low rank, for networks.",
-    "PULSE": "A subspace of a network's hidden layers, or with a rank all of them, and its full last layer; one gain.",
-    "IEKF": "The extended filter that linearises again at its new mean.",
-    "RVGA": "The Gaussian nearest to the posterior, by an implicit scheme (recursive variational).",
-    "BONG": "One natural-gradient step from the prior for each datum.",
-    "BLR": "Natural-gradient steps of a given size, the Bayesian learning rule.",
-    "BBB": "Plain gradient steps on the same objective, Bayes by backprop.",
-    "EnKF": "Ensemble Kalman filter: each member meets its own perturbed datum.",
-    "ETKF": "Ensemble Kalman filter that transforms its members, without perturbed data.",
-    "PF": "Bootstrap particle filter.",
-    "APF": "Auxiliary particle filter of Liu and West, for parameters that do not move.",
-    "RBPF": "Particles for the first `drawn` parameters; the others are integrated out.",
-    "CPL": "Change locations: at each datum, whether it was a change; before Sub, which data belong: (belong, memory).",
-    "CPV": "Change probability vector: how much of each remembered datum belongs; with a rate, by its age.",
-    "ME": "Experts: one of K models, or settings of one, holds; more with `auxiliary=`.",
-}
 
 
 def catalogue() -> list[tuple[str, str, str]]:
@@ -45,7 +22,7 @@ def catalogue() -> list[tuple[str, str, str]]:
     """
     rooms = {"trust": TRUSTS, "posterior": POSTERIORS, "auxiliary": AUXILIARIES, "prior": PRIORS}
     return [
-        (choice, _written(name, build), _GIVEN.get(name) or _meaning(build))
+        (choice, _written(name, build), _meaning(build))
         for choice, room in rooms.items()
         for name, build in room.items()
     ]
@@ -54,10 +31,19 @@ def catalogue() -> list[tuple[str, str, str]]:
 def published() -> list[tuple[str, ...]]:
     """List the published methods: name, task, changes, and the choices M.2, M.3, A.1, A.2.
 
-    >>> published()[0]
-    ('kalman_1960', 'filtering', 'gradual', 'C', 'LSSM', 'LG', 'DA[1]')
+    Where another posterior is built unless `posterior=` is given, it stands in parentheses behind the published one.
+
+    >>> published()[5]
+    ('adams_mackay_2007', 'segmentation', 'abrupt', 'RL', 'PR', 'Cj (LG)', 'DA[inf]')
     """
-    return [(name, *row[1:]) for name, row in PUBLISHED.items()]
+    return [(name, *row[1:5], _built(row), row.weighting) for name, row in PUBLISHED.items()]
+
+
+def _built(row: Published) -> str:
+    """The published posterior, and the one that is built by default if it is another."""
+    parameter = inspect.signature(row.build).parameters.get("posterior")
+    default = row.posterior if parameter is None else parameter.default
+    return row.posterior if default == row.posterior else f"{row.posterior} ({default})"
 
 
 def describe(name: str) -> str:
@@ -100,18 +86,14 @@ def _default(name: str, parameter: inspect.Parameter) -> str:
 
 def _written(name: str, build: Callable[..., Any]) -> str:
     parameters = inspect.signature(build).parameters
-    # written in brackets, given as prior=, or of no use in a name
-    hidden = ("keep", "drift", "frame", "name", "experts")
     shown = [
-        f"{p.name}={'...' if p.default is p.empty else p.default}" for p in parameters.values() if p.name not in hidden
+        f"{key}={'...' if (default := parameters[key].default) is inspect.Parameter.empty else default}"
+        for key in written(parameters)
     ]
     name = f"{name}[K]" if "keep" in parameters else name
     return f"{name}({', '.join(shown)})" if shown else name
 
 
 def _meaning(build: Callable[..., Any]) -> str:
-    """First line of the docstring: of the builder, or of what it builds."""
-    parameters = inspect.signature(build).parameters.values()
-    needed = {p.name: 1 for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD}
-    text = inspect.getdoc(build) or inspect.getdoc(type(build(**needed))) or ""
-    return text.splitlines()[0] if text else ""
+    """First line of the docstring."""
+    return (inspect.getdoc(build) or "").partition("\n")[0]

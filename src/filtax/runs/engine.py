@@ -17,8 +17,8 @@ from jaxtyping import Array, PyTree
 from filtax.bone import Bone
 from filtax.checks import placed
 from filtax.estimators.rivalry import unsuspected
-from filtax.grammar import method as build
 from filtax.growth import remembers
+from filtax.methods._parse import method as build
 from filtax.models import bernoulli, linear
 from filtax.runs.racing import raced, raced_heads
 from filtax.state import State, usual

@@ -20,7 +20,7 @@ import numpy as np
 
 from filtax import checks
 from filtax.bone import Bone
-from filtax.grammar import method
+from filtax.methods._parse import method
 from filtax.models import since_change
 from filtax.segmentation.period import ORDERS, cycle_features
 from filtax.state import State

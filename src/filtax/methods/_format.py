@@ -7,8 +7,6 @@ import numpy as np
 
 from filtax.checks import is_concrete, nearest
 
-__all__ = ["check_settings", "read_number", "read_settings", "spell", "spell_auxiliary", "written"]
-
 
 def spell(method: Any) -> str:
     """Spell a name in the grammar `[TRUST+]POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior.

@@ -7,7 +7,7 @@ NIG+C-OU(rate=0.99)                 unknown noise variance, slow forgetting
 LoFi(rank=10)+C-ACI(q=0.0001)       the extended filter of a large network: precision diagonal plus low rank
 RVGA(iterations=4)+C-Static         variational Gaussian filter, for labels and counts
 RVGA(rank=10)+C-Static              the same for many parameters; BONG and BLR take other steps, BBB plain gradients
-OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: the KF-B and EKF-B of the thesis
+OB(a=0.9, b=0.1)+C-ACI(q=0.01)      rejects outliers: KF-B and EKF-B of the thesis
 IW(degrees=4)+C-ACI(q=0.01)         each datum has its own noise: KF-IW, EKF-IW; ST is the Student-t filter
 EnKF(size=100)+C-ACI(q=0.01)        ensemble Kalman filter, perturbed observations; ETKF transforms instead
 PF(size=1000)+C-ACI(q=0.01)         bootstrap particle filter; APF looks ahead, for parameters that do not move
@@ -20,11 +20,15 @@ RL[1]-OUPR(hazard=0.01)             gradual and abrupt changes, one hypothesis
 CPL[8]-MCI(hazard=0.01, beta=0.5)   a change widens the belief; the eight most probable histories are kept
 CPL[1](memory=16)-Sub               learn again from those of the last data that belong with this one; CPV by shares
 WoLF-IMQ(c=4)+C-ACI(q=0.1)          LG on the model made robust; WoLF-IMQ(c=4)+NIG+C-Static names another posterior
+
+Other names of the thesis and of the field are read too, and printed as above: KF and EKF are LG, KF-B and EKF-B are OB,
+KF-IW and EKF-IW are IW, R-VGA and VB are RVGA, SPR is OUPR, and BOCPD is RL[inf]-PR.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from filtax import auxiliary as aux
@@ -32,12 +36,154 @@ from filtax import checks, models, priors
 from filtax import posteriors as post
 from filtax import weighting as weigh
 from filtax.bone import Bone
-from filtax.gathering import Parts
-from filtax.spelling import check_settings, read_number, read_settings, written
+from filtax.methods._format import check_settings, read_number, read_settings, written
 
-__all__ = ["AUXILIARIES", "POSTERIORS", "PRIORS", "TRUSTS", "method"]
+HAZARD = 0.01  # where a name does not give it: one change in a hundred data, as in `filtax.methods`
 
-TRUSTS = Parts(
+
+class Words(Mapping[str, Callable[..., Any]]):
+    """Words of the grammar and what builds each part; a builder given by name is loaded from its package when used.
+
+    >>> Words(priors, {"ACI": "additive_inflation"})["ACI"](0.1).q
+    0.1
+    """
+
+    def __init__(self, package: ModuleType, builders: Mapping[str, str | Callable[..., Any]]):
+        self._package, self._builders = package, builders
+
+    def __getitem__(self, word: str) -> Callable[..., Any]:
+        builder = self._builders[word]
+        return getattr(self._package, builder) if isinstance(builder, str) else builder
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._builders)
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+
+def _lg(form: Any = "auto", iterations: Any = 1) -> Any:
+    """The Kalman filter; extended where the model is not linear, iterated with `iterations` above 1."""
+    return post.Extended(form, iterations)
+
+
+def _iekf(iterations: Any = 5, form: Any = "auto") -> Any:
+    """The iterated extended filter: it linearises again at its new mean."""
+    return post.Extended(form, iterations)
+
+
+def _lofi(rank: Any, form: Any = "diagonal", spare: Any = None, iterations: Any = 1) -> Any:
+    """The extended filter for large networks: its precision is diagonal plus low rank."""
+    return post.Extended(form, iterations, rank, spare)
+
+
+def _nig(shape: Any = 1.0, rate: Any = 1.0, form: Any = "auto") -> Any:
+    """Learn theta and the noise variance; the prior of the variance is inverse-gamma with `shape` and `rate`."""
+    return post.UnknownNoise(shape, rate, form)
+
+
+def _rvga(
+    iterations: Any = 4,
+    samples: Any = None,
+    expectation: Any = "quadrature",
+    form: Any = "auto",
+    rank: Any = None,
+    spare: Any = None,
+) -> Any:
+    """The Gaussian nearest to the posterior, by an implicit scheme (recursive variational)."""
+    return post.Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
+
+
+def _bong(
+    samples: Any = None, expectation: Any = "quadrature", form: Any = "auto", rank: Any = None, spare: Any = None
+) -> Any:
+    """One natural-gradient step from the prior for each datum."""
+    return post.Variational("explicit", 1, 1.0, samples, expectation, form, rank, spare)
+
+
+def _blr(
+    iterations: Any = 10,
+    step: Any = 0.5,
+    samples: Any = None,
+    expectation: Any = "quadrature",
+    form: Any = "auto",
+    rank: Any = None,
+    spare: Any = None,
+) -> Any:
+    """Natural-gradient steps of a given size, the Bayesian learning rule."""
+    return post.Variational("natural", iterations, step, samples, expectation, form, rank, spare)
+
+
+def _bbb(
+    iterations: Any = 10,
+    step: Any = 0.1,
+    samples: Any = None,
+    expectation: Any = "quadrature",
+    form: Any = "auto",
+) -> Any:
+    """Plain gradient steps on the variational objective, Bayes by backprop."""
+    return post.Variational("gradient", iterations, step, samples, expectation, form)
+
+
+def _enkf(size: Any = 100, inflation: Any = 1.0) -> Any:
+    """Ensemble Kalman filter: the datum is perturbed anew for each member."""
+    return post.EnsembleKalman(size, inflation)
+
+
+def _etkf(size: Any = 100, inflation: Any = 1.0) -> Any:
+    """Ensemble Kalman filter that transforms its members, without perturbed data."""
+    return post.EnsembleKalman(size, inflation, deterministic=True)
+
+
+def _pf(size: Any = 1000, threshold: Any = 0.5, shrink: Any = None) -> Any:
+    """Bootstrap particle filter."""
+    return post.Particle(size, threshold, shrink)
+
+
+def _apf(size: Any = 1000, shrink: Any = 0.98) -> Any:
+    """Auxiliary particle filter of Liu and West, for parameters that do not move."""
+    return post.Particle(size, shrink=shrink, auxiliary=True)
+
+
+def _rbpf(drawn: Any, size: Any = 1000, threshold: Any = 0.5) -> Any:
+    """Particles for the first `drawn` parameters; the others are integrated out."""
+    return post.Particle(size, threshold, drawn=drawn)
+
+
+def _cj() -> None:
+    """Conjugate to the likelihood, which chooses it."""
+
+
+def _c() -> Any:
+    """No auxiliary variable: nothing but theta is unknown."""
+    return aux.Constant()
+
+
+def _rl(hazard: Any = HAZARD, keep: Any = None, capacity: Any = 64, experts: Any = None) -> Any:
+    """Run length: when the regime began; K hypotheses are kept, inf for all."""
+    return aux.run_length(hazard, keep=keep, capacity=capacity, experts=experts)
+
+
+def _cpt(hazard: Any = HAZARD, keep: Any = None, memory: Any = 16, capacity: Any = 64, experts: Any = None) -> Any:
+    """Change times: paths of changes under a law of segment lengths."""
+    return aux.change_times(hazard, keep=keep, memory=memory, capacity=capacity, experts=experts)
+
+
+def _cpl(hazard: Any = HAZARD, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Any:
+    """Change locations: at each datum, whether it was a change; before Sub, which data belong: (belong, memory)."""
+    return aux.change_locations(hazard, keep=keep, memory=memory, capacity=capacity)
+
+
+def _me(keep: Any) -> Any:
+    """Experts: one of K models, or settings of one, holds; more with `auxiliary=`."""
+    return aux.experts(keep)
+
+
+def _lssm() -> None:
+    """A linear or nonlinear system, given as `prior=`."""
+
+
+TRUSTS = Words(
     models,
     {
         "WoLF-IMQ": "imq",
@@ -48,75 +194,70 @@ TRUSTS = Parts(
         "WoLF-Tempered": "tempered",
     },
 )
-_POSTERIORS: dict[str, str | Callable[..., Any]] = {
-    "LG": lambda form="auto", iterations=1: post.Extended(form, iterations),
-    "IEKF": lambda iterations=5, form="auto": post.Extended(form, iterations),
-    "LoFi": lambda rank, form="diagonal", spare=None, iterations=1: post.Extended(form, iterations, rank, spare),
-    "NIG": lambda shape=1.0, rate=1.0, form="auto": post.UnknownNoise(shape, rate, form),
-    "RVGA": lambda iterations=4, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
-        post.Variational("implicit", iterations, 1.0, samples, expectation, form, rank, spare)
-    ),
-    "BONG": lambda samples=None, expectation="quadrature", form="auto", rank=None, spare=None: post.Variational(
-        "explicit", 1, 1.0, samples, expectation, form, rank, spare
-    ),
-    "BLR": lambda iterations=10, step=0.5, samples=None, expectation="quadrature", form="auto", rank=None, spare=None: (
-        post.Variational("natural", iterations, step, samples, expectation, form, rank, spare)
-    ),
-    "BBB": lambda iterations=10, step=0.1, samples=None, expectation="quadrature", form="auto": post.Variational(
-        "gradient", iterations, step, samples, expectation, form
-    ),
-    "OGD": "Gradient",
-    "OB": "BernoulliOutliers",
-    "IW": "InverseWishartNoise",
-    "ST": "StudentNoise",
-    "EnKF": lambda size=100, inflation=1.0: post.EnsembleKalman(size, inflation),
-    "ETKF": lambda size=100, inflation=1.0: post.EnsembleKalman(size, inflation, deterministic=True),
-    "PF": lambda size=1000, threshold=0.5, shrink=None: post.Particle(size, threshold, shrink),
-    "APF": lambda size=1000, shrink=0.98: post.Particle(size, shrink=shrink, auxiliary=True),
-    "RBPF": lambda drawn, size=1000, threshold=0.5: post.Particle(size, threshold, drawn=drawn),
-    "PULSE": "pulse",
-    "Cj": lambda: None,  # chosen by the likelihood
+POSTERIORS = Words(
+    post,
+    {
+        "LG": _lg,
+        "IEKF": _iekf,
+        "LoFi": _lofi,
+        "NIG": _nig,
+        "RVGA": _rvga,
+        "BONG": _bong,
+        "BLR": _blr,
+        "BBB": _bbb,
+        "OGD": "Gradient",
+        "OB": "BernoulliOutliers",
+        "IW": "InverseWishartNoise",
+        "ST": "StudentNoise",
+        "EnKF": _enkf,
+        "ETKF": _etkf,
+        "PF": _pf,
+        "APF": _apf,
+        "RBPF": _rbpf,
+        "PULSE": "pulse",
+        "Cj": _cj,
+    },
+)
+_AUXILIARIES: dict[str, str | Callable[..., Any]] = {
+    "C": _c,
+    "RL": _rl,
+    "RLCC": "run_length_count",
+    "CPT": _cpt,
+    "CPL": _cpl,
+    "CPV": "membership_vector",
+    "CPP": "change_probability",
+    "ME": _me,
 }
-POSTERIORS = Parts(post, _POSTERIORS | {"VB": _POSTERIORS["RVGA"]})
-HAZARD = 0.01  # where a name does not say it: a change in a hundred data, as in `filtax.methods`
-AUXILIARIES = Parts(
-    aux,
-    {
-        "C": lambda: aux.Constant(),
-        "RL": lambda hazard=HAZARD, keep=None, capacity=64, experts=None: aux.run_length(
-            hazard, keep=keep, capacity=capacity, experts=experts
-        ),
-        "RLCC": "run_length_count",
-        "CPT": lambda hazard=HAZARD, keep=None, memory=16, capacity=64, experts=None: aux.change_times(
-            hazard, keep=keep, memory=memory, capacity=capacity, experts=experts
-        ),
-        "CPL": lambda hazard=HAZARD, keep=None, memory=16, capacity=64: aux.change_locations(
-            hazard, keep=keep, memory=memory, capacity=capacity
-        ),
-        "CPV": "membership_vector",
-        "CPP": "change_probability",
-        "ME": lambda keep: aux.experts(keep),
-    },
-)
-PRIORS = Parts(
-    priors,
-    {
-        "Static": "static",
-        "ACI": "additive_inflation",
-        "OU": "ornstein_uhlenbeck",
-        "SP": "shrink_perturb",
-        "LSSM": lambda: None,  # F, b and Q are matrices: given as prior=
-        "PR": "reset",
-        "MMPR": "moment_matched_reset",
-        "OUPR": "ou_reset",
-        "MCI": "covariance_inflation",
-        "Sub": "subset",
-    },
-)
-ALIASES = {"SPR": "OUPR"}
-ADAPTIVE = {"OU": "empirical_ou"}  # what these names mean under CPP
-MEMBERS = {"CPL": "membership"}  # before Sub, s = 1 says that a datum belongs
+AUXILIARIES = Words(aux, _AUXILIARIES)
+_PRIORS: dict[str, str | Callable[..., Any]] = {
+    "Static": "static",
+    "ACI": "additive_inflation",
+    "OU": "ornstein_uhlenbeck",
+    "SP": "shrink_perturb",
+    "LSSM": _lssm,
+    "PR": "reset",
+    "MMPR": "moment_matched_reset",
+    "OUPR": "ou_reset",
+    "MCI": "covariance_inflation",
+    "Sub": "subset",
+}
+PRIORS = Words(priors, _PRIORS)
+ADAPTIVE = Words(priors, _PRIORS | {"OU": "empirical_ou"})  # the priors under CPP
+MEMBERS = Words(aux, _AUXILIARIES | {"CPL": "membership"})  # the auxiliary variables before Sub
+OTHER_NAMES = {
+    "KF": "LG",
+    "EKF": "LG",
+    "KF-B": "OB",
+    "EKF-B": "OB",
+    "KF-IW": "IW",
+    "EKF-IW": "IW",
+    "R-VGA": "RVGA",
+    "VB": "RVGA",
+    "SPR": "OUPR",
+    "BOCPD": "RL[inf]-PR",
+}
 
+_OTHER = re.compile(rf"(?:^|(?<=[+-]))({'|'.join(OTHER_NAMES)})(?=[(+*]|$)")
 _SETTINGS = r"(?:\((?P<{0}_settings>[^()]*)\))?"
 _PART = rf"(?P<{{0}}>[A-Za-z]+){_SETTINGS}"
 _TRUST = _PART.format("trust").replace("[A-Za-z]+", "WoLF-[A-Za-z]+", 1)
@@ -140,11 +281,11 @@ def method(
     Args:
         name: `[TRUST+][POSTERIOR+]AUXILIARY[K]-PRIOR`, such as "LG+RL[10]-PR(hazard=0.01)", where K hypotheses
             are kept, `inf` for all; or "WoLF-IMQ(c=4)+C-ACI(q=0.01)", which makes the model robust. LG is the default
-            posterior, 0.01 the default hazard.
+            posterior, 0.01 the default hazard. "KF", "EKF", "BOCPD" and other names of the field are read too.
         model: (M.1) from `filtax.models`; a bare likelihood is a model of theta itself.
         auxiliary: (M.2) from `filtax.auxiliary`, instead of the named one.
-        prior: (M.3) from `filtax.priors`, instead of the named one. A drift given under a name that resets, such as
-            `prior=additive_inflation(0.1)` under PR, is how the parameters move between changes.
+        prior: (M.3) from `filtax.priors`, instead of the named one. Dynamics given under a name that resets, such
+            as `prior=additive_inflation(0.1)` under PR, say how the parameters move between changes.
         posterior: (A.1) instead of the named one.
         weighting: (A.2) from `filtax.weighting`; the K best if the name says [K], else exact weights.
 
@@ -162,7 +303,9 @@ def method(
     >>> round(coin.belief(state).mean.item(), 4)
     0.6667
     """
-    parts = _NAME.fullmatch(name.strip()) if isinstance(name, str) else None
+    parts = None
+    if isinstance(name, str):
+        parts = _NAME.fullmatch(_OTHER.sub(lambda found: OTHER_NAMES[found[1]], name.strip()))
     if parts is None:
         raise ValueError(
             f'method({name!r}): a name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or '
@@ -181,25 +324,25 @@ def method(
         posterior = _conjugate(model) if posterior is None else posterior
     posterior = posterior.fitted(model) if hasattr(posterior, "fitted") else posterior
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
-    weighting = _usual_weighting(auxiliary) if weighting is None else weighting
+    weighting = _default_weighting(auxiliary) if weighting is None else weighting
     return Bone(model, auxiliary, prior, posterior, weighting)
 
 
-def _usual_weighting(auxiliary: Any) -> Any:
-    """(A.2) All hypotheses, the K best, or the one that is looked for."""
+def _default_weighting(auxiliary: Any) -> Any:
+    """(A.2) Weights of all hypotheses, of the K best, or the search for the best membership."""
     keep = getattr(auxiliary, "keep", None)
     if getattr(auxiliary, "subsets", False):
-        sure = isinstance(auxiliary.belong, int | float) and auxiliary.belong == 1.0  # then nothing is looked for
-        told = keep is None or auxiliary.rate is not None or sure
-        return weigh.Exact() if told else weigh.retrospective()
+        all_belong = isinstance(auxiliary.belong, int | float) and auxiliary.belong == 1.0
+        known = keep is None or auxiliary.rate is not None or all_belong  # then there is nothing to search
+        return weigh.Exact() if known else weigh.retrospective()
     return weigh.Exact() if keep is None else weigh.bounded(keep)
 
 
 def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
     """(M.2) and (M.3) share their settings: the hazard is written where it reads best."""
-    prior_name = ALIASES.get(str(parts["prior"]), str(parts["prior"]))
-    known = PRIORS | (ADAPTIVE if parts["auxiliary"] == "CPP" else {})
-    auxiliaries = AUXILIARIES | (MEMBERS if prior_name == "Sub" else {})
+    prior_name = str(parts["prior"])
+    known = ADAPTIVE if parts["auxiliary"] == "CPP" else PRIORS
+    auxiliaries = MEMBERS if prior_name == "Sub" else AUXILIARIES
     of_prior, of_auxiliary = read_settings(parts["prior_settings"]), read_settings(parts["auxiliary_settings"])
     takes = inspect.signature(_known("auxiliary", auxiliaries, str(parts["auxiliary"]))).parameters
     wants = inspect.signature(_known("prior", known, prior_name)).parameters
