@@ -19,14 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-<<<<<<< HEAD
 from filtax import Log, Uniform, method, tune
 from filtax.models import mlp, nonlinear
-=======
-from filtax import method
-from filtax.models import nonlinear
-from filtax.models.networks import mlp
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
 from filtax.priors import additive_inflation
 from filtax.streams import read_table
 from thesis.electricity_shown import (

@@ -102,11 +102,6 @@ def _tasks(setting: Setting, seed: int) -> tuple[Task, Task]:
 
 def _method(task: Task, kind: str, d: int, cov: float) -> tuple[Any, Any]:
     """A method and its first state, with one variance for what the choice is about."""
-<<<<<<< HEAD
-=======
-    from filtax import method, models
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     match kind:
         case "subspace":
             model = models.subspace(task.model, task.warm.directions(d, "centred"), task.warm.params)

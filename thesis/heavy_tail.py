@@ -70,11 +70,6 @@ def _streams(setting: Setting, seed: int, initial: Any) -> list:
 
 
 def _methods(setting: Setting) -> dict[str, Any]:
-<<<<<<< HEAD
-=======
-    from filtax import method, models
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     runs = f"RL[inf](capacity={setting.steps + 1})-PR(hazard={setting.hazard})"  # room for all: nothing is given up
     names = {STATIC: "LG+C-Static", PLAIN: f"LG+{runs}", WOLF: f"WoLF-IMQ(c={setting.c})+{runs}"}
     return {label: method(name, model=models.linear(noise=1.0)) for label, name in names.items()}

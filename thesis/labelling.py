@@ -17,12 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib import colormaps
 
-<<<<<<< HEAD
 from filtax import Bone, Log, method, tune
-=======
-from filtax import method
-from filtax.bone import Bone
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
 from filtax.models import bernoulli, linear
 from filtax.streams import Stream
 from thesis.experiment import Advance, Result, Table

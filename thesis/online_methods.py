@@ -38,27 +38,14 @@ def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: Any, iteration
     >>> build("WoLF-IMQ", lambda theta, x: theta[0] * x, {"p": 1.0, "c": 4.0}, drift=0.01, iterations=2, inner=1).name
     'WoLF-IMQ(c=4.0)+LG(form=covariance)+C-ACI(q=0.01)'
     """
-<<<<<<< HEAD
-=======
-    from filtax import method, models, posteriors, priors
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     model, form = models.nonlinear(h, noise=1.0), "covariance"
     moving = drift if callable(drift) else priors.additive_inflation(drift) if drift else priors.static()
     if name == "OGD":
         return method("OGD+C-Static", model=model, posterior=posteriors.Gradient(chosen["rate"], 1, inner))
-    kinds: dict[str, Any] = {"EKF-B": posteriors.BernoulliOutliers, "EKF-IW": posteriors.InverseWishartNoise}
     posterior: Any = posteriors.Extended(form)
-<<<<<<< HEAD
     if name in REVISED:
         settings = {key: value for key, value in chosen.items() if key != "p"}
         posterior = REVISED[name](**settings, iterations=iterations, form=form)
-=======
-    if name == "EKF-B":
-        posterior = kinds[name](a=chosen["a"], b=chosen["b"], iterations=iterations, form=form)
-    elif name == "EKF-IW":
-        posterior = kinds[name](degrees=chosen["degrees"], iterations=iterations, form=form)
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     elif name.startswith("WoLF"):
         trust = models.imq if name == "WoLF-IMQ" else models.threshold
         model = models.robust(model, trust=trust(chosen["c"]))

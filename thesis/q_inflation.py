@@ -62,13 +62,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _errors(q: tuple[float, ...], streams: list[Stream]) -> np.ndarray:
     """Observation minus its forecast, (Q, N, T)."""
-<<<<<<< HEAD
-=======
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import method, models, priors
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
 
     def one(q: Any, X: Any, y: Any) -> Any:
         filter_ = method("LG+C-ACI", model=models.linear(noise=NOISE), prior=priors.additive_inflation(q))
@@ -110,15 +103,6 @@ def _example(streams: list[Stream], errors: np.ndarray) -> dict[str, np.ndarray]
 
 def _ensembles(setting: Setting, seed: int, advance: Advance) -> np.ndarray:
     """Distance of the ensemble's mean from the Kalman filter's, root mean square over steps and D: (sizes, runs)."""
-<<<<<<< HEAD
-=======
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import method, models
-    from filtax.streams import piecewise_polynomial
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     stream = piecewise_polynomial(setting.ensemble_steps, key=seed, hazard=0.0, noise=NOISE)
     X, y = jnp.asarray(stream.X), jnp.asarray(stream.y)
 

@@ -29,14 +29,6 @@ class Setting:
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     """Learn datum by datum, and solve the normal equations of every prefix with numpy."""
-<<<<<<< HEAD
-=======
-    import jax.numpy as jnp
-
-    from filtax import method, models
-    from filtax.streams import parabola_regression
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     stream = parabola_regression(setting.train + setting.test, key=seed, theta=THETA, noise=NOISE)
     (X, X_test), (y, y_test) = (np.split(part, [setting.train]) for part in (stream.X, stream.y))
 

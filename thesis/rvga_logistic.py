@@ -69,14 +69,6 @@ def _labels(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _recursive(posterior: str, X: np.ndarray, y: np.ndarray, seed: int | None = None) -> tuple[np.ndarray, ...]:
     """Means and variances (N, T, 3) after each datum, and whether its label was foreseen (N, T)."""
-<<<<<<< HEAD
-=======
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import method, models
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     filter_ = method(f"{posterior}+C-Static", model=models.linear(likelihood=models.bernoulli()))
     state = filter_.init(mean=jnp.zeros(3), cov=1.0, key=None if seed is None else jax.random.key(seed))
 
@@ -106,14 +98,6 @@ def _majority(y: np.ndarray) -> np.ndarray:
 
 def _linear(steps: int, seed: int) -> dict[str, Any]:
     """Largest relative differences from the Kalman filter over a linear-Gaussian stream, for each count of rounds."""
-<<<<<<< HEAD
-=======
-    import jax.numpy as jnp
-
-    from filtax import method, models
-    from filtax.streams import fixed_regression
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     stream = fixed_regression(steps, key=seed + 1, theta=THETA, noise=LINEAR_NOISE)
     X, y = stream.X, stream.y
 

@@ -68,13 +68,6 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
 
 def _learn(settings: str, variance: float, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Means after each label (N, T, D), and whether the label was foreseen (N, T)."""
-<<<<<<< HEAD
-=======
-    import jax
-
-    from filtax import method
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     net, model = moons_model()
     filter_ = method(f"RVGA(iterations={ROUNDS}{settings})+C-Static", model=model)
 

@@ -16,15 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from filtax import method
-<<<<<<< HEAD
 from filtax.models import Linearised, Model, gaussian, linear
-=======
-from filtax.layout import Layout
-from filtax.models import gaussian
-from filtax.models.linear import Linear
-from filtax.models.model import Linearised, Model
-from filtax.module import Module
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
 from filtax.streams import linked_parabolas
 from thesis.experiment import Advance, Claim, Experiment, Result, Table
 from thesis.figures import COLOURS, FAINT, GREY, INK, Figure, panels

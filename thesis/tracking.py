@@ -170,14 +170,6 @@ def _named(setting: Setting, kind: str, name: str, beta: float = BETAS[3]) -> st
 
 def _built(setting: Setting, kind: str, name: str, dtype: Any = None, beta: float = BETAS[3]) -> tuple:
     """A filter, its first state from a key, and the observation matrix of every step."""
-<<<<<<< HEAD
-=======
-    import jax.numpy as jnp
-
-    from filtax import method, models, priors
-    from filtax.streams import constant_velocity
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     dtype = jnp.result_type(float) if dtype is None else dtype
     F, Q, H, R, start = (jnp.asarray(part, dtype) for part in constant_velocity())
     spelled = f"{_named(setting, kind, name, beta)}+C-LSSM"

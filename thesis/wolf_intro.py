@@ -71,13 +71,6 @@ def _stream(steps: int, seed: int) -> dict[str, np.ndarray]:
 
 def _filter(name: str) -> tuple[Any, Any]:
     """Method and state before the first datum: the start of the system, with unit variances."""
-<<<<<<< HEAD
-=======
-    import jax.numpy as jnp
-
-    from filtax import method, models, priors
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     system = _system()
     dynamics = priors.linear_dynamics(F=jnp.asarray(system.F), Q=jnp.asarray(system.Q))
     filter_ = method(f"{name}+C-LSSM", model=models.linear(noise=jnp.ones(2)), prior=dynamics)
@@ -148,14 +141,6 @@ def _random_updates(count: int, seed: int) -> tuple[float, float]:
 
     First with any trust in [0, 1], then with that of IMQ.
     """
-<<<<<<< HEAD
-=======
-    import jax
-    import jax.numpy as jnp
-
-    from filtax import method, models
-
->>>>>>> 5f488be (Gather the grammar and the published methods in one package)
     rng = np.random.default_rng(seed)
     roots, H = rng.standard_normal((count, 4, 4)), rng.standard_normal((count, 2, 4))
     w = np.concatenate([[0.0, 1.0], rng.random(count - 2)])
