@@ -6,8 +6,8 @@ import pytest
 from filtax.runs.course import Course
 from filtax.runs.differing import differing
 from filtax.runs.lasting import Elder, begun, evidence, faded, learned, newborn, pattern
-from filtax.segmentation.alike import correlation
-from filtax.segmentation.period import find_period
+from filtax.segmentation import find_period
+from filtax.segmentation.segments import neighbour_correlation
 
 N = 2400
 T = np.arange(N)
@@ -131,6 +131,6 @@ def test_neighbours_and_segments_are_alike_in_any_unit(unit):
     one, other = differing(y, 0, 1200, N, 24.0), differing(unit * y, 0, 1200, N, 24.0)
     assert list(one) == list(other) == ["level", "cycle"]
     np.testing.assert_allclose(other["level"], unit * np.array(one["level"]), rtol=1e-6)
-    assert correlation(unit * y, [1200], 24.0) == pytest.approx(correlation(y, [1200], 24.0))
+    assert neighbour_correlation(unit * y, [1200], 24.0) == pytest.approx(neighbour_correlation(y, [1200], 24.0))
     assert differing(0.0 * y, 0, 1200, N, 24.0) == {}
-    assert correlation(np.full(9, np.nan), []) == 0.0
+    assert neighbour_correlation(np.full(9, np.nan), []) == 0.0

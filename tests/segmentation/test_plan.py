@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.auxiliary.runlength import Run
-from filtax.segmentation.plan import Settings, build, readings
+from filtax.segmentation.plan import Settings, build, finite_readings, rows_of
 
 
 def test_a_block_is_as_long_as_its_readings():
@@ -17,9 +17,16 @@ def test_a_block_is_as_long_as_its_readings():
 
 def test_a_cycle_has_fewer_blocks_than_readings():
     """Twelve readings a turn, in blocks of two: the cosine is back after six blocks, and upside down after three."""
-    X, Y = readings(np.arange(70.0)[:, None], 2, 12.0)
+    X, Y = rows_of(np.arange(70.0)[:, None], 2, 12.0)
     assert (X.shape, Y.shape) == ((128, 4), (128, 1))
     np.testing.assert_allclose(X[6:], X[:-6], atol=1e-9)
     odd = np.abs(X[3:] + X[:-3]).max(axis=0) < 1e-9
     assert odd.sum() == 2  # the first order; the second has turned twice
     assert np.isnan(Y[70:]).all()
+
+
+def test_a_constant_stream_does_not_make_its_first_change_absurd():
+    stuck = np.r_[np.full(60, 0.3), np.full(60, 1e9)]
+    assert np.isfinite(finite_readings("detect", stuck, 30)).all()
+    stuck[100] = 1e30
+    assert np.flatnonzero(np.isnan(finite_readings("segment", stuck))).tolist() == [100]

@@ -24,8 +24,8 @@ from filtax.estimators.memory import Layout
 from filtax.log_space import normalised
 from filtax.protocols import over_hypotheses
 from filtax.segmentation import Settings
+from filtax.segmentation.alarms import watch_scan
 from filtax.segmentation.plan import build
-from filtax.segmentation.watch import _watch
 from filtax.state import State
 from filtax.tick import conform, propose
 
@@ -160,7 +160,7 @@ def _read(method: Bone, settings: Settings, outputs: int, layout: Layout, vector
     state = eqx.tree_at(lambda s: (s.initial, s.hypotheses.belief), state, (first, belief))
     born = jax.tree.map(lambda leaf: leaf[None], first)
     since, least = since.astype(jnp.int32), least.astype(jnp.int32)
-    carry, seen = _watch(method, state, (None, y, born, jnp.zeros(1, bool)), odds, since, least, posterior=False)
+    carry, seen = watch_scan(method, state, (None, y, born, jnp.zeros(1, bool)), odds, since, least, posterior=False)
     told = (seen.alarm, seen.start, seen.log_odds, _deviation(method, state, y))
     return layout.pack((state.after(*carry), told))
 

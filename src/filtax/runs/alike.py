@@ -2,13 +2,13 @@
 
 A segment is a level, or a line, and independent readings around it. Where each reading starts from the one before, the
 level wanders, and a stretch that stays above for a while is cut off. Their correlation shows it
-(`filtax.segmentation.alike`).
+(`filtax.segmentation.segments`).
 """
 
 import numpy as np
 
 from filtax.runs.cutting import Cut
-from filtax.segmentation import alike
+from filtax.segmentation.segments import MUCH, neighbour_correlation
 
 __all__ = ["correlation", "warning"]
 
@@ -28,7 +28,7 @@ def correlation(y: np.ndarray, cut: Cut) -> float:
     """
     known = y.copy()
     known[cut.alone] = np.nan
-    return alike.correlation(known, cut.changes, cut.period)
+    return neighbour_correlation(known, cut.changes, cut.period)
 
 
 def warning(told: dict) -> str:
@@ -40,7 +40,7 @@ def warning(told: dict) -> str:
     ''
     """
     found = told["correlation"]
-    if found < max(alike.MUCH, SURE / np.sqrt(told["rows"])) or not (told["segments"][1:] or told["alarms"]):
+    if found < max(MUCH, SURE / np.sqrt(told["rows"])) or not (told["segments"][1:] or told["alarms"]):
         return ""
     return (
         f"Neighbouring rows resemble each other within segments too (correlation {found:.2f}), and then too much is "

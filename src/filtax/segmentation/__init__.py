@@ -1,20 +1,24 @@
-"""Where a series changed: segments looking back, alarms while it comes.
+"""Where a series changed: segments after its end, and alarms while it comes.
 
 segment(y)                      cut a whole series: changes, their probabilities, the run-length posterior
-detect(y)                       alarms as they could have been given, each with the estimated start of the new regime
-calibrate(rate, length, key)    the threshold of an alarm for a chosen rate of false ones
-watch(method, state, X, Y)      the same for any method with run lengths, in bounded memory
-change_marginals, best_segmentation, changes_from_marginals, spread_changes   what a kept posterior says of the whole
-find_period(y)                  does the series repeat itself?
+detect(y)                       alarms from the past of each reading alone, with the estimated start of the new regime
+calibrate(rate, length, key)    the threshold of an alarm for a chosen rate of false alarms
+watch(method, state, X, Y)      alarms of any method with run lengths, in bounded memory
+change_marginals, best_segmentation, changes_from_marginals, spread_changes   changes from a kept run-length posterior
+find_period(y)                  the length of the cycle of a series, if it has one
 """
 
-from filtax.segmentation.calibrate import calibrate
-from filtax.segmentation.detect import Alarms, detect
-from filtax.segmentation.period import find_period
+from filtax.segmentation.alarms import Alarms, Watched, calibrate, detect, watch
+from filtax.segmentation.cycle import find_period
 from filtax.segmentation.plan import ONLINE, RETROSPECTIVE, Settings
-from filtax.segmentation.segment import Segmentation, segment
-from filtax.segmentation.segments import best_segmentation, change_marginals, changes_from_marginals, spread_changes
-from filtax.segmentation.watch import Watched, watch
+from filtax.segmentation.segments import (
+    Segmentation,
+    best_segmentation,
+    change_marginals,
+    changes_from_marginals,
+    segment,
+    spread_changes,
+)
 
 __all__ = [
     "ONLINE",

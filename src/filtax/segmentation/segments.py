@@ -1,36 +1,126 @@
-r"""Segments from a kept run-length posterior: the probability of a change at each datum, and the best segmentation.
+r"""Segments of a whole series, found after its end from the run-length posterior.
 
-A reset forgets what was before it, so the filtered posteriors hold all that is needed. Backwards, if a segment ends
+`segment` brings the series to mean 0 and variance 1, looks for a cycle, and runs the default method over it once. A
+series with a long cycle is read in blocks, and the changes found are the first readings of blocks.
+
+A reset forgets what was before it, so the filtered posteriors hold all that is needed. Backwards: if a segment ends
 with datum t with probability e(t), it began with datum s with probability $e(t)\,\nu_t(s) H_t(s) / \sum_{s'} \nu_t(s')
-H_t(s')$ (no hazard at the end of the series), which then adds to e(s - 1): the exact marginals. Forwards,
-$\log p(y_{s:t} \mid \text{segment}) = \log \nu_t(s) + L_t - L_{s-1} - \log \sum_{s'} \nu_{s-1}(s') H_{s-1}(s')$ with L
-the log evidence so far gives each segment its evidence, survival included, and the recursion over the last segment the
-most probable set of changes. Both are exact for RL[inf]; RL[K] leaves out what it dropped.
+H_t(s')$ (no hazard at the end of the series), which then adds to e(s - 1). These are the exact marginals. Forwards:
+$\log p(y_{s:t} \mid \text{segment}) = \log \nu_t(s) + L_t - L_{s-1} - \log \sum_{s'} \nu_{s-1}(s') H_{s-1}(s')$, with L
+the log evidence so far, is the evidence of each segment, survival included, and a recursion over the last segment gives
+the most probable set of changes. Both are exact for RL[inf]; RL[K] leaves out the hypotheses that it dropped.
 
-Axes: T data, C slots. Cost: T C for the marginals, T (T + C) at most for the best segmentation.
-Thesis: experiment:segmentation; eq:transition-rl-markov.
+Axes: T data, O outputs, C slots. Cost: T C updates of a belief over 6 O parameters; then T C for the marginals and at
+most T (T + C) for the best segmentation. Thesis: experiment:segmentation; eq:transition-rl-markov.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import jax
 import numpy as np
 
-from filtax.segmentation.watch import Watched
+from filtax.segmentation.alarms import Watched, watch
+from filtax.segmentation.cycle import block_means, block_of, find_period
+from filtax.segmentation.plan import RETROSPECTIVE, Settings, build, finite_readings, rows_of
 
-__all__ = ["best_segmentation", "change_marginals", "changes_from_marginals", "spread_changes"]
+MUCH = 0.25  # correlation of neighbours from which on a series is cut more often than it should be
+ROUNDING = 1e-9  # of the largest reading: a smaller residual is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """The segments of a series.
+
+    Attributes:
+        changes: First reading of each segment after the first, where a change is more probable than not.
+        best: The same of the most probable segmentation as a whole.
+        probability: That a segment begins with each reading, (T,); within a block, at its first.
+        period: Length of the cycle in steps, None if there is none.
+        block: Readings that were read as one, 1 without a long cycle.
+        seen: The run-length posterior over the blocks, for `filtax.report.draw_segments`.
+
+    >>> segment(np.r_[np.zeros(30), np.ones(30)] + 0.01 * np.sin(np.arange(60) ** 2)).changes
+    [30]
+    """
+
+    changes: list[int]
+    best: list[int]
+    probability: np.ndarray
+    period: float | None
+    block: int
+    seen: Watched
+
+
+def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto", margin: int = 5) -> Segmentation:
+    """Find where a series changed.
+
+    Args:
+        y: Readings (T,), or (T, O) of several series that change together; NaN where missing. A reading that is
+            infinite, or absurdly far off, counts as missing.
+        settings: The prior of a segment.
+        period: Length of the cycle in steps; None if there is none; "auto" to look for one.
+        margin: Steps on each side over which the probability of one change may be spread.
+
+    Returns:
+        The changes, and the posterior they come from.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.r_[rng.normal(size=80), rng.normal(4.0, 1.0, size=60)]
+    >>> segment(y).changes
+    [80]
+    """
+    y = finite_readings("segment", y)
+    period = find_period(y) if isinstance(period, str) else period
+    block = block_of(period)
+    spread = np.nanstd(y, axis=0)
+    z = block_means((y - np.nanmean(y, axis=0)) / np.where(spread > 0.0, spread, 1.0), block)
+    method, state = build(settings, y.shape[1], block)
+    X, Y = rows_of(z, block, period)
+    _, watched = watch(method, state, X, Y if y.shape[1] > 1 else Y[:, 0], posterior=True)
+    watched = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(z)], watched)
+    marginals = change_marginals(watched)
+    probability = np.zeros(len(y))
+    probability[: len(z) * block : block] = marginals
+    found, best = _changes(z, watched, marginals, None if period is None else period / block, -(-margin // block))
+    if block > 1 and period is not None:
+        found = [t for t in found if t - 1 not in found or not _holds_change(z, t - 1, round(period / block))]
+    return Segmentation([block * t for t in found], [block * t for t in best], probability, period, block, watched)
+
+
+def _changes(
+    z: np.ndarray, watched: Watched, marginals: np.ndarray, period: float | None, margin: int
+) -> tuple[list[int], list[int]]:
+    """Probable changes, and the most probable set of them, in blocks.
+
+    Around a curve neighbours lie on the same side of any line, and every cut makes the lines fit better. Then only
+    changes whose place is known are returned.
+    """
+    found, best = changes_from_marginals(marginals, margin), best_segmentation(watched)
+    if set(best) - set(found) and max(neighbour_correlation(column, best, period) for column in z.T) < MUCH:
+        found = sorted([*found, *spread_changes(marginals, found, best, margin)])
+    return found, best
+
+
+def _holds_change(z: np.ndarray, block: int, cycle: int) -> bool:
+    """Whether a change lies within a block: its mean lies between those one cycle before and one cycle later."""
+    if not cycle <= block < len(z) - cycle:
+        return False
+    ends = z[[block - cycle, block + cycle]]
+    return bool(np.all((ends.min(axis=0) <= z[block]) & (z[block] <= ends.max(axis=0))))
 
 
 def change_marginals(seen: Watched) -> np.ndarray:
-    """Probability, given the whole series, that a new segment begins with each datum.
+    """Compute the probability, given the whole series, that a new segment begins with each datum.
 
     Args:
         seen: From `watch(..., posterior=True)`.
 
     Returns:
         (T,) probabilities; their sum is the expected number of changes. That of the first datum is 0: the series
-        begins there anyway.
+        begins there in any case.
 
     >>> import jax.numpy as jnp, filtax as fx
     >>> from filtax.segmentation import change_marginals, watch
@@ -40,7 +130,7 @@ def change_marginals(seen: Watched) -> np.ndarray:
     >>> int(change_marginals(seen).argmax())
     30
     """
-    starts, log_weight, log_hazard = _kept("change_marginals", seen)
+    starts, log_weight, log_hazard = _posterior("change_marginals", seen)
     T = len(starts)
     begins, ends = np.zeros(T), np.zeros(T)
     ends[-1:] = 1.0
@@ -58,7 +148,7 @@ def change_marginals(seen: Watched) -> np.ndarray:
 
 
 def best_segmentation(seen: Watched) -> list[int]:
-    """The most probable set of changes, given the whole series.
+    """Find the most probable set of changes, given the whole series.
 
     Args:
         seen: From `watch(..., posterior=True)`.
@@ -74,11 +164,11 @@ def best_segmentation(seen: Watched) -> list[int]:
     >>> best_segmentation(seen)
     [30]
     """
-    starts, log_weight, log_hazard = _kept("best_segmentation", seen)
+    starts, log_weight, log_hazard = _posterior("best_segmentation", seen)
     T = len(starts)
     total = np.cumsum(np.asarray(seen.log_evidence, np.float64))
-    best, back = np.full(T + 1, -np.inf), np.zeros(T + 1, int)  # best[s]: of the data before s, a change at s included
-    summed = np.full(T + 1, -np.inf)  # the same, all segmentations summed
+    best, back = np.full(T + 1, -np.inf), np.zeros(T + 1, int)  # best[s]: log probability of the data before s and of
+    summed = np.full(T + 1, -np.inf)  # a change at s, for the best segmentation; summed[s]: over all of them
     best[0] = summed[0] = 0.0
     for t in range(T):
         score = log_weight[t] + total[t] + (log_hazard[t] if t < T - 1 else 0.0)
@@ -99,16 +189,16 @@ def best_segmentation(seen: Watched) -> list[int]:
 
 
 def changes_from_marginals(probability: Any, margin: int = 5, level: float = 0.5) -> list[int]:
-    """Changes that are more probable than not, each where its probability is highest.
+    """Find the changes that are more probable than not, each where its probability is highest.
 
     The probability of a change is often spread over neighbours: what counts is its sum over `margin` steps on both
-    sides. Where that is highest, the most probable datum is taken, what its change is worth (1 at most, the nearest
-    first) is spent, and the next is looked for, down to `level`.
+    sides. Where that is highest, the most probable datum is taken, the probability of one change is used up there (the
+    nearest first), and the next is looked for, down to `level`.
 
     Args:
         probability: (T,), from `change_marginals`.
         margin: Steps on each side over which a change may be spread.
-        level: Least sum that is told as a change.
+        level: Least sum that makes a change.
 
     Returns:
         Indices, in order.
@@ -125,25 +215,25 @@ def changes_from_marginals(probability: Any, margin: int = 5, level: float = 0.5
             break
         first = max(peak - margin, 0)
         changes.append(first + int(left[first : peak + margin + 1].argmax()))
-        _spend(left, changes[-1], margin)
+        _use_up(left, changes[-1], margin)
     return sorted(changes)
 
 
 def spread_changes(
     probability: Any, told: Sequence[int], best: Sequence[int], margin: int = 5, level: float = 0.5
 ) -> list[int]:
-    """Changes that are more probable than not, though nobody can say where: a slope that changed shows late.
+    """Find the changes that are more probable than not, but whose place is uncertain: a slope that changed shows late.
 
-    Where the most probable segmentation has a change and none was told near it, what counts is the sum of the
-    probability up to the changes on both sides, and from others of its kind up to half the way. The change is told at
-    the median of it.
+    Where the most probable segmentation has a change and none was found near it, what counts is the sum of the
+    probability up to the changes on both sides, and half the way to other uncertain ones. The change is put at the
+    median of it.
 
     Args:
         probability: (T,), from `change_marginals`.
         told: From `changes_from_marginals`.
         best: From `best_segmentation`.
-        margin: As for `told`: what they are worth within it is spent.
-        level: Least sum that is told as a change.
+        margin: As for `told`: their probability within it is used up.
+        level: Least sum that makes a change.
 
     Returns:
         Indices, in order.
@@ -155,7 +245,7 @@ def spread_changes(
     """
     left = np.array(probability, np.float64)
     for change in told:
-        _spend(left, change, margin)
+        _use_up(left, change, margin)
     changes: list[int] = []
     for first, end in pairwise([0, *told, len(left)]):
         inside = [c for c in best if first < c < end and all(abs(c - other) > margin for other in told)]
@@ -167,15 +257,50 @@ def spread_changes(
     return changes
 
 
-def _spend(left: np.ndarray, change: int, margin: int) -> None:
-    """Take from the probabilities, in place, what one change is worth: 1 at most, the nearest first."""
+def _use_up(left: np.ndarray, change: int, margin: int) -> None:
+    """Subtract the probability of one change from its neighbourhood, in place: 1 at most, the nearest first."""
     around = np.arange(max(change - margin, 0), min(change + margin + 1, left.size))
     around = around[np.argsort(np.abs(around - change), kind="stable")]
     left[around] = np.clip(np.cumsum(left[around]) - 1.0, 0.0, left[around])
 
 
-def _kept(call: str, seen: Watched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _posterior(call: str, seen: Watched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if seen.starts is None or seen.log_weight is None or seen.log_hazard is None:
         raise ValueError(f"{call}: the run-length posterior was not kept; give posterior=True to watch.")
-    wide = lambda values: np.asarray(values, np.float64)  # noqa: E731
-    return np.asarray(seen.starts), wide(seen.log_weight), wide(seen.log_hazard)
+    return np.asarray(seen.starts), np.asarray(seen.log_weight, np.float64), np.asarray(seen.log_hazard, np.float64)
+
+
+def neighbour_correlation(y: np.ndarray, changes: Sequence[int], period: float | None = None) -> float:
+    """Compute the correlation of neighbouring readings within segments; 0 if there are too few.
+
+    Each segment's line is subtracted first, and where there is a cycle, the reading one cycle before. Independent noise
+    around lines has none; a high correlation says that the model of a segment does not fit.
+
+    Args:
+        y: Readings, (T,); NaN where missing.
+        changes: First reading of each segment after the first.
+        period: Length of the cycle in readings; None if there is none.
+
+    >>> round(neighbour_correlation(np.tile([1.0, -1.0], 50), []), 2)
+    -1.0
+    """
+    y = y / (float(np.nanmax(np.abs(y), initial=0.0)) or 1.0)  # squares then stay finite in any unit
+    parts = [_residuals(y[start:end], period) for start, end in pairwise([0, *changes, len(y)])]
+    a, b = (np.concatenate([part[side] for part in parts]) for side in (slice(None, -1), slice(1, None)))
+    both = np.isfinite(a) & np.isfinite(b)
+    a, b = a[both], b[both]
+    size = np.sqrt(np.sum(a * a) * np.sum(b * b))
+    return float(np.sum(a * b) / size) if size > 0.0 else 0.0
+
+
+def _residuals(part: np.ndarray, period: float | None) -> np.ndarray:
+    """A segment without its line, and without its cycle."""
+    if period is not None:
+        cycle = max(1, round(period))
+        part = part[cycle:] - part[:-cycle]
+    finite = np.flatnonzero(np.isfinite(part))
+    if finite.size < 3:
+        return part[:0]
+    line = np.polynomial.Polynomial.fit(finite, part[finite], 1)
+    rest = part - line(np.arange(len(part)))
+    return np.where(np.abs(rest) <= ROUNDING * np.nanmax(np.abs(part)), 0.0, rest)

@@ -1,11 +1,10 @@
-"""Cycles are found, and nothing else is taken for one."""
+"""The period of a cycle is found, and nothing else is taken for a cycle."""
 
 import numpy as np
 import pytest
 
 from filtax.segmentation import find_period
-from filtax.segmentation.detect import _cycle
-from filtax.segmentation.period import block_means, block_of, cycle_features
+from filtax.segmentation.cycle import block_means, block_of, cycle_features
 
 rng = np.random.default_rng(0)
 t = np.arange(300)
@@ -77,4 +76,4 @@ def test_few_turns_of_noise_walks_and_steps_are_no_cycle():
     walks = np.cumsum(made.normal(size=(40, 75)), axis=1)
     steps = 0.3 * made.normal(size=(40, 75)) + np.repeat(made.normal(scale=3.0, size=(40, 5)), 15, axis=1)
     for series in (made.normal(size=(40, 75)), walks, steps):
-        assert sum(_cycle(y[:, None]) is not None for y in series) <= 1
+        assert sum(find_period(y, cycles=2, level=0.9) is not None for y in series) <= 1
