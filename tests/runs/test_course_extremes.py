@@ -7,7 +7,7 @@ from filtax.runs.course import Course
 from filtax.runs.differing import differing
 from filtax.runs.lasting import Elder, begun, evidence, faded, learned, newborn, pattern
 from filtax.segmentation import find_period
-from filtax.segmentation.segments import neighbour_correlation
+from filtax.segmentation._segments import neighbour_correlation
 
 N = 2400
 T = np.arange(N)

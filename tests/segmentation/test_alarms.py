@@ -7,7 +7,7 @@ import pytest
 
 import filtax as fx
 from filtax.segmentation import Settings, calibrate, detect, segment, watch
-from filtax.segmentation.alarms import causal_scale
+from filtax.segmentation._alarms import causal_scale
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from filtax.segmentation import find_period
-from filtax.segmentation.cycle import block_means, block_of, cycle_features
+from filtax.segmentation._cycle import block_means, block_of, cycle_features
 
 rng = np.random.default_rng(0)
 t = np.arange(300)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.auxiliary.runlength import Run
-from filtax.segmentation.plan import Settings, build, finite_readings, rows_of
+from filtax.segmentation._plan import Settings, build, finite_readings, rows_of
 
 
 def test_a_block_is_as_long_as_its_readings():

@@ -24,8 +24,8 @@ from filtax.estimators.memory import Layout
 from filtax.log_space import normalised
 from filtax.protocols import over_hypotheses
 from filtax.segmentation import Settings
-from filtax.segmentation.alarms import watch_scan
-from filtax.segmentation.plan import build
+from filtax.segmentation._alarms import watch_scan
+from filtax.segmentation._plan import build
 from filtax.state import State
 from filtax.tick import conform, propose
 

@@ -2,13 +2,13 @@
 
 A segment is a level, or a line, and independent readings around it. Where each reading starts from the one before, the
 level wanders, and a stretch that stays above for a while is cut off. Their correlation shows it
-(`filtax.segmentation.segments`).
+(`filtax.segmentation._segments`).
 """
 
 import numpy as np
 
 from filtax.runs.cutting import Cut
-from filtax.segmentation.segments import MUCH, neighbour_correlation
+from filtax.segmentation._segments import MUCH, neighbour_correlation
 
 __all__ = ["correlation", "warning"]
 

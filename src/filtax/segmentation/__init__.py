@@ -8,10 +8,10 @@ change_marginals, best_segmentation, changes_from_marginals, spread_changes   ch
 find_period(y)                  the length of the cycle of a series, if it has one
 """
 
-from filtax.segmentation.alarms import Alarms, Watched, calibrate, detect, watch
-from filtax.segmentation.cycle import find_period
-from filtax.segmentation.plan import ONLINE, RETROSPECTIVE, Settings
-from filtax.segmentation.segments import (
+from filtax.segmentation._alarms import Alarms, Watched, calibrate, detect, watch
+from filtax.segmentation._cycle import find_period
+from filtax.segmentation._plan import ONLINE, RETROSPECTIVE, Settings
+from filtax.segmentation._segments import (
     Segmentation,
     best_segmentation,
     change_marginals,

@@ -34,8 +34,8 @@ from filtax.bone import Bone
 from filtax.growth import grown
 from filtax.module import Module
 from filtax.programs import advance
-from filtax.segmentation.cycle import block_means, block_of, find_period
-from filtax.segmentation.plan import ONLINE, Settings, build, finite_readings, rows_of, start
+from filtax.segmentation._cycle import block_means, block_of, find_period
+from filtax.segmentation._plan import ONLINE, Settings, build, finite_readings, rows_of, start
 from filtax.state import State
 from filtax.tick import conform
 

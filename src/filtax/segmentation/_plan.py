@@ -22,7 +22,7 @@ from filtax import boundary, checks
 from filtax.bone import Bone
 from filtax.methods._parse import method
 from filtax.models import since_change
-from filtax.segmentation.cycle import ORDERS, cycle_features
+from filtax.segmentation._cycle import ORDERS, cycle_features
 from filtax.state import State
 
 FARTHEST = 1e18  # median distances from the median: the square of a larger one overflows in float32

@@ -22,9 +22,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from filtax.segmentation.alarms import Watched, watch
-from filtax.segmentation.cycle import block_means, block_of, find_period
-from filtax.segmentation.plan import RETROSPECTIVE, Settings, build, finite_readings, rows_of
+from filtax.segmentation._alarms import Watched, watch
+from filtax.segmentation._cycle import block_means, block_of, find_period
+from filtax.segmentation._plan import RETROSPECTIVE, Settings, build, finite_readings, rows_of
 
 MUCH = 0.25  # correlation of neighbours from which on a series is cut more often than it should be
 ROUNDING = 1e-9  # of the largest reading: a smaller residual is rounding
