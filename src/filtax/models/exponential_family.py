@@ -16,8 +16,7 @@ from jaxtyping import Array, Bool
 
 from filtax.beliefs.algebra import semiroot
 from filtax.distributions import Bernoulli, Categorical, Poisson
-from filtax.distributions.shape import normal_points, normal_rule
-from filtax.distributions.special import cap
+from filtax.distributions._numerics import cap, normal_points, normal_rule
 from filtax.models.model import Whitened
 from filtax.module import Module
 

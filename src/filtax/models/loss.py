@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from filtax import lapack
-from filtax.distributions.shape import outward
+from filtax.distributions._numerics import outward
 from filtax.models.model import Whitened
 from filtax.module import Module
 

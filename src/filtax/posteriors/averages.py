@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax.distributions.shape import normal_points
+from filtax.distributions._numerics import normal_points
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower
 from filtax.models import Linearised, Model
 from filtax.module import Module

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
-from filtax.distributions.student import log_student
+from filtax.distributions._normal import log_student
 from filtax.models import Linearised, Model
 from filtax.module import Module
 from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief, total_root

@@ -1,4 +1,4 @@
-"""Forecasts of labels, averaged over what is not known of the natural parameter."""
+"""Forecasts of labels, averaged over the uncertain natural parameter."""
 
 import equinox as eqx
 import jax
@@ -7,14 +7,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.distributions.shape import at_each, at_one, central, diagonal, outward
+from filtax.distributions._numerics import at_each, at_one, central, diagonal, outward
 from filtax.module import Module
-
-__all__ = ["Bernoulli", "Categorical"]
 
 
 class Bernoulli(Module):
-    """Probabilities of yes and of no for O outputs; both logs are kept, so neither tail is lost.
+    """Probabilities of 1 and of 0 for O outputs; both logs are kept, so that neither tail is lost to rounding.
 
     >>> coin = Bernoulli(jnp.log(jnp.array([0.25])), jnp.log(jnp.array([0.75])), scalar=True)
     >>> round(coin.var.item(), 4)
@@ -60,7 +58,7 @@ class Bernoulli(Module):
         return outward((jnp.log(draw) < self.log_yes).astype(self.log_yes.dtype), self.scalar)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of y; masked outputs are left out, and what is neither 0 nor 1 has probability 0."""
+        """Log probability of y; masked outputs add nothing, and a y that is neither 0 nor 1 has probability 0."""
         y, mask = at_one(y, mask, self.log_yes)
         each = jnp.where(y == 1.0, self.log_yes, jnp.where(y == 0.0, self.log_no, -jnp.inf))
         return jnp.sum(each if mask is None else jnp.where(mask, each, 0.0), axis=-1)
@@ -106,7 +104,7 @@ class Categorical(Module):
         return jax.random.categorical(key, self.log_probability)
 
     def log_prob(self, y: ArrayLike, mask: Array | None = None) -> Array:
-        """Log probability of the class y; exactly 0 where it is masked, and -inf for what is no class."""
+        """Log probability of the class y; exactly 0 where it is masked, and -inf if there is no such class."""
         y, mask = at_one(y, mask, self.log_probability[..., 0])
         index = jnp.clip(jnp.nan_to_num(y), 0.0, self.log_probability.shape[-1] - 1.0).astype(int)
         value = jnp.take_along_axis(self.log_probability, index[..., None], axis=-1)[..., 0]

@@ -1,4 +1,4 @@
-"""The forecast of several hypotheses at once: their average, weighted by how probable each is."""
+"""The forecast of several hypotheses: their average, weighted by their probabilities."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
-from filtax.distributions.shape import at_each, central
+from filtax.distributions._numerics import at_each, bisect, central
 from filtax.module import Module
-
-__all__ = ["Mixture"]
 
 
 class Mixture(Module):
-    """Average of C forecasts (a distribution with a leading axis C), under weights that sum to one.
+    """Weighted average of C forecasts: `parts` is a distribution with a leading axis C, the weights sum to one.
 
-    Probabilities are averaged, never logits or means alone: eq:bone-prediction with the spread between hypotheses.
+    Probabilities are averaged, not logits or means: eq:bone-prediction with the spread between hypotheses.
 
     >>> from filtax.distributions import Normal
     >>> both = Normal(jnp.array([[0.0], [2.0]]), jnp.ones((2, 1, 1)), scalar=True)
@@ -67,9 +65,9 @@ class Mixture(Module):
         checks.key("sample(key=...)", key)
 
         def draw(one: "Mixture", key: Array) -> Array:
-            of_part, of_value = jax.random.split(key)
-            chosen = jax.random.categorical(of_part, one.log_weight)
-            return jax.tree.map(lambda leaf: leaf[chosen], one.parts).sample(of_value)
+            part_key, value_key = jax.random.split(key)
+            chosen = jax.random.categorical(part_key, one.log_weight)
+            return jax.tree.map(lambda leaf: leaf[chosen], one.parts).sample(value_key)
 
         lead = self.log_weight.shape[:-1]
         return self._each(draw, jax.random.split(key, lead) if lead else key)
@@ -82,7 +80,7 @@ class Mixture(Module):
         return self._each(lambda one, y, mask: one._log_density(y, mask), y, self._rows("mask", mask))
 
     def _rows(self, name: str, value: ArrayLike) -> Array:
-        """What goes with each mixture along leading axes; the parts check the shape of one."""
+        """One y, or one mask, for each mixture along the leading axis; the parts check its shape."""
         array, lead = checks.numeric(f"log_prob: {name}", value), self.log_weight.shape[:-1]
         if array.shape[: len(lead)] != lead:
             raise ValueError(
@@ -91,7 +89,7 @@ class Mixture(Module):
         return jnp.asarray(array)
 
     def _each(self, function: Callable, *arguments: Array) -> Array:
-        """Apply to the one mixture, or to each along leading axes."""
+        """Apply a function to the mixture, or to each of those along leading axes."""
         if self.log_weight.ndim == 1:
             return function(self, *arguments)
         return jax.vmap(lambda one, *rest: one._each(function, *rest))(self, *arguments)
@@ -106,15 +104,9 @@ class Mixture(Module):
 
     def _log_density(self, y: Array, mask: Array | None) -> Array:
         value = logsumexp(self.log_weight + jax.vmap(lambda part: part.log_prob(y, mask))(self.parts))
-        # normalised weights sum to one only up to rounding, and a missing datum must add exactly nothing
+        # weights sum to one only up to rounding, and a missing datum must add exactly 0
         return value if mask is None else jnp.where(jnp.any(mask), value, 0.0)
 
     def _quantile(self, probability: Array, low: Array, high: Array) -> Array:
-        def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-            low, high = bounds
-            middle = 0.5 * (low + high)
-            reached = self.cdf(middle) >= probability
-            return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
-
-        found = jax.lax.fori_loop(0, 80, halve, (low, high))[1]
+        found = bisect(lambda y: self.cdf(y) >= probability, low, high, 80)[1]
         return jnp.where(self.cdf(low) >= probability, low, found)  # a mixture of counts may start there
