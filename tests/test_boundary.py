@@ -25,6 +25,36 @@ def test_arrays():
             boundary.arrays(x=value)
 
 
+@pytest.mark.parametrize("dtype", [float, "float32", int])
+def test_what_is_masked_is_missing(dtype):
+    """What lies under a mask is never looked at; a whole number becomes NaN as well."""
+    Y = np.ma.array([1, 2, 99], dtype, mask=[False, False, True])
+    wide = [KF.scan(PLAIN, X, rows)[1] for rows in (Y, Y.filled(0) * [1.0, 1.0, np.nan])]
+    np.testing.assert_array_equal(wide[0].residual, wide[1].residual)
+    np.testing.assert_array_equal(KF.step(PLAIN, X[0], Y[2])[1].residual, np.nan)
+    np.testing.assert_array_equal(KF.scan(PLAIN, X, np.ma.array(Y.data))[1].ok, True)
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    assert np.isnan(fx.ewma(masked, q=0.1, r=1.0).mean).sum() == 0
+    for call in (
+        lambda: KF.init(mean=masked, cov=1.0),
+        lambda: KF.scan(PLAIN, X, Y, mask=np.ma.array([True, True, True], mask=[True, False, False])),
+        lambda: KF.init(mean=np.zeros(2), cov=masked),
+    ):
+        with pytest.raises(ValueError, match="has masked entries"):
+            call()
+
+
+def test_long_doubles_are_data_and_no_settings():
+    """JAX has no such type: its message was three screens long."""
+    wide = [KF.scan(PLAIN, X.astype(kind), Y.astype(kind), dt=np.ones(3, kind))[1] for kind in ("longdouble", float)]
+    np.testing.assert_array_equal(wide[0].residual, wide[1].residual)
+    one = np.ones(2, "longdouble")
+    np.testing.assert_array_equal(KF.step(PLAIN, one, one[0])[1].var, KF.step(PLAIN, X[0], 1.0)[1].var)
+    assert KF.init(mean=one, cov=1.0).initial.mean.dtype == jnp.result_type(float)
+    with pytest.raises(ValueError, match=r"noise=... has masked entries or is a long double, got .*give float64"):
+        fx.models.linear(noise=one[0])
+
+
 INIT = [
     (dict(), "give mean=... .* or params=... .*, got neither"),
     (dict(mean=jnp.zeros(2), params=[jnp.zeros(2)]), "got both"),

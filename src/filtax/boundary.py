@@ -57,7 +57,7 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
     if y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
     if mask is None and dt is None and changed is None:
-        if type(x) is type(y) is np.ndarray and x.dtype.kind in checks.NUMBERS and y.dtype.kind in checks.NUMBERS:
+        if checks.is_plain(x) and checks.is_plain(y):
             return [x, y, None, None, None]  # as nearly always: there is nothing to turn
         return [*arrays(x=x, y=_one_kind(y)), None, None, None]
     row = arrays(x=x, y=_one_kind(y), mask=mask, dt=dt, changed=changed)

@@ -22,6 +22,7 @@ __all__ = [
     "flag",
     "floats",
     "is_concrete",
+    "is_plain",
     "key",
     "nearest",
     "numeric",
@@ -36,6 +37,7 @@ __all__ = [
 MOST = 10_000_000  # of what may be asked for by number, such as hypotheses or particles: more fit into no memory
 REPEATS = 10_000  # of an iteration for each datum: it has converged long before, or never will
 FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
+LONG = np.dtype(np.longdouble).char
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
@@ -67,6 +69,8 @@ def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
         numbers = concrete(value)
     except (TypeError, ValueError):
         raise ValueError(f"{call} must be a number or an array of numbers, got {_brief(value)}.") from None
+    if numbers is not None and (np.ma.is_masked(value) or _dtype(value).char == LONG):
+        raise ValueError(f"{call} has masked entries or is a long double, got {_brief(value)}; give float64 numbers.")
     if not flags and _dtype(value) == np.bool_:
         raise ValueError(
             f"{call} must be a number or an array of numbers, got {_brief(value)}; write 1.0 where True means one."
@@ -78,13 +82,26 @@ def _dtype(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype if is_concrete(value) else None
 
 
+def is_plain(value: Any) -> bool:
+    """Say whether `value` is an array of numpy, without a mask, whose numbers JAX knows.
+
+    >>> is_plain(np.ones(2)), is_plain(np.ones(2, np.longdouble))
+    (True, False)
+    """
+    return type(value) is np.ndarray and value.dtype.kind in NUMBERS and value.dtype.char != LONG
+
+
 def numeric(name: str, value: Any) -> Any:
     """Turn what a user gives into an array; what already is one passes untouched. Refuse what holds no real numbers.
 
+    What is masked counts as missing, NaN, in data, and is refused elsewhere. Long doubles become doubles.
+
     >>> numeric("x", [1, 2]).dtype
     dtype('int64')
+    >>> numeric("y", np.ma.array([1, 2], mask=[False, True])).tolist()
+    [1.0, nan]
     """
-    if type(value) is np.ndarray and value.dtype.kind in NUMBERS:
+    if is_plain(value):
         return value
     array = value
     if hasattr(value, "columns") and hasattr(value, "iloc"):
@@ -100,7 +117,19 @@ def numeric(name: str, value: Any) -> Any:
             wanted, give = "True and False", "one of them, or an array of them"
         missing = ", NaN for what is missing" if name in ROWS else ""
         raise ValueError(f"{name} must hold {wanted}, got {_brief(value)}; give {give}{missing}.")
-    return array
+    if isinstance(array, np.ma.MaskedArray):
+        array = _unmasked(name, array)
+    return array.astype(np.float64) if array.dtype.char == LONG else array
+
+
+def _unmasked(name: str, array: np.ma.MaskedArray) -> np.ndarray:
+    """An array without its mask, NaN where that was; refused where nothing may be missing."""
+    if not np.ma.is_masked(array):
+        return array.data
+    if name not in ROWS:
+        raise ValueError(f"{name} has masked entries, and none may be missing there; fill them first: a.filled(...).")
+    wide = array.data.astype(array.dtype if array.dtype.kind == "f" else np.float64)
+    return np.where(array.mask, np.nan, wide)
 
 
 def _table(name: str, value: Any) -> np.ndarray:

@@ -77,3 +77,9 @@ def test_few_turns_of_noise_walks_and_steps_are_no_cycle():
     steps = 0.3 * made.normal(size=(40, 75)) + np.repeat(made.normal(scale=3.0, size=(40, 5)), 15, axis=1)
     for series in (made.normal(size=(40, 75)), walks, steps):
         assert sum(find_period(y, cycles=2, level=0.9) is not None for y in series) <= 1
+
+
+def test_what_is_masked_is_no_reading():
+    y = np.ma.array(np.sin(2 * np.pi * np.arange(240) / 12), mask=np.arange(240) % 50 == 7)
+    y.data[y.mask] = 1e6
+    assert find_period(y) == pytest.approx(12.0, abs=0.01)

@@ -21,7 +21,7 @@ def matrix(owner: str, X: Any) -> np.ndarray:
         raise TypeError(
             "Sparse data was passed, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
         )
-    array = _without_na(np.asarray(X))
+    array = _without_na(_array(X))
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim != 2:
@@ -137,7 +137,7 @@ def _differences(known: list, names: list) -> str:
 def _column(owner: str, y: Any, length: int) -> np.ndarray:
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    array = np.asarray(y)
+    array = _array(y)
     if array.ndim == 2 and array.shape[1] == 1:
         category: Any = UserWarning
         if "sklearn" in sys.modules:
@@ -158,6 +158,11 @@ def _column(owner: str, y: Any, length: int) -> np.ndarray:
     if len(array) != length:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{length}, {len(array)}]")
     return array
+
+
+def _array(values: Any) -> np.ndarray:
+    """What was given as an array; what is masked is None there."""
+    return np.array(values.tolist(), object) if np.ma.is_masked(values) else np.asarray(values)
 
 
 def _without_na(array: np.ndarray) -> np.ndarray:

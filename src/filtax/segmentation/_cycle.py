@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from filtax import checks
+
 ORDERS = 2
 PIECES = 8  # a series is cut between eight equally long pieces
 CUTS = [[0, cut, PIECES] for cut in range(1, PIECES)] + [list(range(0, PIECES + 1, by)) for by in (2, 1)]
@@ -48,7 +50,7 @@ def find_period(y: Any, *, cycles: int = 6, level: float = 0.25, orders: int = O
     >>> find_period(0.05 * t) is None
     True
     """
-    y = np.asarray(y, np.float64)
+    y = np.asarray(checks.numeric("y", y), np.float64)
     y = y.reshape(len(y), -1)
     finite = np.isfinite(y).all(axis=1)
     t, y = np.flatnonzero(finite), y[finite]
