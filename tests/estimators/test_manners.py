@@ -115,3 +115,34 @@ def test_arrays_are_dicts_of_columns():
     law = dicts.predict_one(dict(enumerate(X[0].tolist())), with_dist=True)
     np.testing.assert_allclose([mean[0], std[0]], [law.mean, law.sigma])
     assert arrays.score(X, y) > 0.9
+
+
+def test_what_is_masked_is_not_there():
+    """In arrays it is refused as NaN is; one value or target is missing."""
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+    hole = np.arange(6) == 3
+    for kind in (Regressor, Classifier):
+        model = kind(**QUICK)
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            model.fit(np.ma.array(X, mask=np.stack([hole, hole], axis=1)), y)
+        with pytest.raises(ValueError, match="Input y contains NaN"):
+            model.fit(X, np.ma.array(y, mask=hole))
+        np.testing.assert_array_equal(model.fit(np.ma.array(X), np.ma.array(y)).predict(X), model.fit(X, y).predict(X))
+    model = Regressor(**QUICK)
+    model.learn_one({"a": np.ma.masked, "b": 1.0}, 1)
+    assert model.alarm_ is None
+    model.learn_one({"a": 1.0}, np.ma.masked)
+    assert model.alarm_ == "missing"
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"prior": 1e308}, r"prior must be at most 1e\+100, got 1e\+308: its products would overflow"),
+        ({"prior": np.inf}, "prior must be finite and above 0"),
+        ({"capacity": 10**7}, "capacity must be a whole number of at most 10000, got 10000000"),
+    ],
+)
+def test_parameters_that_no_computer_holds_are_refused(given, match):
+    with pytest.raises(ValueError, match=match):
+        Regressor(**QUICK | given).learn_one({"a": 1.0}, 1.0)

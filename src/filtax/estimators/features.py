@@ -22,17 +22,18 @@ __all__ = ["SIZES", "SlotTable", "hashable", "is_missing"]
 CATEGORY = math.inf  # how a row marks a category that is there
 SHARED = 8  # one slot in so many is shared once the others are taken
 SIZES = (31, 63, 127, 255)  # capacities that the first datum chooses from where none is given; the bias is one more
+MOST = 10_000  # slots: a belief has the square of it
 NARROW = (3, 7, 15)  # those that an array chooses from as well, whose columns stay
 
 
 def is_missing(value: Any) -> bool:
-    """Whether nothing was given: None, NaN, or what pandas writes for it; pandas is not imported for that.
+    """Whether nothing was given: None, NaN, masked, or what pandas writes for it; pandas is not imported for that.
 
     >>> import pandas as pd
-    >>> [is_missing(value) for value in (None, math.nan, pd.NA, pd.NaT, 0.0, "")]
-    [True, True, True, True, False, False]
+    >>> [is_missing(value) for value in (None, math.nan, np.ma.masked, pd.NA, pd.NaT, 0.0, "")]
+    [True, True, True, True, True, False, False]
     """
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
     return isinstance(value, float) and math.isnan(value)
 
@@ -75,7 +76,7 @@ class SlotTable:
     def __init__(self, capacity: int | None = None):
         if capacity is not None:
             hint = "It is the number of slots that features may fill; None lets the first datum choose."
-            checks.whole("capacity", capacity, least=3, hint=hint)
+            checks.whole("capacity", capacity, least=3, most=MOST, hint=hint)
         self.capacity = capacity
         self.slot: dict[tuple, int] = {}
         self.room = 0  # slots in a row now: none before the first datum, then all

@@ -19,6 +19,8 @@ from filtax.estimators.stretch import deviation
 
 __all__ = ["Learner", "records"]
 
+WIDEST = 1e100  # prior variance: with this one a single datum is believed as it is
+
 
 class Learner(Estimator):
     """A stream of features and a target. `Regressor` and `Classifier` say what a target is.
@@ -152,6 +154,8 @@ class Learner(Estimator):
         checks.positive("false_alarms", self.false_alarms, hint="It is a probability for each datum.")
         checks.share("false_alarms", self.false_alarms, hint="It is a probability for each datum.")
         checks.positive("prior", self.prior, hint="It is the variance of the weights before any datum.")
+        if not self.prior <= WIDEST:
+            raise ValueError(f"prior must be at most {WIDEST:g}, got {self.prior!r:.40}: its products would overflow.")
         if not isinstance(self.method, str):
             raise ValueError(f"method must be a name such as {type(self)().method!r}, got {self.method!r:.60}.")
         table, pending = SlotTable(self.capacity), Pending(self.pending)
