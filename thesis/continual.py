@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models
-from filtax.evaluate import average_accuracy, forgetting, forward_transfer, learning_accuracy, majority_class
+from filtax.evaluate import majority_class
+from filtax.evaluate.continual import average_accuracy, forgetting, forward_transfer, learning_accuracy
 from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
 from thesis.experiment import Advance, Experiment, Result, Table
 from thesis.figures import COLOURS, GREY, INK, Figure, panels

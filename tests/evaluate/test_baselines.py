@@ -8,17 +8,14 @@ import scipy.stats
 
 from filtax.evaluate import (
     Forecast,
-    accuracy,
-    coverage,
-    crps,
     last_class,
     last_value,
-    log_score,
     majority_class,
     naive_plus_change,
     running_mean,
     seasonal_naive,
 )
+from filtax.evaluate.metrics import accuracy, coverage, crps, log_score
 
 PERIOD = 5
 DELAYS = [0, 1, 4, 5, 11]

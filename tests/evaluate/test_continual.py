@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from filtax.evaluate import (
+from filtax.evaluate.continual import (
     average_accuracy,
     backward_transfer,
     forgetting,

@@ -1,25 +1,27 @@
-"""The catalogue: several outputs, rows without a forecast, horizons, names."""
+"""The metrics and their summaries: several outputs, rows without a forecast, names, NaN, infinity and weights."""
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from filtax.evaluate import (
-    Forecast,
+from filtax.evaluate import Forecast
+from filtax.evaluate.metrics import (
     accuracy,
     brier,
     coverage,
     crps,
     log_score,
     mae,
+    mean,
+    median,
     metric,
-    per_horizon,
     pit,
     rmedse,
     rmse,
+    unevenness,
 )
 
-NAN = np.nan
+NAN, INF = np.nan, np.inf
 Z = np.zeros(2)
 
 
@@ -62,16 +64,6 @@ def test_the_label_that_was_said_decides_accuracy():
     np.testing.assert_array_equal(accuracy.losses(forecast, np.array([0, NAN])), [1.0, NAN])
 
 
-def test_per_horizon_scores_each_horizon_on_the_rows_it_has():
-    y = np.array([0.0, 1.0, 3.0, 6.0])
-    made = [np.arange(4) >= h for h in (0, 1, 2)]
-    ahead = [
-        Forecast(np.where(m, y + h, NAN), var=np.ones(4), made=m) for h, m in zip((0.0, 1.0, 5.0), made, strict=True)
-    ]
-    np.testing.assert_array_equal(per_horizon(rmse, ahead, y), [0.0, 1.0, 5.0])
-    np.testing.assert_array_equal(per_horizon("coverage(0.9)", ahead, y), [1.0, 1.0, 0.0])
-
-
 def test_nothing_scored_is_nan():
     for name in ("rmse", "rmedse", "mae", "log_score", "crps", "pit", "coverage"):
         assert np.isnan(metric(name)(Forecast(np.zeros(2), var=np.ones(2)), np.full(2, NAN)))
@@ -107,3 +99,39 @@ def test_which_way_is_better():
 def test_bad_input_is_refused_with_a_sentence(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0, 10.0], [5.0], [3.0, 3.0, 1.0]])
+def test_equal_weights_are_no_weights(values):
+    for statistic, want in ((mean, np.mean), (median, np.median)):
+        assert statistic(values) == statistic(values, np.full(len(values), 0.5)) == want(values)
+    share = np.array(values) / 20
+    want = scipy.stats.kstest(share, "uniform").statistic
+    np.testing.assert_allclose([unevenness(share), unevenness(share, np.full(len(values), 0.5))], want)
+
+
+def test_whole_weights_are_repetitions():
+    values, weights = np.array([0.1, 0.9, 0.4, 0.6]), np.array([1, 3, 2, 4])
+    for statistic in (mean, median, unevenness):
+        np.testing.assert_allclose(statistic(values, weights), statistic(np.repeat(values, weights)))
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 0.0]])
+def test_what_is_nan_or_without_weight_does_not_count(weights):
+    values = [0.2, NAN, 0.4, 0.2 if weights is None else INF]
+    want = (
+        {mean: 0.8 / 3, median: 0.2, unevenness: 0.6} if weights is None else {mean: 0.3, median: 0.3, unevenness: 0.6}
+    )
+    for statistic, value in want.items():
+        np.testing.assert_allclose(statistic(values, weights), value)
+
+
+def test_an_infinite_loss_is_an_infinite_mean_and_no_infinite_median():
+    assert mean([INF, 1.0, 2.0]) == INF
+    assert median([INF, 1.0, 2.0]) == 2.0
+
+
+def test_nothing_left_is_nan():
+    for statistic in (mean, median, unevenness):
+        assert np.isnan(statistic([NAN, NAN]))
+        assert np.isnan(statistic([NAN, NAN], [1.0, 1.0]))

@@ -20,7 +20,7 @@ NO_CHANGE = {
     "run_log": 0.446,
     "occupancy": 0.341,
     "bitcoin": 0.450,
-    "hypotheses": 1.000,
+    "bank": 1.000,
     "well_log": 0.237,
     "brent_spot": 0.315,
     "apple": 0.594,

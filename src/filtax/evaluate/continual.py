@@ -26,7 +26,7 @@ def average_accuracy(matrix: Any) -> np.ndarray:
         A number for each trial, (...).
 
     Example:
-        >>> from filtax.evaluate import average_accuracy
+        >>> from filtax.evaluate.continual import average_accuracy
         >>> average_accuracy([[0.9, 0.2], [0.5, 0.8]]).item()
         0.65
     """
@@ -44,7 +44,7 @@ def learning_accuracy(matrix: Any) -> np.ndarray:
         A number for each trial, (...).
 
     Example:
-        >>> from filtax.evaluate import learning_accuracy
+        >>> from filtax.evaluate.continual import learning_accuracy
         >>> learning_accuracy([[0.9, 0.2], [0.5, 0.7]]).item()
         0.8
     """
@@ -62,7 +62,7 @@ def forgetting(matrix: Any) -> np.ndarray:
         A number in [-1, 1] for each trial, (...); below 0 where later tasks helped earlier ones.
 
     Example:
-        >>> from filtax.evaluate import forgetting
+        >>> from filtax.evaluate.continual import forgetting
         >>> forgetting([[0.9, 0.2], [0.5, 0.8]]).item()
         0.4
     """
@@ -80,7 +80,7 @@ def backward_transfer(matrix: Any) -> np.ndarray:
         A number in [-1, 1] for each trial, (...); below 0 where tasks were forgotten.
 
     Example:
-        >>> from filtax.evaluate import backward_transfer
+        >>> from filtax.evaluate.continual import backward_transfer
         >>> backward_transfer([[0.75, 0.2], [0.5, 0.8]]).item()
         -0.25
     """
@@ -100,7 +100,7 @@ def forward_transfer(matrix: Any, before: Any) -> np.ndarray:
         A number in [-1, 1] for each trial, (...).
 
     Example:
-        >>> from filtax.evaluate import forward_transfer
+        >>> from filtax.evaluate.continual import forward_transfer
         >>> forward_transfer([[0.9, 0.25], [0.5, 0.8]], before=[0.5, 0.5]).item()
         -0.25
     """

@@ -1,6 +1,6 @@
 """The metrics: a loss for each step, and how the losses of many steps become one number.
 
-A metric is a value, so every view (rolling, expanding, by hour of the day) applies to every metric, the user's own
+A metric is a value, so every view (rolling, expanding, by hour of the day) applies to every metric, a user's own
 included. What is missing is not scored. Several outputs count as the mean over those that came.
 
 Thesis: experiment:prequential; RMedSE is the score of the robust filters' experiments.
@@ -9,16 +9,25 @@ Thesis: experiment:prequential; RMedSE is the score of the robust filters' exper
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from filtax.checks import nearest, numeric
-from filtax.evaluate.arrays import Numbers, Values, by_row, namespaced, settle
-from filtax.evaluate.forecast import Forecast
-from filtax.evaluate.scores import absolute_error, brier_score, correct, squared_error
-from filtax.evaluate.statistics import mean, median, unevenness
+from filtax.evaluate._forecast import Forecast
+from filtax.evaluate._scores import (
+    QUIET,
+    Numbers,
+    Values,
+    absolute_error,
+    brier_score,
+    by_row,
+    correct,
+    masked_loss,
+    namespaced,
+    squared_error,
+)
 
 __all__ = [
     "Metric",
@@ -28,28 +37,89 @@ __all__ = [
     "crps",
     "log_score",
     "mae",
+    "mean",
+    "median",
     "metric",
-    "per_horizon",
     "pit",
     "rmedse",
     "rmse",
+    "unevenness",
 ]
 
 
-def _as_it_is(value: Values) -> Values:
+@QUIET
+def mean(values: Numbers, weights: Numbers | None = None) -> Values:
+    """Compute the mean over the first axis of what is not NaN; NaN if nothing is left.
+
+    >>> mean([1.0, float("nan"), 3.0]).item(), mean([1.0, 3.0], weights=[3.0, 1.0]).item()
+    (2.0, 1.5)
+    """
+    xp, values, weights = namespaced(values, 1.0 if weights is None else weights)
+    observed = ~xp.isnan(values)
+    share = xp.where(observed, weights, 0.0)
+    total = xp.sum(share, axis=0)
+    # a value without weight is left out of the product, because infinity times zero is NaN
+    summed = xp.sum(xp.where(share > 0, values, 0.0) * share, axis=0)
+    return xp.where(total > 0, summed / xp.where(total > 0, total, 1.0), math.nan)
+
+
+def median(values: Numbers, weights: Numbers | None = None) -> Values:
+    """Compute the median of what is not NaN: half of the weight lies on each side. Of two candidates, their middle.
+
+    >>> median([1.0, float("nan"), 5.0, 2.0]).item(), median([1.0, 2.0, 5.0], weights=[1.0, 1.0, 3.0]).item()
+    (2.0, 5.0)
+    """
+    if weights is None:
+        xp, values = namespaced(values)
+        return xp.nanmedian(values) if xp is not np else _median(values[~np.isnan(values)])
+    values, weights = _sorted(values, weights)
+    if not values.size:
+        return np.asarray(math.nan)
+    upto = np.cumsum(weights)
+    first = int(np.searchsorted(upto, 0.5 * upto[-1]))
+    even = upto[first] == 0.5 * upto[-1] and first + 1 < values.size
+    return np.asarray(0.5 * (values[first] + values[first + 1]) if even else values[first])
+
+
+def unevenness(values: Numbers, weights: Numbers | None = None) -> Values:
+    """Compute the Kolmogorov-Smirnov distance between the values and the uniform distribution on [0, 1].
+
+    >>> unevenness([0.125, 0.375, 0.625, 0.875]).item(), unevenness([0.5, 0.5]).item()
+    (0.125, 0.5)
+    """
+    values, weights = _sorted(values, weights)
+    if not values.size:
+        return np.asarray(math.nan)
+    upto = np.cumsum(weights) / np.sum(weights)
+    return np.asarray(max(np.max(upto - values), np.max(values - upto + weights / np.sum(weights))))
+
+
+def _median(values: Values) -> Values:
+    return np.asarray(np.median(values) if values.size else math.nan)
+
+
+def _sorted(values: Numbers, weights: Numbers | None) -> tuple[np.ndarray, np.ndarray]:
+    given = np.asarray(values, np.float64)
+    shares = np.ones_like(given) if weights is None else np.asarray(weights, np.float64)
+    kept = ~np.isnan(given) & (shares > 0)
+    order = np.argsort(given[kept])
+    return given[kept][order], shares[kept][order]
+
+
+def _unchanged(value: Values) -> Values:
     return value
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A loss per step and its summary; call it for the number, or `losses` for each step's share.
+    """A loss per step and its summary: call it for the summary, or `losses` for the steps.
 
     Attributes:
         name: Heading of its column.
         per_step: From (forecast, y) to losses of the shape (T,) or (T, O); NaN is not scored.
-        statistic: From losses and weights (None: all alike) to one number: `mean`, `median` or your own.
-        finish: Applied to that number, such as a square root.
-        lower_is_better: None when neither is: a coverage should be close to its level.
+        statistic: From losses and weights (None: equal ones) to one number: `mean`, `median` or a function of your own.
+        finish: Function applied to that number, such as a square root.
+        lower_is_better: None if neither is better: a coverage should be close to its level.
 
     Example:
         >>> import numpy as np
@@ -62,14 +132,14 @@ class Metric:
     name: str
     per_step: Callable[[Forecast, Values], Values]
     statistic: Callable[[Values, Values | None], Values] = mean
-    finish: Callable[[Values], Values] = _as_it_is
+    finish: Callable[[Values], Values] = _unchanged
     lower_is_better: bool | None = True
 
     def losses(self, forecast: Forecast | Numbers, y: Numbers) -> Values:
-        """Loss of each step, (T,); NaN where nothing came.
+        """Compute the loss of each step, (T,); NaN where y is missing.
 
         >>> import numpy as np
-        >>> from filtax.evaluate import rmse
+        >>> from filtax.evaluate.metrics import rmse
         >>> rmse.losses(np.array([1.0, 1.0]), np.array([3.0, np.nan]))
         array([ 4., nan])
         """
@@ -92,9 +162,9 @@ class Metric:
         return values
 
     def aggregate(self, losses: Numbers, weights: Numbers | None = None) -> Values:
-        """Turn losses into the metric; NaN when none is scored.
+        """Summarise losses; NaN if none is scored.
 
-        >>> from filtax.evaluate import rmse
+        >>> from filtax.evaluate.metrics import rmse
         >>> rmse.aggregate([4.0, float("nan"), 4.0]).item()
         2.0
         """
@@ -106,16 +176,16 @@ class Metric:
         return self.finish(self.statistic(losses, weights))
 
     def __call__(self, forecast: Forecast | Numbers, y: Numbers) -> Values:
-        """Score T forecasts."""
+        """Compute the metric of T forecasts."""
         return self.aggregate(self.losses(forecast, y))
 
 
 def coverage(level: float | int = 0.9) -> Metric:
-    """Share of values inside the central interval that should hold `level` of them.
+    """Return the metric "share of values inside the central interval that should hold `level` of them".
 
     Example:
         >>> import numpy as np
-        >>> from filtax.evaluate import Forecast, coverage
+        >>> from filtax.evaluate import Forecast
         >>> coverage(0.9)(Forecast(np.zeros(2), var=np.ones(2)), np.array([1.0, 3.0])).item()
         0.5
     """
@@ -125,7 +195,7 @@ def coverage(level: float | int = 0.9) -> Metric:
 
 
 def metric(name: str | Metric) -> Metric:
-    """Find a metric by its name; `coverage(0.5)` names one with a level.
+    """Return the metric of a name; `coverage(0.5)` names one with a level.
 
     Example:
         >>> from filtax.evaluate import metric
@@ -142,28 +212,6 @@ def metric(name: str | Metric) -> Metric:
     if name not in _CATALOGUE:
         raise ValueError(f'no metric is called "{name}". {nearest(name, [*_CATALOGUE, "coverage"])}')
     return _CATALOGUE[name]
-
-
-def per_horizon(chosen: str | Metric, forecasts: Sequence[Forecast], y: Numbers) -> np.ndarray:
-    """Score the forecasts made one step ahead, two steps ahead and so on; y is the same for all.
-
-    Args:
-        chosen: A metric or its name.
-        forecasts: For each horizon the forecasts of rows 0..T-1; `made` tells where there was none yet.
-        y: The values, shape (T,) or (T, O).
-
-    Example:
-        >>> import numpy as np
-        >>> from filtax.evaluate import Forecast, per_horizon
-        >>> y, one = np.array([0.0, 1.0, 2.0]), np.ones(3)
-        >>> ahead = [Forecast(y - h, var=one) for h in (1.0, 2.0)]
-        >>> per_horizon("coverage(0.9)", ahead, y)
-        array([1., 0.])
-    """
-    if not isinstance(forecasts, list | tuple):
-        raise ValueError(f"per_horizon: forecasts must be a list of Forecast, one a horizon, got {forecasts!r:.40}.")
-    chosen, y = metric(chosen), np.asarray(y, np.float64)
-    return np.array([float(chosen(forecast, y)) for forecast in forecasts])
 
 
 def _numeric(name: str, forecast: Forecast, y: Values) -> None:
@@ -184,7 +232,7 @@ def _absolute(forecast: Forecast, y: Values) -> Values:
     return absolute_error(forecast.mean, y)
 
 
-def _ranked(forecast: Forecast, y: Values) -> Values:
+def _crps(forecast: Forecast, y: Values) -> Values:
     _numeric("crps", forecast, y)
     return forecast.crps(y)
 
@@ -197,17 +245,21 @@ def _covered(forecast: Forecast, y: Values, level: float) -> Values:
     return xp.where(xp.isnan(upto), math.nan, inside.astype(upto.dtype))
 
 
-def _place(forecast: Forecast, y: Values) -> Values:
+def _pit(forecast: Forecast, y: Values) -> Values:
     _numeric("pit", forecast, y)
     below, upto = forecast.position(y)
     return 0.5 * (below + upto)
 
 
-def _named(forecast: Forecast, y: Values) -> Values:
+def _correct(forecast: Forecast, y: Values) -> Values:
     if forecast.label is None:
         return correct(forecast.mean, y)
     xp, label, y = namespaced(forecast.label, y)
-    return settle(xp, (label == y).astype(label.dtype), xp.isfinite(y))
+    return masked_loss(xp, (label == y).astype(label.dtype), xp.isfinite(y))
+
+
+def _brier(forecast: Forecast, y: Values) -> Values:
+    return brier_score(forecast.mean, y)
 
 
 def _square_root(value: Values) -> Values:
@@ -219,9 +271,9 @@ rmse = Metric("rmse", _squared, finish=_square_root)
 rmedse = Metric("rmedse", _squared, statistic=median, finish=_square_root)
 mae = Metric("mae", _absolute)
 log_score = Metric("log_score", Forecast.log_score, lower_is_better=False)
-crps = Metric("crps", _ranked)
-brier = Metric("brier", lambda forecast, y: brier_score(forecast.mean, y))
-accuracy = Metric("accuracy", _named, lower_is_better=False)
-pit = Metric("pit", _place, statistic=unevenness, lower_is_better=None)
+crps = Metric("crps", _crps)
+brier = Metric("brier", _brier)
+accuracy = Metric("accuracy", _correct, lower_is_better=False)
+pit = Metric("pit", _pit, statistic=unevenness, lower_is_better=None)
 
 _CATALOGUE = {known.name: known for known in (rmse, mae, rmedse, log_score, crps, brier, accuracy, pit)}

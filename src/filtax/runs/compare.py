@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from filtax.evaluate.verdict import listed
+from filtax.evaluate._comparison import join_words
 from filtax.runs.chart import short
 from filtax.runs.results import Run, open_run, scores
 
@@ -56,10 +56,10 @@ def _words(runs: list[Run], found: list[dict[str, Any]], measure: str) -> list[s
         best = _best(own, measure)
         first = [str(run.root) for run, line in zip(runs, lines, strict=True) if line[measure] == own[best]]
         if len(first) < len(runs):
-            sentences.append(f"Best on {measure}: {listed(first)} ({short(own[best])}).")
+            sentences.append(f"Best on {measure}: {join_words(first)} ({short(own[best])}).")
         else:
             same = [name for name in lines[0] if all(line[name] == lines[0][name] for line in lines)]
-            sentences.append(f"{listed(first)} are equal on {listed(same)} ({measure} {short(own[best])}).")
+            sentences.append(f"{join_words(first)} are equal on {join_words(same)} ({measure} {short(own[best])}).")
     for run, one in zip(runs, found, strict=True):
         rivals = {name: line[measure] for name, line in one["table"].items() if name != run.config.method}
         best = _best(rivals, measure)

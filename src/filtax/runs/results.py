@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from filtax import store
-from filtax.evaluate import Metric, accuracy, mae, rmse
-from filtax.evaluate.verdict import judge, layout
+from filtax.evaluate._comparison import compare_in_words, format_table
+from filtax.evaluate.metrics import Metric, accuracy, mae, rmse
 from filtax.runs.config import Config
 from filtax.runs.folder import CHECKPOINT
 from filtax.runs.labels import LabelStream
@@ -172,8 +172,8 @@ def verdict(run: Run, found: dict[str, Any]) -> tuple[str, str]:
         'LG+C-Static beats every baseline on mae, median and rmse.'
     """
     own = run.config.method or ""
-    words = judge(found["table"], [own], _CONTESTS[run.config.task])[0]
-    return layout(found["table"], {own: microseconds(run)}), words
+    words = compare_in_words(found["table"], [own], _CONTESTS[run.config.task])[0]
+    return format_table(found["table"], {own: microseconds(run)}), words
 
 
 def microseconds(run: Run) -> float | None:

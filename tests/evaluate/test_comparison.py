@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.evaluate import Forecast, Report, Run, by_calendar, compare, mae, metric, prequential, rmse, rolling
-from filtax.evaluate.metrics import coverage
-from filtax.evaluate.verdict import judge
+from filtax.evaluate import Forecast, Report, Run, by_calendar, compare, metric, prequential, rolling
+from filtax.evaluate._comparison import compare_in_words
+from filtax.evaluate.metrics import coverage, mae, rmse
 
 NAN = np.nan
 
@@ -33,7 +33,7 @@ def test_a_column_counts_the_rows_that_every_line_has():
 def test_a_line_without_any_score_does_not_empty_the_table():
     report = hand_made(kf=[1.0, 1.0, 2.0, 4.0], naive=[NAN] * 4)
     assert report.table()["kf"]["mae"] == 2.0
-    assert report.verdicts() == ["kf has no score to compare."]
+    assert report.comparison() == ["kf has no score to compare."]
     assert report.to_dict()["table"]["naive"]["mae"] is None
 
 
@@ -44,16 +44,16 @@ def test_the_words_fit_the_numbers():
         "b": {"mae": 1.5, "rmse": 2.0, "log_score": -0.5, "accuracy": 0.4, "coverage(0.9)": 0.9},
     }
     metrics = [metric(name) for name in table["kf"]]
-    assert judge(table, ["kf"], metrics) == [
+    assert compare_in_words(table, ["kf"], metrics) == [
         "kf loses to a on mae (2 against 1) and to b on log_score (-1 against -0.5); it equals a on accuracy; "
         "it beats every baseline on rmse."
     ]
-    assert judge({"kf": table["kf"]}, ["kf"], metrics) == ["kf was held against no baseline."]
+    assert compare_in_words({"kf": table["kf"]}, ["kf"], metrics) == ["kf was held against no baseline."]
 
 
 def test_a_broken_method_is_said_to_lose():
     report = hand_made(kf=[np.inf, 1.0, 1.0, 1.0], naive=[5.0, 5.0, 5.0, 5.0])
-    assert report.verdicts() == ["kf loses to naive on mae (inf against 5)."]
+    assert report.comparison() == ["kf loses to naive on mae (inf against 5)."]
     assert report.to_dict()["table"]["kf"]["mae"] is None
 
 
@@ -150,4 +150,4 @@ def test_a_metric_that_was_no_column_is_worked_out_when_asked_for():
 
 def test_coverage_is_no_contest():
     table = {"kf": {"coverage(0.9)": 0.2}, "a": {"coverage(0.9)": 0.9}}
-    assert judge(table, ["kf"], [coverage(0.9)]) == ["kf has no score to compare."]
+    assert compare_in_words(table, ["kf"], [coverage(0.9)]) == ["kf has no score to compare."]

@@ -1,4 +1,4 @@
-"""What is kept of a predictive distribution: checked by integration in scipy and by sums over whole numbers."""
+"""What is recorded of a predictive distribution, against integration in scipy and sums over whole numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import scipy.integrate
 import scipy.stats
 
 from filtax.distributions import Categorical, Mixture, NegativeBinomial, Normal, StudentT
-from filtax.evaluate.record import counts_whole, is_labelled, is_plain, keep, ranked_score
+from filtax.evaluate._forecast import counts_whole, is_labelled, is_plain, ranked_score, record
 
 TOL = 1e-6 if jax.config.jax_enable_x64 else 1e-4
 
@@ -48,7 +48,7 @@ def test_ranked_score_of_many_counts_is_that_of_a_continuum():
 
 def test_counts_keep_the_probability_of_less_and_of_at_most():
     dist = NegativeBinomial(jnp.array([3.0, 1.0]), jnp.array([0.5, 2.0]))
-    kept = jax.jit(keep, static_argnums=(2, 3))(dist, jnp.array([2.0, jnp.nan]), 0.9, True)
+    kept = jax.jit(record, static_argnums=(2, 3))(dist, jnp.array([2.0, jnp.nan]), 0.9, True)
     law = scipy.stats.nbinom(3.0, 0.5 / 1.5)
     np.testing.assert_allclose(kept["below"][0], law.cdf(1), rtol=1e-5)
     np.testing.assert_allclose(kept["upto"][0], law.cdf(2), rtol=1e-5)
@@ -59,7 +59,7 @@ def test_counts_keep_the_probability_of_less_and_of_at_most():
 
 def test_a_student_keeps_its_scale_and_freedom():
     dist = StudentT(jnp.zeros(2), jnp.diag(jnp.array([4.0, 9.0])), jnp.asarray(3.0))
-    kept = jax.jit(keep, static_argnums=(2, 3))(dist, jnp.array([1.0, 1.0]), 0.5, True)
+    kept = jax.jit(record, static_argnums=(2, 3))(dist, jnp.array([1.0, 1.0]), 0.5, True)
     np.testing.assert_allclose(kept["scale"], [2.0, 3.0], rtol=1e-6)
     np.testing.assert_allclose(kept["df"], [3.0, 3.0])
     np.testing.assert_allclose(kept["upper"], scipy.stats.t(3, 0, [2.0, 3.0]).interval(0.5)[1], rtol=1e-4)

@@ -1,32 +1,32 @@
-"""The outcome of a run: forecasts, losses of each step, cost, and a table that puts methods beside baselines.
+"""Methods beside baselines: the report of a run, its table, and what the table says in words.
 
 A table is fair: each column is taken over the rows that every line has a score for. So a baseline that needs a few rows
-to begin costs the methods those rows too, and nobody wins by having skipped the hard ones.
+to begin costs the methods those rows too, and no method gains by having skipped the hard ones.
 """
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from filtax.evaluate.buckets import by_calendar
-from filtax.evaluate.forecast import Forecast
+from filtax.evaluate._forecast import Forecast
+from filtax.evaluate._rolling import by_calendar
 from filtax.evaluate.metrics import Metric, metric
-from filtax.evaluate.verdict import judge, layout
 
-__all__ = ["Report", "Run"]
+Table = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One line of the table.
+    """One line of the table: the forecasts of a method or a baseline, and their losses.
 
     Attributes:
         forecasts: One `Forecast` for each horizon; the first is the plain prequential one.
         losses: By the name of the metric, the loss of each row, (T,); NaN where nothing was scored.
         baseline: True for a baseline.
-        state: What the method knows after all rows; None for a baseline.
+        state: State of the method after all rows; None for a baseline.
         microseconds: Time per row, compilation left out; None for a baseline.
 
     Example:
@@ -45,15 +45,15 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `prequential` found; print it for the table, and for what it means.
+    """The result of `prequential`; print it for the table and the comparison in words.
 
     Attributes:
         runs: Methods first, then baselines, by name.
         y: Values or labels as they were scored, NaN where missing or refused.
         metrics: The columns.
         delay: Steps that labels came late.
-        refused: Rows that were not taken: x not finite, or y impossible.
-        time: When each row was, if it was told.
+        refused: Rows that the method refused: x not finite, or y impossible.
+        time: When each row was, if it is known.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np, filtax as fx
@@ -63,7 +63,7 @@ class Report:
         >>> report = prequential(kf, kf.init(mean=jnp.zeros(1), cov=9.0), x, y, metrics=("mae",))
         >>> report.table()["running-mean"]["mae"] < report.table()["last-value"]["mae"]
         True
-        >>> report.verdicts()[0]
+        >>> report.comparison()[0]
         'LG+C-Static loses to running-mean on mae (0.6994 against 0.6667).'
     """
 
@@ -145,20 +145,20 @@ class Report:
         return {name: by_calendar(losses, self.time, bucket, chosen) for name, losses in self._losses(chosen).items()}
 
     def _losses(self, chosen: Metric) -> dict[str, np.ndarray]:
-        """Losses of each line; worked out now if the metric was not a column."""
+        """Losses of each line; computed now if the metric is no column."""
         known = {name: run.losses.get(chosen.name) for name, run in self.runs.items()}
         return {
             name: np.asarray(chosen.losses(self.runs[name].forecasts[0], self.y)) if losses is None else losses
             for name, losses in known.items()
         }
 
-    def verdicts(self) -> list[str]:
-        """Say for each method which baselines it loses to, and on what; or that it beats them all."""
+    def comparison(self) -> list[str]:
+        """Say in a sentence for each method which baselines it loses to, and on what; or that it beats them all."""
         methods = [name for name, run in self.runs.items() if not run.baseline]
-        return judge(self.table(), methods, self.metrics)
+        return compare_in_words(self.table(), methods, self.metrics)
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers only, ready for JSON; what is not finite becomes None."""
+        """Return the table and the counts of rows, ready for JSON; what is not finite becomes None."""
         table = {
             name: {title: value if np.isfinite(value) else None for title, value in line.items()}
             for name, line in self.table().items()
@@ -169,7 +169,7 @@ class Report:
             "rows": {"all": len(self.y), "missing": self._missing, "refused": self.refused},
             "scored": {chosen.name: int(self.scored(chosen).sum()) for chosen in self.metrics},
             "delay": self.delay,
-            "verdicts": self.verdicts(),
+            "comparison": self.comparison(),
         }
 
     @property
@@ -182,4 +182,122 @@ class Report:
         rows = f"{len(self.y)} rows, {self._missing} missing, {self.refused} refused; "
         rows += f"scored where every line has a score: {' to '.join(map(str, scored[:1] + scored[1:][-1:]))}."
         late = f" Labels came {self.delay} steps late." if self.delay else ""
-        return "\n".join([layout(self.table(), costs), rows + late, *self.verdicts()])
+        return "\n".join([format_table(self.table(), costs), rows + late, *self.comparison()])
+
+
+def compare(reports: Mapping[str, Report]) -> Report:
+    """Put the reports of methods that were run on the same rows into one table; baselines are shown once.
+
+    Args:
+        reports: From the name of each method to what `prequential` returned for it.
+
+    Returns:
+        One report with a line for each method.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np, filtax as fx
+        >>> from filtax.evaluate import compare, prequential
+        >>> x, y = np.ones((50, 1)), np.sin(np.arange(50) / 5)
+        >>> reports = {}
+        >>> for name in ("LG+C-Static", "LG+C-ACI(q=0.1)"):
+        ...     kf = fx.method(name, model=fx.models.linear(noise=0.1))
+        ...     reports[name] = prequential(kf, kf.init(mean=jnp.zeros(1), cov=1.0), x, y, metrics=("mae",))
+        >>> list(compare(reports).table())
+        ['LG+C-Static', 'LG+C-ACI(q=0.1)', 'last-value', 'running-mean']
+    """
+    if not reports:
+        raise ValueError("compare: no reports; give a dictionary of what prequential returned.")
+    (name, first), *others = reports.items()
+    for other, report in others:
+        if not _same_rows(first, report):
+            raise ValueError(
+                f"compare: {other!r} was not run as {name!r} was; use the same y, delay, horizon and metrics."
+            )
+    runs = {name: report.only for name, report in reports.items()}
+    for report in reports.values():
+        runs |= {name: run for name, run in report.runs.items() if run.baseline and name not in runs}
+    y = np.where(np.any([np.isnan(report.y) for report in reports.values()], axis=0), np.nan, first.y)
+    return Report(runs, y, first.metrics, first.delay, max(report.refused for report in reports.values()), first.time)
+
+
+def _same_rows(one: Report, two: Report) -> bool:
+    if one.y.shape != two.y.shape or one.delay != two.delay:
+        return False
+    both = ~np.isnan(one.y) & ~np.isnan(two.y)
+    horizons = {len(run.forecasts) for report in (one, two) for run in report.runs.values()}
+    names = [[chosen.name for chosen in report.metrics] for report in (one, two)]
+    return bool(np.array_equal(one.y[both], two.y[both])) and len(horizons) == 1 and names[0] == names[1]
+
+
+def compare_in_words(table: Table, methods: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
+    """Compare each method with all other lines, the baselines, in one sentence.
+
+    A metric that has no better side (coverage, PIT) is left out, and so is a line without a score.
+
+    Example:
+        >>> from filtax.evaluate.metrics import mae
+        >>> compare_in_words({"kf": {"mae": 2.0}, "last-value": {"mae": 1.0}}, ["kf"], [mae])
+        ['kf loses to last-value on mae (2 against 1).']
+    """
+    baselines = [name for name in table if name not in methods]
+    contests = [chosen for chosen in metrics if chosen.lower_is_better is not None]
+    return [_sentence(table, name, baselines, contests) for name in methods]
+
+
+def _sentence(table: Table, name: str, baselines: Sequence[str], contests: Sequence[Metric]) -> str:
+    if not baselines:
+        return f"{name} was held against no baseline."
+    losses, ties, wins = [], [], []
+    for chosen in contests:
+        sign = 1.0 if chosen.lower_is_better else -1.0
+        rivals = {b: table[b][chosen.name] for b in baselines if not math.isnan(table[b][chosen.name])}
+        own = table[name][chosen.name]
+        if math.isnan(own) or not rivals:
+            continue
+        best = min(rivals, key=lambda b: sign * rivals[b])
+        if sign * own > sign * rivals[best]:
+            losses.append(f"to {best} on {chosen.name} ({_number(own)} against {_number(rivals[best])})")
+        elif own == rivals[best]:
+            ties.append(f"{best} on {chosen.name}")
+        else:
+            wins.append(chosen.name)
+    parts = [f"loses {join_words(losses)}"] if losses else []
+    parts += [f"equals {join_words(ties)}"] if ties else []
+    parts += [f"beats every baseline on {join_words(wins)}"] if wins else []
+    return f"{name} {'; it '.join(parts) or 'has no score to compare'}."
+
+
+def format_table(table: Table, costs: Mapping[str, float | None]) -> str:
+    """Format a table in aligned columns; the last is the time per row.
+
+    Example:
+        >>> print(format_table({"kf": {"mae": 2.0}, "last-value": {"mae": 1.0}}, {"kf": 3.5}))
+                     mae  us/row
+        kf             2     3.5
+        last-value     1       -
+    """
+    titles = ["", *next(iter(table.values())), "us/row"]
+    lines = [[name, *map(_number, line.values()), _cost(costs.get(name))] for name, line in table.items()]
+    widths = [max(len(line[i]) for line in [titles, *lines]) for i in range(len(titles))]
+    aligned = [
+        [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
+        for line in [titles, *lines]
+    ]
+    return "\n".join("  ".join(line) for line in aligned)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def _cost(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Join words by commas, the last with an "and".
+
+    >>> join_words(["mae"]), join_words(["mae", "median", "rmse"])
+    ('mae', 'mae, median and rmse')
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,27 +1,28 @@
-"""A metric as it changes: over a moving window, since the start, or fading.
+"""A metric over time: in a moving window, since the start, with fading weights, and by the calendar.
 
 A view takes the losses of each step and the metric they belong to (its name will do; a plain mean if none is given) and
 applies the metric's own summary to parts of the stream: a rolling RMSE is the root of a mean, a rolling RMedSE that of
-a median. NaN is not scored. Cost: O(T) for means, whatever the window; others look at every window anew.
+a median. NaN is not scored. Cost: O(T) for means, whatever the window; others summarise every window anew.
 """
 
 import bisect
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from filtax.checks import numeric
-from filtax.evaluate.arrays import QUIET, Numbers
-from filtax.evaluate.metrics import Metric
+from filtax.evaluate._scores import QUIET, Numbers
+from filtax.evaluate.metrics import Metric, mean, median
 from filtax.evaluate.metrics import metric as find
-from filtax.evaluate.statistics import mean, median
-
-__all__ = ["PLAIN", "ewma", "expanding", "one_per_step", "rolling"]
 
 PLAIN = Metric("mean", lambda forecast, y: forecast.mean)
-_FAINT = 1e-12  # a loss this much lighter than the newest one is left out of a fading median
+
+
+_FAINT = 1e-12  # a loss with this share of the newest weight is left out of a fading median
 
 
 @QUIET
@@ -73,10 +74,10 @@ def expanding(losses: Numbers, metric: str | Metric = PLAIN) -> Float[np.ndarray
 
 @QUIET
 def ewma(losses: Numbers, span: float | int, metric: str | Metric = PLAIN) -> Float[np.ndarray, " T"]:
-    r"""Summarise with weights that fade by $1 - \alpha$ each step, $\alpha = 2 / (\text{span} + 1)$.
+    r"""Summarise with weights that fall by the factor $1 - \alpha$ each step, $\alpha = 2 / (\text{span} + 1)$.
 
     The weights are those of a true weighted mean, $(1 - \alpha)^{\text{age}}$ over their sum, so the first steps are
-    not biased towards zero. Time passes on unscored steps too.
+    not biased towards zero. Unscored steps count as time.
 
     Args:
         losses: Loss of each step, (T,), NaN where nothing was scored.
@@ -98,13 +99,13 @@ def ewma(losses: Numbers, span: float | int, metric: str | Metric = PLAIN) -> Fl
         return np.asarray(metric.finish(_fading_mean(losses, keep)))
     depth = math.ceil(math.log(_FAINT) / math.log(keep)) + 1
     weights = keep ** np.arange(min(depth, losses.size))[::-1]
-    # up to the last step that was scored: what all weights have lost since then changes nothing
+    # up to the last scored step: a factor common to all weights changes nothing
     ends = np.maximum.accumulate(np.where(np.isnan(losses), 0, np.arange(1, losses.size + 1)))
     return _each(metric, ((losses[max(0, end - depth) : end], weights[-min(end, depth) :][:end]) for end in ends))
 
 
 def one_per_step(losses: Numbers) -> Float[np.ndarray, " T"]:
-    """Take the losses of one metric as an array, or say what is wrong with them.
+    """Check the losses of one metric, and return them as an array.
 
     >>> one_per_step([1, 2])
     array([1., 2.])
@@ -120,8 +121,8 @@ def one_per_step(losses: Numbers) -> Float[np.ndarray, " T"]:
 def _window_sum(values: np.ndarray, window: int) -> np.ndarray:
     """Sum of each `window` values, in O(T), with additions only.
 
-    Cut into blocks as long as the window, every window is the end of one block and the start of the next. A difference
-    of running sums would be shorter, but one huge loss would blur every later window, and an infinite one undo them.
+    The values are cut into blocks as long as the window; a window is the end of one block and the start of the next. A
+    difference of running sums would be shorter, but one huge loss would spoil the digits of every later window.
     """
     window = min(window, max(values.size, 1))
     blocks = -(-(values.size + window - 1) // window)
@@ -137,7 +138,7 @@ def _window_sum(values: np.ndarray, window: int) -> np.ndarray:
 def _fading_mean(values: np.ndarray, keep: float) -> np.ndarray:
     """Mean in which every value loses 1 - keep of its weight at each later step; NaN adds nothing.
 
-    Kept as a mean, not as two sums: in a long gap those would sink below what a float holds.
+    It is updated as a mean, not as two sums, which would underflow in a long gap.
     """
     held, weight, means = math.nan, 0.0, []
     for value in values.tolist():
@@ -168,3 +169,92 @@ def _over(sums: np.ndarray, counts: np.ndarray, metric: Metric) -> np.ndarray:
 
 def _each(metric: Metric, parts: Iterator[tuple[np.ndarray, np.ndarray | None]]) -> np.ndarray:
     return np.array([float(metric.aggregate(losses, weights)) for losses, weights in parts])
+
+
+def by_calendar(
+    losses: Numbers, time: Any, bucket: str | Callable[[np.ndarray], Numbers], metric: str | Metric = PLAIN
+) -> dict[Hashable, float]:
+    """Summarise the steps of each hour of the day, weekday, month, or any other bucket, in the order of the buckets.
+
+    Args:
+        losses: Loss of each step, (T,), NaN where nothing was scored.
+        time: When each step was, as `numpy.datetime64` or what converts to it; of times with a zone, by its clock.
+        bucket: "hour" (0-23), "weekday" (0 is Monday) or "month" (1-12) go round; a numpy unit ("h", "D", "W", "M",
+            "Y") cuts time into periods, weeks from Monday; or your own function from times to buckets.
+        metric: What the losses belong to.
+
+    Example:
+        >>> from filtax.evaluate import by_calendar
+        >>> by_calendar([1.0, 2.0, 3.0], ["2020-03-06T23", "2020-03-07T00", "2020-03-07T23"], "hour")
+        {0: 2.0, 23: 2.0}
+        >>> by_calendar([1.0, 2.0, 3.0], ["2020-03-06", "2020-03-07", "2020-04-07"], "M")
+        {'2020-03': 1.5, '2020-04': 3.0}
+    """
+    losses, metric = one_per_step(losses), find(metric)
+    time = times("by_calendar", time)
+    if time.shape != losses.shape:
+        raise ValueError(f"by_calendar: {losses.size} losses but {time.size} times; row t must pair with row t.")
+    if not losses.size:
+        return {}
+    keys, places, counts = np.unique(_buckets(time, bucket), return_inverse=True, return_counts=True)
+    parts = np.split(losses[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
+    return {key: float(metric.aggregate(part)) for key, part in zip(keys.tolist(), parts, strict=True)}
+
+
+def times(call: str, time: Any) -> np.ndarray:
+    """Convert dates to `numpy.datetime64`; an error if one is missing or no date.
+
+    >>> times("by_calendar", ["2020-03-06"]).dtype
+    dtype('<M8[us]')
+    """
+    time = _by_the_clock(time)
+    if np.asarray(time).dtype.kind in "fiubc":
+        raise ValueError(f"{call}: time must be dates, got numbers; give np.array(time, 'datetime64[s]') for seconds.")
+    try:
+        # only an array of dates has a unit; numpy would find none in a list whose first time is missing
+        unit = "datetime64[us]" if getattr(time, "dtype", np.dtype("O")).kind != "M" else "datetime64"
+        with warnings.catch_warnings(action="error"):  # for a text with a zone, which numpy would convert to UTC
+            time = np.asarray(time, unit)
+    except (TypeError, ValueError, Warning) as error:
+        raise ValueError(
+            f"{call}: time must be numpy.datetime64 or dates that convert to it, got {time!r:.40}; convert it first."
+        ) from error
+    if np.isnat(time).any():
+        row = int(np.argmax(np.isnat(time)))
+        raise ValueError(f"{call}: the time of row {row} is missing (NaT); give every row a time.")
+    return time
+
+
+def _by_the_clock(time: Any) -> Any:
+    """Times without their zones, as local clocks showed them: from pandas, or anything that holds datetimes."""
+    own = getattr(time, "dt", time)  # a series of pandas, or its index
+    if getattr(own, "tz", None) is not None:
+        return np.asarray(own.tz_localize(None))
+    if isinstance(time, np.ndarray) and time.dtype.kind != "O":
+        return time
+    if isinstance(time, list | tuple | np.ndarray) or getattr(time, "dtype", None) == np.object_:
+        return [each.replace(tzinfo=None) if getattr(each, "tzinfo", None) is not None else each for each in time]
+    return time
+
+
+def _buckets(time: np.ndarray, bucket: str | Callable[[np.ndarray], Numbers]) -> np.ndarray:
+    if not isinstance(bucket, str):
+        return np.asarray(bucket(time))
+    day = time.astype("datetime64[D]")
+    weekday = (day.astype(np.int64) + 3) % 7  # day 0 was a Thursday
+    match bucket:
+        case "hour":
+            return (time.astype("datetime64[h]") - day.astype("datetime64[h]")).astype(np.int64)
+        case "weekday":
+            return weekday
+        case "month":
+            return time.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        case "W":
+            return np.datetime_as_string(day - weekday.astype("timedelta64[D]"))
+    try:
+        return np.datetime_as_string(time.astype(f"datetime64[{bucket}]"))
+    except TypeError as error:
+        raise ValueError(
+            f"by_calendar(bucket={bucket!r}) is not a bucket; use hour, weekday, month, "
+            "a numpy unit (h, D, W, M, Y) or a function."
+        ) from error

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["covering", "detection_delays", "f1"]
-
 
 def f1(truth: Any, found: Iterable[int], margin: int = 5) -> float:
     r"""Harmonic mean of precision and recall, where a change is found if one was told at most `margin` steps from it.
@@ -30,7 +28,7 @@ def f1(truth: Any, found: Iterable[int], margin: int = 5) -> float:
         A number in (0, 1].
 
     Example:
-        >>> from filtax.evaluate.segmentation import f1
+        >>> from filtax.evaluate import f1
         >>> f1({"a": [50], "b": [52, 80]}, [51])
         0.9090909090909091
     """
@@ -56,7 +54,7 @@ def covering(truth: Any, found: Iterable[int], length: int) -> float:
         A number in (0, 1].
 
     Example:
-        >>> from filtax.evaluate.segmentation import covering
+        >>> from filtax.evaluate import covering
         >>> covering([[5]], [], length=10)
         0.5
     """
@@ -87,7 +85,7 @@ def detection_delays(truth: Any, alarms: Sequence[int], starts: Sequence[int], m
         below 0. What was never found is not in it.
 
     Example:
-        >>> from filtax.evaluate.segmentation import detection_delays
+        >>> from filtax.evaluate import detection_delays
         >>> detection_delays([[50], [90]], alarms=[57], starts=[49])
         {50: 7}
     """
