@@ -201,7 +201,7 @@ def test_a_tick_that_the_dtype_does_not_hold_is_refused():
 
 
 def test_parts_must_work_together():
-    with pytest.raises(ValueError, match=r"Bone\(weighting=...\) got None, which has no `__call__`"):
+    with pytest.raises(ValueError, match=r"Bone\(weighting=...\) got None, which is no Weighting of filtax"):
         fx.Bone(KF.model, KF.auxiliary, KF.prior, KF.posterior, None)
     with pytest.raises(ValueError, match=r"method\(prior=...\) must come from filtax.priors, such as static\(\)"):
         fx.method("LG+C-Static", model=KF.model, prior=0.1)

@@ -11,13 +11,13 @@ import pytest
 
 import filtax as fx
 from filtax.priors import Continue, additive_inflation, static
-from filtax.protocols import Hypotheses, Proposal, over_hypotheses
+from filtax.protocols import Auxiliary, Hypotheses, Prior, Proposal, over_hypotheses
 from oracles import batch_regression, enumerate_segmentations
 
 pytestmark = pytest.mark.x64
 
 
-class RunLength(eqx.Module):
+class RunLength(Auxiliary):
     """Slots hold run lengths; at each tick a newborn takes the place of the least probable hypothesis."""
 
     hazard: float
@@ -44,7 +44,7 @@ class RunLength(eqx.Module):
         return change, hypotheses.aux[jnp.argmax(hypotheses.log_weight)]
 
 
-class Reset(eqx.Module):
+class Reset(Prior):
     """A newborn starts from the initial belief, the others drift."""
 
     dynamics: object
@@ -53,11 +53,11 @@ class Reset(eqx.Module):
         drifted = Continue(self.dynamics)(proposed, initial, dt)
         pick = lambda fresh, old, new: jnp.where(fresh, new, old)
         return over_hypotheses(
-            lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.fresh, drifted
+            lambda fresh, old: jax.tree.map(lambda o, n: pick(fresh, o, n), old, initial), proposed.is_new, drifted
         )
 
 
-class Doubt(eqx.Module):
+class Doubt(Prior):
     """Second phase: start anew when the evidence of the proposed belief falls below a bar."""
 
     dynamics: object

@@ -8,7 +8,7 @@ import pytest
 
 import filtax as fx
 from filtax.beliefs import Covariance
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Posterior, Proposal
 from filtax.tick import Datum, admit, conform, look_ahead, new_hypotheses, tick
 from moments import normal, spd
 from oracles import log_normal
@@ -16,7 +16,7 @@ from oracles import log_normal
 pytestmark = pytest.mark.x64
 
 
-class Fixed(eqx.Module):
+class Fixed(Auxiliary):
     """A bank of hypotheses that stay what they are; the weights alone move."""
 
     log_weight: jax.Array
@@ -34,7 +34,7 @@ class Fixed(eqx.Module):
         return jnp.zeros(()), t
 
 
-class Noisy(eqx.Module):
+class Noisy(Posterior):
     """Shows a number drawn from each slot's key as its trust."""
 
     inner: object = eqx.field(default_factory=lambda: fx.method("LG+C-Static", model=fx.models.linear(1.0)).posterior)

@@ -81,7 +81,7 @@ class Bone(Module):
         initial = laid_by(self.posterior.start(mean, cov, self.prior.dynamics.moves, *seed))
         compatibility.check_support(self, initial)
         zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
-        key = None if seed and not getattr(self.weighting, "needs_key", False) else key  # the belief carries it
+        key = None if seed and not self.weighting.needs_key else key  # the belief carries it
         return State(new_hypotheses(self, initial), initial, zero, zero, zero, calm, key, layout)
 
     def step(

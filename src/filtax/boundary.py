@@ -88,7 +88,7 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
         raise ValueError(f"{verb}: the state holds {many} states, as jax.vmap stacks them; {hint if mapped else one}.")
     if method is None:
         return
-    families = getattr(method.posterior, "families", ())
+    families = method.posterior.families
     if families and not isinstance(state.initial, families):
         wanted = " or ".join(dict.fromkeys(family.__name__ for family in families))
         raise ValueError(
@@ -120,12 +120,10 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
     """Check the initial belief, flatten it, and settle the dtype; a posterior of blocks has a covariance for each."""
     mean, layout = _location(method.model.predictor, mean, params)
-    gather = getattr(method.posterior, "gather", None) if isinstance(cov, tuple) else None
-    cov = _covariance(cov, mean) if gather is None else gather(cov, mean)
-    check = getattr(method.posterior, "check_start", None)
-    if check is not None:
-        check(mean, cov)
-    return mean, jnp.broadcast_to(cov, mean.shape) if gather is None and cov.ndim == 0 else cov, layout
+    blocks = method.posterior.block_covariances(cov, mean) if isinstance(cov, tuple) else None
+    cov = _covariance(cov, mean) if blocks is None else blocks
+    method.posterior.check_start(mean, cov)
+    return mean, jnp.broadcast_to(cov, mean.shape) if blocks is None and cov.ndim == 0 else cov, layout
 
 
 def _location(predictor: Any, mean: Any, params: PyTree) -> tuple[Array, Layout | None]:
@@ -195,8 +193,8 @@ def check_key(method: Any, key: Any) -> tuple[Array, ...]:
     >>> check_key(fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), None)
     ()
     """
-    draws = getattr(method.posterior, "draws", False)
-    drawing = [p for p in (method.posterior, method.weighting) if getattr(p, "needs_key", False)]
+    draws = method.posterior.draws
+    drawing = [part for part in (method.posterior, method.weighting) if part.needs_key]
     drawing = [method.posterior, *drawing] if draws else drawing
     if not drawing and key is None:
         return ()
@@ -255,7 +253,7 @@ def warn_of_conditioning(state: State) -> None:
         return
     dtype = state.initial.mean.dtype
     worst, eps = float(np.sqrt(np.max(conditioning_ratio))), float(jnp.finfo(dtype).eps)
-    if worst > (eps**-0.5 if getattr(state.initial, "squared", False) else 0.1 / eps):
+    if worst > (eps**-0.5 if state.initial.squared else 0.1 / eps):
         warnings.warn(
             f"a datum was {worst:.1g} times more precise than the belief it met, more than {dtype} resolves: the mean "
             "may be far off. Use float64, form=root, scale the features, or start from a smaller cov.",
@@ -266,7 +264,7 @@ def warn_of_conditioning(state: State) -> None:
 
 def warn_of_collapse(state: State) -> None:
     """Warn when the members of an ensemble agree on forecasts that are wrong, or particles are copies of one."""
-    collapsed = getattr(state.hypotheses.belief, "collapsed", None)
+    collapsed = state.hypotheses.belief.collapsed
     if collapsed is None or not checks.is_concrete(collapsed):
         return
     if np.any(state.initial.collapsed):  # it was certain from the start

@@ -9,16 +9,12 @@ from jaxtyping import PyTree
 
 from filtax.checks import concrete
 from filtax.methods._format import spell_auxiliary
+from filtax.models import Model
+from filtax.protocols import Auxiliary, Dynamics, Posterior, Prior, Weighting
 
 __all__ = ["check_gap", "check_numbers", "check_parts", "check_support"]
 
-PARTS = {
-    "model": "likelihood",
-    "auxiliary": "expand",
-    "prior": "dynamics",
-    "posterior": "update",
-    "weighting": "__call__",
-}
+ROLES = {"model": Model, "auxiliary": Auxiliary, "prior": Prior, "posterior": Posterior, "weighting": Weighting}
 RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that a drift may hold, at most
 RESETS = {"PR": (), "MMPR": ("moment_match",), "OUPR": ("mix",), "MCI": ("inflate",)}  # and what they ask of a belief
 DRIFTS = {"Static": (), "OU": ("mix",)}
@@ -26,36 +22,36 @@ DRIFTS = {"Static": (), "OU": ("mix",)}
 
 def check_parts(method: Any) -> None:
     """Refuse parts that cannot work together."""
-    for role, verb in PARTS.items():
-        part = getattr(method, role)
-        if not hasattr(part, verb):
+    for name, role in ROLES.items():
+        part = getattr(method, name)
+        if not isinstance(part, role):
             raise ValueError(
-                f"Bone({role}=...) got {part!r:.40}, which has no `{verb}`; a method needs all five parts, see "
-                "filtax.method for ready ones."
+                f"Bone({name}=...) got {part!r:.40}, which is no {role.__name__} of filtax; a method needs all five "
+                "parts, see filtax.method for ready ones."
             )
     model, posterior = method.model, method.posterior
-    if not hasattr(method.prior.dynamics, "needs"):
+    if not isinstance(method.prior.dynamics, Dynamics):
         raise ValueError(
             f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.dynamics!r:.40}."
         )
-    if getattr(posterior, "needs_covariance", False) and not hasattr(model.likelihood, "covariance"):
+    if posterior.needs_covariance and not hasattr(model.likelihood, "covariance"):
         raise ValueError(
             f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
             f"{type(model.likelihood).__name__}; give the model noise=1.0."
         )
-    if getattr(posterior, "judges", False) and hasattr(model.likelihood, "trust"):
+    if posterior.weighs_data and hasattr(model.likelihood, "trust"):
         raise ValueError(
             f"{posterior.name}: it weighs each datum itself, and so does {model.likelihood.trust.name}; give the plain "
             "model, or use LG."
         )
-    for verb in getattr(posterior, "asks", ()):
+    for verb in posterior.likelihood_needs:
         if not hasattr(getattr(model.likelihood, "inner", model.likelihood), verb):
             raise ValueError(
                 f"{posterior.name}: {type(model.likelihood).__name__} has no `{verb}`, which members are weighed by; "
                 "add it as the likelihoods of filtax.models have it, or use LG."
             )
     for part in (method.prior.dynamics, method.prior):
-        for operation in getattr(part, "needs", ()):
+        for operation in part.needs:
             for family in _moved(posterior, operation):
                 if not hasattr(family, operation):
                     raise ValueError(
@@ -67,42 +63,42 @@ def check_parts(method: Any) -> None:
 
 def _moved(posterior: Any, operation: str) -> tuple[type, ...]:
     """Families that an operation is asked of: those it works on, and those inside that blocks hand it on to."""
-    return (*posterior.families, *(() if operation == "blockwise" else getattr(posterior, "inside", ())))
+    return (*posterior.families, *(() if operation == "blockwise" else posterior.inner_families))
 
 
 def _check_transition(method: Any) -> None:
     """Refuse a prior that does not suit the auxiliary variable."""
     auxiliary, prior = method.auxiliary, method.prior
-    newborns = hasattr(auxiliary, "keep")
-    if getattr(prior, "greedy", False) and newborns and auxiliary.keep != 1:
+    newborns = auxiliary.regimes_end
+    if prior.greedy and newborns and auxiliary.keep != 1:
         raise ValueError(
             f"{spell_auxiliary(auxiliary)}-{prior.name}: {prior.name} decides between going on and starting anew, so "
             f"there is one hypothesis; use {auxiliary.name}[1]-{prior.name}."
         )
-    if getattr(prior, "name", "") == "OUPR" and not newborns:
+    if prior.name == "OUPR" and not newborns:
         raise ValueError(f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01).")
     _check_use(method)
-    if getattr(prior, "of_parent", False) and not hasattr(auxiliary, "merge"):
+    if prior.of_parent and not auxiliary.knows_parent:
         raise ValueError(
             f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
         )
     _check_members(method)
-    if getattr(auxiliary, "subsets", False):
+    if auxiliary.subsets:
         return
-    if newborns and getattr(method.weighting, "revives", False):
+    if newborns and method.weighting.revives:
         raise ValueError(
             f"{type(method.weighting).__name__} with {spell_auxiliary(auxiliary)}: it gives weight to every slot, also "
             "to those that hold no hypothesis; use it with ME."
         )
-    wanted = getattr(prior.dynamics, "experts", None)
-    inside = getattr(auxiliary, "inner", None) or auxiliary
+    wanted = prior.dynamics.experts
+    inside = auxiliary.inner or auxiliary
     given = inside.slots if inside.name == "ME" else 0
     if wanted is not None and wanted != given:
         raise ValueError(
             f"by_expert holds {wanted} dynamics but {spell_auxiliary(auxiliary)} has {given or 'no'} experts; give "
             f"auxiliary=filtax.auxiliary.experts({wanted})."
         )
-    if newborns and not hasattr(prior, "name"):
+    if newborns and not prior.name:
         raise ValueError(
             f"{auxiliary.name}-{prior.dynamics.name}: a new regime needs a prior of its own; use {_advice(method)}, "
             f"and give the drift between changes as prior=."
@@ -112,12 +108,12 @@ def _check_transition(method: Any) -> None:
 def _advice(method: Any, part: Any = None) -> str:
     """Priors that suit both the auxiliary variable and the belief, where `part` did not."""
     auxiliary, prior = method.auxiliary, method.prior
-    if part is prior.dynamics and hasattr(prior, "name"):  # the reset is well, what happens between changes is not
+    if part is prior.dynamics and prior.name:  # the reset is well, what happens between changes is not
         fits = dict(DRIFTS)
-    elif getattr(auxiliary, "subsets", False):
+    elif auxiliary.subsets:
         return "Sub"
-    elif hasattr(auxiliary, "keep"):
-        no = {"OUPR": auxiliary.keep != 1, "MCI": not hasattr(auxiliary, "merge")}
+    elif auxiliary.regimes_end:
+        no = {"OUPR": auxiliary.keep != 1, "MCI": not auxiliary.knows_parent}
         fits = {name: needs for name, needs in RESETS.items() if not no.get(name, False)}
     else:
         fits = {"OU": DRIFTS["OU"]} if auxiliary.name == "CPP" else dict(DRIFTS)
@@ -129,42 +125,42 @@ def _advice(method: Any, part: Any = None) -> str:
 def _check_use(method: Any) -> None:
     """Refuse a reset that never happens, and a share that nobody uses."""
     auxiliary, prior = method.auxiliary, method.prior
-    if getattr(prior, "name", "") in ("PR", "MMPR") and not hasattr(auxiliary, "keep"):
+    if prior.name in ("PR", "MMPR") and not auxiliary.regimes_end:
         raise ValueError(
             f"{spell_auxiliary(auxiliary)}-{prior.name}: no regime ever ends under {auxiliary.name}, so nothing would "
             f"be reset; use RL[K]-{prior.name}(hazard=0.01), or tell of changes by step(..., changed=True)."
         )
-    if auxiliary.name == "CPP" and not getattr(prior, "greedy", False):
-        other = getattr(prior, "name", prior.dynamics.name)
+    if auxiliary.name == "CPP" and not prior.greedy:
+        other = prior.name or prior.dynamics.name
         raise ValueError(f"CPP-{other}: the share that CPP asks each datum for is used by OU alone; use CPP-OU.")
 
 
 def _check_members(method: Any) -> None:
     """Refuse memberships without Sub, Sub without them, and a weighting that asks for what is not there."""
     auxiliary, prior, weighting, posterior = method.auxiliary, method.prior, method.weighting, method.posterior
-    subsets, recalls = getattr(auxiliary, "subsets", False), getattr(prior, "of_members", False)
+    subsets, recalls = auxiliary.subsets, prior.of_members
     if subsets != recalls:
-        other = getattr(prior, "name", prior.dynamics.name)
+        other = prior.name or prior.dynamics.name
         hint = "use Sub" if subsets else "use CPL[1]-Sub, CPL[inf]-Sub or CPV-Sub"
         raise ValueError(f"{auxiliary.name}-{other}: memberships of data and the prior Sub need each other; {hint}.")
-    shares = recalls or hasattr(weighting, "respond")
+    shares = recalls or weighting.shares
     by = "Sub" if recalls else "Responsibilities"
-    if shares and (getattr(posterior, "draws", False) or getattr(posterior, "needs_key", False)):
+    if shares and (posterior.draws or posterior.needs_key):
         raise ValueError(f"{posterior.name} with {by}: a datum that is learned twice must not be drawn anew; use LG.")
-    if shares and (getattr(posterior, "judges", False) or hasattr(posterior, "furnish")):
+    if shares and (posterior.weighs_data or posterior.stores_data):
         raise ValueError(f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA.")
-    if getattr(weighting, "searches", False) and not (subsets and auxiliary.keep == 1):
+    if weighting.searches and not (subsets and auxiliary.keep == 1):
         raise ValueError(
             f"Retrospective with {spell_auxiliary(auxiliary)}: it looks for a membership; use CPL[1] or CPV."
         )
-    if getattr(weighting, "pairs", False) and not (hasattr(auxiliary, "futures") and auxiliary.futures == 2):
+    if weighting.pairs and auxiliary.futures != 2:
         raise ValueError(
             f"Diverse with {spell_auxiliary(auxiliary)}: its hypotheses have no twins; use CPL[K] or CPT[K]."
         )
-    for verb, name in (("learn", "Gated"), ("respond", "Responsibilities")):
-        if hasattr(weighting, verb) and auxiliary.name != "ME":
+    for asked, name in ((weighting.gates, "Gated"), (weighting.shares, "Responsibilities")):
+        if asked and auxiliary.name != "ME":
             raise ValueError(f"{name} with {spell_auxiliary(auxiliary)}: it weighs experts; use it with ME.")
-    if hasattr(weighting, "respond") and not all(hasattr(family, "spread") for family in posterior.families):
+    if weighting.shares and not all(hasattr(family, "spread") for family in posterior.families):
         raise ValueError(f"{posterior.name} with Responsibilities: it has no spread; use LG or RVGA.")
 
 

@@ -103,9 +103,9 @@ def furnished(method: Any, state: State, x: Any, y: Any) -> State:
     (4, 3)
     """
     state = _noting(method, state, x, y)
-    furnish = getattr(method.posterior, "furnish", None)
-    if furnish is None or state.initial.memory is not None:
+    if not method.posterior.stores_data:
         return state
+    furnish = method.posterior.allocate_memory
     dtype = state.initial.mean.dtype
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, dtype)
     initial = furnish(state.initial, x, y.size)
@@ -123,15 +123,14 @@ def remembers(method: Any) -> bool:
     >>> [remembers(fx.method(name, model=fx.models.linear(noise=1.0))) for name in ("C-Static", "CPV-Sub")]
     [False, True]
     """
-    return any(hasattr(part, "furnish") for part in (method.posterior, method.auxiliary, method.weighting))
+    return any(part.stores_data for part in (method.posterior, method.auxiliary, method.weighting))
 
 
 def _noting(method: Any, state: State, x: Any, y: Any) -> State:
     """The same for (M.2) and (A.2), which keep what they note of the data with the auxiliary values."""
     aux = state.hypotheses.aux
     for part in (method.auxiliary, method.weighting):
-        if hasattr(part, "furnish"):
-            aux = part.furnish(aux, whole(state.initial), x, y.size)
+        aux = part.allocate_memory(aux, whole(state.initial), x, y.size)
     if aux is state.hypotheses.aux:
         return state
     hypotheses = Hypotheses(state.hypotheses.belief, aux, state.hypotheses.log_weight)

@@ -1,11 +1,15 @@
-"""What the five choices exchange: a bank of hypotheses, what is proposed for it, and what one datum did to it.
+"""The roles of the five choices, and the values that they pass to each other.
 
-A bank has C slots, fixed for a compilation. A slot that no hypothesis uses has log weight -inf and still holds a
-valid belief.
+A method answers five questions. Three are modelling choices: (M.1) how data depend on parameters, (M.2) what else is
+unknown, (M.3) how parameters move. Two are algorithmic: (A.1) how a belief absorbs a datum, (A.2) which hypotheses are
+kept. Each role is a base class here. A method or an attribute with a default is optional: `filtax.bone` calls it
+without asking whether a part has it.
+
+Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 from jaxtyping import Array, Bool, Float, Key, PyTree
@@ -14,6 +18,7 @@ from filtax.module import Module
 
 __all__ = [
     "Auxiliary",
+    "Belief",
     "Dynamics",
     "Hypotheses",
     "Posterior",
@@ -28,7 +33,10 @@ LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses bea
 
 
 class Hypotheses(Module):
-    """The mixture over hypotheses: a belief, an auxiliary value and a log weight in each of C slots."""
+    """C weighted hypotheses about the auxiliary variable, each with a belief about the parameters.
+
+    C is fixed for a compilation. A slot that no hypothesis uses has log weight -inf, and holds a valid belief.
+    """
 
     belief: PyTree
     aux: PyTree
@@ -36,10 +44,10 @@ class Hypotheses(Module):
 
 
 class Proposal(Module):
-    """A bank after (M.2): which slots are newborn, and the log weight each old hypothesis gave to a reset.
+    """Hypotheses after a tick and before its datum; `is_new` marks those that begin with this tick.
 
-    `rounded` is what the last digit of the log weights could not hold (see `hazards.going_on`); None where they are
-    long enough.
+    `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is what the last digit of the log
+    weights could not hold (see `hazards.going_on`); None where they are long enough.
     """
 
     hypotheses: Hypotheses
@@ -49,11 +57,11 @@ class Proposal(Module):
 
 
 class Update(Module):
-    """What (A.1) returns for one hypothesis.
+    """What one datum did to one hypothesis.
 
-    `log_evidence` is the plain predictive density: the law, the scores. `log_score` is what (A.2) weighs with; a robust
-    model makes it differ. `trust` is None where every datum is believed in full. `strain` is how many times larger the
-    variance of what was not known is than that of the noise.
+    `log_evidence` is the log density of y under its forecast. `log_score` is what (A.2) weighs by: the same, unless a
+    robust model bounds it. `trust` is None where every datum is believed in full. `conditioning_ratio` is how many
+    times larger the variance of the forecast's mean is than that of the noise. `ok` is False if the datum was refused.
     """
 
     belief: PyTree
@@ -65,58 +73,174 @@ class Update(Module):
     ok: Bool[Array, ""]
 
 
-class Auxiliary(Protocol):
-    """(M.2) The auxiliary variable psi: which hypotheses there are."""
+class Belief(Module):
+    """q(theta): a distribution over the parameters that owns its algebra.
 
-    slots: int
+    A family has `mean` (D,), `var` (D,) and `cov` (D, D), `sample(key, shape)`, and of `add`, `affine`, `mix`,
+    `inflate` and `moment_match` those that the priors it is used with need.
+    """
+
+    squared = False  # whether it holds the covariance, not a root: half as many digits are resolved
+    collapsed = None  # True where the members of an ensemble are far too close to each other
+
+    def compress(self) -> Any:
+        """Return this belief as a state stores the initial one: large arrays that are zero before any datum are empty.
+
+        The default compresses the beliefs inside this one.
+        """
+        return _of_inner(self, lambda inner: inner.compress())
+
+    def decompress(self) -> Any:
+        """Undo `compress`; a belief that was not compressed is returned as it is."""
+        return _of_inner(self, lambda inner: inner.decompress())
+
+    def prepare(self, J: Float[Array, "O D"]) -> Any:
+        """Return a belief that has computed once what the forecast through J and the update both need."""
+        return self
+
+
+def _of_inner(belief: Belief, function: Callable[[Any], Any]) -> Any:
+    """A belief in which each belief inside it was replaced."""
+
+    def inside(part: Any) -> bool:
+        return isinstance(part, Belief) and part is not belief
+
+    return jax.tree.map(lambda part: function(part) if inside(part) else part, belief, is_leaf=inside)
+
+
+class Auxiliary(Module):
+    """(M.2) The auxiliary variable psi: which hypotheses there are, and how they follow from those before."""
+
+    name = ""  # in the grammar of `filtax.method`
+    shown = {}  # noqa: RUF012 -- settings that a name spells out, with their defaults
+    slots = 1
+    keep = None  # hypotheses that survive a tick; None for all
+    inner = None  # a second auxiliary variable inside each regime, such as an expert
+    futures = 1  # hypotheses that a survivor becomes at a tick
+    regimes_end = False  # whether a regime may end, so that a new one needs a prior
+    knows_parent = False  # whether a new hypothesis knows which one it came from
+    subsets = False  # whether a hypothesis is a subset of the data
+    stores_data = False  # whether the shape of a datum must be known before the first of them
 
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
         ...
+
+    def start_of(self, slots: int, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
+        """Do the same for a given number of slots, if it may grow."""
+        return self.start(dtype)
 
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """Let one tick pass: the hypotheses that may hold now, in the same C slots."""
         ...
 
     def slots_needed(self, t: int) -> int | None:
-        """Slots that the tick after t needs, or None when the bank never grows."""
-        ...
+        """Slots that the tick after t needs; None if C never grows."""
+        return None
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
-        """Change probability (None if none is ever suspected) and most probable run length; `age` counts the data."""
-        ...
+        """Change probability (None if no change is ever suspected), and most probable run length.
+
+        `age` counts the data since the stream began.
+        """
+        return None, age
+
+    def allocate_memory(self, aux: PyTree, initial: PyTree, x: Any, width: int) -> PyTree:
+        """Auxiliary values with room for data like x and for y of `width` numbers."""
+        return aux
+
+    def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
+        """An example of x and the width of y that `allocate_memory` made room for."""
+        return None, 1
+
+    def store(self, aux: PyTree, x: Array | None, y: Array, mask: Array, relearn: Callable) -> PyTree:
+        """Auxiliary values that remember the datum.
+
+        `relearn(belief, aux, x, y, mask, power)` is the belief after a remembered datum that counts as `power` of one.
+        """
+        return aux
 
 
-class Dynamics(Protocol):
+class Dynamics(Module):
     """How theta moves under one hypothesis while time passes."""
 
-    needs: tuple[str, ...]
+    name = ""
+    shown = {}  # noqa: RUF012
+    needs = ()  # methods that it calls of a belief
+    moves = True  # False if the parameters stay where they are
+    experts = None  # number of experts that it holds dynamics for
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Belief before the tick to belief after it."""
         ...
 
 
-class Prior(Protocol):
-    """(M.3) The conditional prior pi(theta; psi), for the whole bank.
+class Prior(Module):
+    """(M.3) The conditional prior pi(theta; psi): what each hypothesis believes before the datum.
 
-    A prior may also have `settle(proposed, beliefs, log_score, initial, ask)`, which acts once it is known how the
-    proposed hypotheses score and returns a proposal and its beliefs; `ask(beliefs)` tells the scores of others.
+    It has `dynamics`, by which the parameters move between changes.
     """
 
-    dynamics: Any
+    name = ""  # empty for one that only follows its dynamics
+    shown = {}  # noqa: RUF012
+    needs = ()  # methods that it calls of a belief
+    greedy = False  # whether it decides by the datum, so that one hypothesis is kept
+    of_parent = False  # whether a new hypothesis starts from the belief of the one that it came from
+    of_members = False  # whether it learns the remembered data of a subset
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs (C, ...) before the datum."""
         ...
 
+    def replay(self, proposal: Proposal, initial: PyTree, dt: Array | None, relearn: Callable) -> PyTree:
+        """Beliefs (C, ...) before the datum, for a prior that learns remembered data again.
 
-class Posterior(Protocol):
-    """(A.1) How one hypothesis absorbs one datum."""
+        `relearn(belief, aux, x, y, mask, power)` is the belief after a remembered datum that counts as `power` of one.
+        """
+        return self(proposal, initial, dt)
 
-    def start(self, mean: Array, cov: Array, has_dynamics: bool) -> PyTree:
+    def revise(
+        self, proposal: Proposal, beliefs: PyTree, log_score: Float[Array, " C"], initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
+        """Change a proposal whose scores are known; what it was given is returned if there is nothing to change.
+
+        `ask(beliefs)` is the scores (C,) of other beliefs.
+        """
+        return proposal, beliefs
+
+
+class Posterior(Module):
+    """(A.1) How one hypothesis forecasts and absorbs one datum."""
+
+    name = ""
+    shown = {}  # noqa: RUF012
+    families = ()  # classes of beliefs that it works on
+    inner_families = ()  # those inside of them, which the operations of a prior are handed on to
+    likelihood_needs = ()  # methods that it calls of a likelihood, beyond `whiten` and `predictive`
+    weighs_data = False  # whether it finds the weight of each datum itself, so that the model must not
+    needs_covariance = False  # whether the likelihood must be Gaussian, with a covariance
+    draws = False  # whether its belief carries a random key
+    needs_key = False  # whether `update` draws
+    stores_data = False  # whether the shape of a datum must be known before the first of them
+
+    def fitted(self, model: Any) -> "Posterior":
+        """This posterior with what it takes from a model, such as the sizes of layers."""
+        return self
+
+    def check_start(self, mean: Array, cov: Any) -> None:
+        """Refuse an initial mean or covariance that its family cannot hold."""
+
+    def block_covariances(self, cov: tuple, mean: Array) -> tuple[Array, ...] | None:
+        """One covariance for each block of parameters; None where a belief has no blocks."""
+        return None
+
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief of the family this posterior works on."""
         ...
+
+    def allocate_memory(self, belief: PyTree, x: Any, width: int) -> PyTree:
+        """A belief with room for data like x and for y of `width` numbers."""
+        return belief
 
     def forecast(self, belief: PyTree, model: Any, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive distribution of y."""
@@ -128,7 +252,7 @@ class Posterior(Protocol):
         model: Any,
         x: Array | None,
         y: Array,
-        mask: Array | None,
+        mask: Bool[Array, " W"] | None,
         aux: PyTree,
         key: Key[Array, ""] | None,
     ) -> Update:
@@ -136,11 +260,46 @@ class Posterior(Protocol):
         ...
 
 
-class Weighting(Protocol):
-    """(A.2) From the log weights after the evidence to those kept."""
+class Weighting(Module):
+    """(A.2) Which hypotheses are kept, and with which weights."""
+
+    needs_key = False  # whether it draws; it is then called with `key=`
+    revives = False  # whether it gives weight to slots that hold no hypothesis
+    pairs = False  # whether it expects two futures of each hypothesis
+    searches = False  # whether it has `search`
+    shares = False  # whether it has `responsibilities`
+    gates = False  # whether it has `update_gate`
+    stores_data = False  # whether the shape of a datum must be known before the first of them
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """Normalised log weights; -inf for what is dropped."""
+        """Normalised log weights; -inf for those dropped."""
+        ...
+
+    def allocate_memory(self, aux: PyTree, initial: PyTree, x: Any, width: int) -> PyTree:
+        """Auxiliary values with room for data like x and for y of `width` numbers."""
+        return aux
+
+    def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
+        """An example of x and the width of y that `allocate_memory` made room for."""
+        return None, 1
+
+    def search(self, auxiliary: Auxiliary, aux: PyTree, score: Callable[[PyTree], Array]) -> PyTree:
+        """Auxiliary value under which the datum is most probable; `score(aux)` is its log score."""
+        return aux
+
+    def responsibilities(
+        self, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], expected: Callable[[Array], Array]
+    ) -> Float[Array, " C"]:
+        """Share of the datum that each hypothesis learns from.
+
+        `expected(shares)` is the expected log-likelihood (C,) of beliefs that have learned from such shares.
+        """
+        ...
+
+    def update_gate(
+        self, aux: PyTree, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], y: Array, mask: Array
+    ) -> tuple[PyTree, Float[Array, " C"]]:
+        """Auxiliary values and log weights after a step of the gate; `log_weight` is from before the datum."""
         ...
 
 
@@ -148,7 +307,7 @@ def over_hypotheses(function: Callable, *batched: PyTree) -> PyTree:
     """Map over hypotheses: plainly for one, as a batch for small beliefs, as a loop for large ones.
 
     >>> import jax.numpy as jnp
-    >>> each(lambda a: 2 * a, jnp.ones((1, 3))).shape
+    >>> over_hypotheses(lambda a: 2 * a, jnp.ones((1, 3))).shape
     (1, 3)
     """
     leaves = jax.tree.leaves(batched)

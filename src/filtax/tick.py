@@ -1,9 +1,9 @@
 """One tick of time and one datum: the path through the five choices, shared by all verbs of a method.
 
 (M.2) proposes hypotheses, (M.3) gives each its prior, (A.1) conditions it through (M.1), (A.2) weighs them. A prior
-with a second phase (`settle`) is served between: it sees how what was proposed scores, which a robust model bounds. So
-are a prior that learns again from remembered data (`recall`), a weighting that looks for the best hypothesis (`choose`)
-or shares a datum among all (`respond`), and one that learns weights of its own (`learn`).
+with a second phase (`revise`) is served between: it sees how what was proposed scores, which a robust model bounds. So
+are a prior that learns remembered data again (`replay`), a weighting that looks for the best hypothesis (`search`) or
+shares a datum among all (`responsibilities`), and one that learns a gate (`update_gate`).
 Everything here is traced; shapes are checked, values are not.
 """
 
@@ -105,17 +105,12 @@ def _both(observed: Array, sound: Array) -> Array:
 
 def laid_by(initial: PyTree) -> PyTree:
     """An initial belief as a state keeps it: of what is large and zero, nothing."""
-    return _by_parts(initial, "packed")
+    return initial.compress()
 
 
 def whole(initial: PyTree) -> PyTree:
     """The initial belief of a state with all that the beliefs of its bank have."""
-    return _by_parts(initial, "unpacked")
-
-
-def _by_parts(belief: PyTree, verb: str) -> PyTree:
-    ask = lambda part: getattr(part, verb)() if hasattr(part, verb) else part  # noqa: E731
-    return jax.tree.map(ask, belief, is_leaf=lambda part: hasattr(part, verb))
+    return initial.decompress()
 
 
 def new_hypotheses(
@@ -130,8 +125,8 @@ def new_hypotheses(
     aux, log_weight = method.auxiliary.start_of(slots, dtype) if grown else method.auxiliary.start(dtype)
     slots = log_weight.size
     for part in (method.auxiliary, method.weighting):
-        if like is not None and hasattr(part, "furnish"):
-            aux = part.furnish(aux, initial, *part.like(like.aux))
+        if like is not None:
+            aux = part.allocate_memory(aux, initial, *part.memory_shape(like.aux))
     return Hypotheses(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), initial), aux, log_weight)
 
 
@@ -143,10 +138,8 @@ def propose(method: Any, hypotheses: Hypotheses, initial: PyTree, dt: Array | No
 
 
 def _beliefs(method: Any, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-    """(M.3) The beliefs before the datum; a prior that recalls data is given the means to learn from them again."""
-    if hasattr(method.prior, "recall"):
-        return method.prior.recall(proposed, initial, dt, partial(_relearn, method))
-    return method.prior(proposed, initial, dt)
+    """(M.3) The beliefs before the datum."""
+    return method.prior.replay(proposed, initial, dt, partial(_relearn, method))
 
 
 def _relearn(method: Any, belief: PyTree, aux: PyTree, x: Array | None, y: Array, mask: Array, power: Array) -> PyTree:
@@ -185,20 +178,15 @@ def tick(
     proposed, beliefs = propose(method, hypotheses, initial, dt)
     foreseen = proposed.hypotheses.log_weight  # the forecast and its evidence are those of what was proposed
     absorb = lambda proposed, beliefs, power=None: _absorb(method, proposed, beliefs, t, datum, key, power)  # noqa: E731
-    served = any(
-        (hasattr(method.prior, "revise"), *(hasattr(method.weighting, verb) for verb in ("choose", "respond")))
-    )
-    trial: Any = absorb(proposed, beliefs) if served else None
-    share = None
-    if hasattr(method.prior, "revise"):
-        ask = lambda beliefs: absorb(proposed, beliefs).log_score  # noqa: E731
-        proposed, beliefs = method.prior.revise(proposed, beliefs, trial.log_score, initial, ask)
-    if hasattr(method.weighting, "choose"):
+    first = absorb(proposed, beliefs)
+    ask = lambda beliefs: absorb(proposed, beliefs).log_score  # noqa: E731
+    before, share = beliefs, None
+    proposed, beliefs = method.prior.revise(proposed, beliefs, first.log_score, initial, ask)
+    if method.weighting.searches:
         proposed, beliefs = _chosen(method, proposed, initial, datum, dt, absorb)
-    if hasattr(method.weighting, "respond"):
-        share = _shares(method, proposed, beliefs, trial, datum, absorb)
-    update = absorb(proposed, beliefs, share)
-    first: Any = update if trial is None else trial
+    if method.weighting.shares:
+        share = _shares(method, proposed, beliefs, first, datum, absorb)
+    update = first if beliefs is before and share is None else absorb(proposed, beliefs, share)
     made, total = _mixed(first.forecast, foreseen), _total(foreseen, first.log_evidence, datum.mask)
     if (
         hypotheses.log_weight.size == 1 and proposed.hypotheses.log_weight is hypotheses.log_weight
@@ -228,7 +216,7 @@ def _chosen(
     def score(aux: PyTree) -> Array:
         return absorb(replaced(aux), _beliefs(method, replaced(aux), initial, dt)).log_score
 
-    best = method.weighting.choose(method.auxiliary, proposed.hypotheses.aux, score)
+    best = method.weighting.search(method.auxiliary, proposed.hypotheses.aux, score)
     seen = jnp.ones((), bool) if datum.mask is None else jnp.any(datum.mask)
     best = jax.tree.map(lambda new, old: jnp.where(seen, new, old), best, proposed.hypotheses.aux)
     return replaced(best), _beliefs(method, replaced(best), initial, dt)
@@ -244,7 +232,7 @@ def _shares(
         one = lambda belief, aux: expected_log_likelihood(method.model, belief, datum.x, datum.y, datum.mask, aux)  # noqa: E731
         return jnp.where(after.ok, over_hypotheses(one, after.belief, proposed.hypotheses.aux), -jnp.inf)
 
-    return method.weighting.respond(
+    return method.weighting.responsibilities(
         proposed.hypotheses.log_weight, jnp.where(trial.ok, trial.log_score, -jnp.inf), expected
     )
 
@@ -253,11 +241,10 @@ def _noted(method: Any, hypotheses: Hypotheses, before: Array, update: Update, d
     """What parts keep of the datum besides the belief: weights of a gate, a memory."""
     aux, log_weight = hypotheses.aux, hypotheses.log_weight
     mask = jnp.ones(datum.y.shape, bool) if datum.mask is None else datum.mask
-    if hasattr(method.weighting, "learn"):
+    if method.weighting.gates:
         score = jnp.where(update.ok, update.log_score, -jnp.inf)
-        aux, log_weight = method.weighting.learn(aux, before, score, datum.y, mask)
-    if hasattr(method.auxiliary, "remember"):
-        aux = method.auxiliary.remember(aux, datum.x, datum.y, mask, partial(_relearn, method))
+        aux, log_weight = method.weighting.update_gate(aux, before, score, datum.y, mask)
+    aux = method.auxiliary.store(aux, datum.x, datum.y, mask, partial(_relearn, method))
     return Hypotheses(hypotheses.belief, aux, log_weight)
 
 
@@ -287,7 +274,7 @@ def _absorb(
 def _reweigh(method: Any, proposed: Proposal, update: Update, t: Array, key: Any) -> Array:
     """(A.2) A hypothesis that failed scores -inf; if all did, the weights stay. Some draw who survives."""
     weigh, log_weight = method.weighting, proposed.hypotheses.log_weight
-    if getattr(weigh, "needs_key", False):
+    if weigh.needs_key:
         weigh = partial(weigh, key=jax.random.fold_in(jax.random.fold_in(key, t), log_weight.size))
     if log_weight.size == 1:
         return weigh(log_weight)

@@ -1,6 +1,5 @@
 """The prior without resets: each hypothesis drifts by itself, with its own auxiliary value; numpy, one by one."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,13 +7,13 @@ import pytest
 
 from filtax.beliefs import Covariance
 from filtax.priors import Continue, additive_inflation, ornstein_uhlenbeck
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Dynamics, Hypotheses, Proposal
 from moments import drifted, mixed, normal, spd
 
 pytestmark = pytest.mark.x64
 
 
-class Pull(eqx.Module):
+class Pull(Dynamics):
     """A drift of the test's own: the parameters move by the auxiliary value."""
 
     def __call__(self, belief, initial, aux, dt):

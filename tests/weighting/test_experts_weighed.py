@@ -98,7 +98,7 @@ def test_a_gate_learns_alike_from_data_of_every_size(dtype, traced):
     def weigh(size):
         aux = Expert(jnp.arange(2), jnp.zeros((2, 3), dtype))
         y, start = jnp.stack([size, -0.5 * size]), jnp.log(jnp.full(2, 0.5, dtype))
-        return gated(rate).learn(aux, start, jnp.asarray(scores, dtype), y, jnp.ones(2, bool))[1]
+        return gated(rate).update_gate(aux, start, jnp.asarray(scores, dtype), y, jnp.ones(2, bool))[1]
 
     one = jax.jit(weigh) if traced else weigh  # of one datum: XLA orders divisions otherwise for many
     found = np.exp([one(jnp.asarray(size)) for size in sizes])

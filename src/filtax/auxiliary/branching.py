@@ -26,7 +26,7 @@ from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
 from filtax.log_space import normalised
 from filtax.module import Module
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
 __all__ = ["Branching", "Path", "change_locations", "change_times", "run_length_count"]
 
@@ -48,7 +48,7 @@ class Path(Module):
     expert: Int[Array, " *C"] | None = None
 
 
-class Branching(Module):
+class Branching(Auxiliary):
     """K survivors of which each goes on or changes; `merge` adds up resets with equal counts of changes.
 
     >>> change_locations(0.1, keep=8).slots
@@ -62,6 +62,8 @@ class Branching(Module):
     capacity: int = eqx.field(static=True, default=64)
     memory: int = eqx.field(static=True, default=16)
     inner: Any = None
+    regimes_end = True
+    knows_parent = True
 
     @property
     def shown(self) -> dict[str, Any]:

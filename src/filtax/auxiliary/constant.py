@@ -14,13 +14,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
-from filtax.module import Module
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
 __all__ = ["Constant", "change_probability"]
 
 
-class Constant(Module):
+class Constant(Auxiliary):
     """No auxiliary variable: everything is explained by theta.
 
     >>> Constant().slots

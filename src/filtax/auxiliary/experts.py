@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 from filtax import checks
 from filtax.beliefs import moment_match
 from filtax.module import Module
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
 __all__ = ["Expert", "Experts", "check_experts", "experts"]
 
@@ -37,7 +37,7 @@ class Expert(Module):
     gate: Float[Array, "*C G"] | None = None
 
 
-class Experts(Module):
+class Experts(Auxiliary):
     """E experts in E slots.
 
     >>> experts(3).slots
@@ -48,6 +48,7 @@ class Experts(Module):
     log_transition: Float[Array, "E E"] | None = None
     merge: str = eqx.field(static=True, default="imm")
     name = "ME"
+    knows_parent = True
     values = "{1, ..., K}"
     shown = {}  # noqa: RUF012
 

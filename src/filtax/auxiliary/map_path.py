@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from filtax.auxiliary.experts import Experts
+
 __all__ = ["map_path"]
 
 
@@ -32,7 +34,7 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
     [1, 1, 1]
     """
     weight = np.asarray(log_weight, "float64")
-    E = getattr(auxiliary, "slots", 0) if getattr(auxiliary, "name", "") == "ME" else 0
+    E = auxiliary.slots if isinstance(auxiliary, Experts) else 0
     if weight.ndim != 2 or not len(weight) or weight.shape[1] != E:
         raise ValueError(
             f"map_path: log_weight has shape {weight.shape} but there are {E} experts; give the (T, {E}) array that "

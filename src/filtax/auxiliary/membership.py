@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax import checks
 from filtax.beliefs import Memory
 from filtax.module import Module
-from filtax.protocols import Hypotheses, Proposal, over_hypotheses
+from filtax.protocols import Auxiliary, Hypotheses, Proposal, over_hypotheses
 
 __all__ = ["Members", "Membership", "membership", "membership_vector"]
 
@@ -43,7 +43,7 @@ class Members(Module):
     base: PyTree = None
 
 
-class Membership(Module):
+class Membership(Auxiliary):
     """Subsets of the last M data: all of them (`keep` None) or one.
 
     >>> membership(memory=3).slots
@@ -56,7 +56,9 @@ class Membership(Module):
     fold: bool = eqx.field(static=True)
     keep: int | None = eqx.field(static=True)
     name: str = eqx.field(static=True)
+    regimes_end = True
     subsets = True
+    stores_data = True
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -89,7 +91,7 @@ class Membership(Module):
         first = jnp.full(self.slots, -jnp.inf, dtype).at[0].set(0.0)
         return Members(jnp.asarray(bits, dtype)), first
 
-    def furnish(self, aux: Members, initial: PyTree, x: Any, width: int) -> Members:
+    def allocate_memory(self, aux: Members, initial: PyTree, x: Any, width: int) -> Members:
         """Make room for data like x, once their shape is known."""
         if aux.memory is not None:
             return aux
@@ -98,7 +100,7 @@ class Membership(Module):
         memory = jax.tree.map(many, Memory.empty(self.memory, x, width, initial.mean.dtype))
         return Members(aux.member, memory, jax.tree.map(many, initial) if self.fold else None)
 
-    def like(self, aux: Members) -> tuple[Array | None, int]:
+    def memory_shape(self, aux: Members) -> tuple[Array | None, int]:
         """The shapes of x and y that a memory holds."""
         X, Y = (None, 1) if aux.memory is None else (aux.memory.X, aux.memory.Y.shape[-1])
         return None if X is None else X[0, 0], Y
@@ -128,7 +130,7 @@ class Membership(Module):
         is_new = jnp.zeros(weight.size, bool)
         return Proposal(Hypotheses(hypotheses.belief, aux, weight), is_new, jnp.full_like(weight, -jnp.inf))
 
-    def remember(self, aux: Members, x: Array | None, y: Array, mask: Array, learn: Callable) -> Members:
+    def store(self, aux: Members, x: Array | None, y: Array, mask: Array, relearn: Callable) -> Members:
         """Put the datum into the memory of every hypothesis; the newest belongs until it is asked again."""
         seen = jnp.any(mask)
 
@@ -136,7 +138,7 @@ class Membership(Module):
             memory, base = aux.memory, aux.base
             if self.fold:
                 old = jax.tree.map(lambda leaf: leaf[-1], memory)
-                base = learn(base, aux, old.X, old.Y, old.mask, jnp.where(old.weight > 0.0, aux.member[-1], 0.0))
+                base = relearn(base, aux, old.X, old.Y, old.mask, jnp.where(old.weight > 0.0, aux.member[-1], 0.0))
             member = aux.member
             if self.keep is not None:
                 member = jnp.concatenate([jnp.ones_like(member[:1]), member[:-1]])

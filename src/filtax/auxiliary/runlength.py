@@ -22,7 +22,7 @@ from filtax.auxiliary.experts import check_experts
 from filtax.auxiliary.hazards import Flat, going_on, hazard, log_odds
 from filtax.linalg import argleast
 from filtax.module import Module
-from filtax.protocols import Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
 __all__ = ["Run", "RunLength", "run_length"]
 
@@ -38,7 +38,7 @@ class Run(Module):
     expert: Int[Array, " *C"] | None = None
 
 
-class RunLength(Module):
+class RunLength(Auxiliary):
     """Hypotheses about when the regime began; `keep` of them survive a tick, or all.
 
     >>> run_length(0.01, keep=10).slots
@@ -50,6 +50,7 @@ class RunLength(Module):
     keep: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=64)
     name = "RL"
+    regimes_end = True
     values = "{0, ..., t}"
     shown = {"capacity": 64}  # noqa: RUF012
 

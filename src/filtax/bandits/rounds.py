@@ -191,16 +191,15 @@ def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
     """The bank a tick later: a datum that is missing scores 0 under every hypothesis."""
     hypotheses, initial = state.hypotheses, whole(state.initial)
     weighting = method.weighting
-    verbs = [(method.prior, "recall"), *((weighting, verb) for verb in ("choose", "learn", "respond"))]
-    if any(hasattr(part, verb) for part, verb in verbs) or getattr(weighting, "needs_key", False):
+    of_data = weighting.searches or weighting.shares or weighting.gates or method.prior.of_members
+    if of_data or weighting.needs_key:
         width = method.model.likelihood.width(method.model.outputs(initial.mean, x))
         datum = admit(method, initial, x, jnp.full(width, jnp.nan, initial.mean.dtype), None, False)
         age = state.t + 1 - state.began
         return tick(method, hypotheses, initial, state.t, datum, None, state.key, age).hypotheses
     proposed, beliefs = propose(method, hypotheses, initial, None)
-    if hasattr(method.prior, "settle"):
-        silence = jnp.zeros_like(proposed.hypotheses.log_weight)
-        proposed, beliefs = method.prior.settle(proposed, beliefs, silence, initial, lambda beliefs: silence)
+    silence = jnp.zeros_like(proposed.hypotheses.log_weight)
+    proposed, beliefs = method.prior.revise(proposed, beliefs, silence, initial, lambda beliefs: silence)
     return Hypotheses(beliefs, proposed.hypotheses.aux, weighting(proposed.hypotheses.log_weight))
 
 

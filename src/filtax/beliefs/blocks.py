@@ -29,12 +29,12 @@ from jaxtyping import Array, Float, Key
 from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Blocks"]
 
 
-class Blocks(Module):
+class Blocks(Belief):
     """Independent beliefs about consecutive parts of theta; None stands for a block without parameters.
 
     >>> from filtax.beliefs import Diagonal, SquareRoot

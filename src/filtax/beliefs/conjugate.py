@@ -14,12 +14,12 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions import Bernoulli, NegativeBinomial
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Beta", "Gamma"]
 
 
-class Beta(Module):
+class Beta(Belief):
     """Beta(ones, zeros) over the probability of a one.
 
     >>> Beta.start(jnp.array([0.5]), jnp.array([1 / 12])).ones.round(3).item()
@@ -95,7 +95,7 @@ class Beta(Module):
         return jnp.sum(each + (c - a + d - b) * digamma(a + b))
 
 
-class Gamma(Module):
+class Gamma(Belief):
     """Gamma(count, exposure) over the rate of a Poisson.
 
     >>> Gamma.start(jnp.array([2.0]), jnp.array([1.0])).exposure.item()

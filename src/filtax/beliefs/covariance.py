@@ -20,13 +20,13 @@ from filtax.beliefs.cut import SMALL, cut, guarded, symmetric
 from filtax.beliefs.dense import applied, downdated
 from filtax.beliefs.square_root import root_of
 from filtax.linalg import gram, matmul, trace
-from filtax.module import Module
+from filtax.protocols import Belief
 from filtax.safe import safe_sqrt
 
 __all__ = ["Covariance"]
 
 
-class Covariance(Module):
+class Covariance(Belief):
     """N(mean, cov).
 
     >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()

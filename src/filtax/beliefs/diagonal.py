@@ -19,12 +19,12 @@ from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.factor import factor
 from filtax.linalg import matmul, trace
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Diagonal"]
 
 
-class Diagonal(Module):
+class Diagonal(Belief):
     """N(mean, diag(var)).
 
     >>> Diagonal.start(jnp.zeros(2), jnp.array([[4.0, 0.0], [0.0, 1.0]])).var.tolist()

@@ -17,7 +17,7 @@ from filtax import checks
 from filtax.beliefs.cloud import each_member, moved, noise_like, partners, seal, take_key
 from filtax.beliefs.square_root import root_of
 from filtax.linalg import matmul
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Ensemble"]
 
@@ -26,7 +26,7 @@ FAR = 9.0  # a squared residual counts at most this, so that single outliers are
 WRONG = 4.0  # mean of those, in units of the noise, from which a forecast is wrong
 
 
-class Ensemble(Module):
+class Ensemble(Belief):
     """Members (S, D), and the random key that moves them.
 
     `judged` holds two running means, in units of the noise: of the squared residual of what was forecast, and of the

@@ -46,18 +46,18 @@ from filtax.beliefs.algebra import (
     widened,
 )
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.packing import packed, unpacked, with_rows
+from filtax.beliefs.packing import compress, decompress, with_rows
 from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
 from filtax.beliefs.products import inverse, live, product, squares
 from filtax.beliefs.resolved import resolved
 from filtax.beliefs.truncation import cut, roomy
 from filtax.linalg import log_det, solve_lower
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["LowRank"]
 
 
-class LowRank(Module):
+class LowRank(Belief):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
@@ -93,7 +93,7 @@ class LowRank(Module):
         overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
         return cls(mean, free, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
-    packed, unpacked = packed, unpacked
+    compress, decompress = compress, decompress
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:

@@ -13,12 +13,12 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["NormalInverseGamma"]
 
 
-class NormalInverseGamma(Module):
+class NormalInverseGamma(Belief):
     """Gaussian in units of an unknown variance, and an inverse-gamma for that variance.
 
     >>> from filtax.beliefs import SquareRoot

@@ -10,24 +10,24 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-__all__ = ["packed", "unpacked", "with_rows"]
+__all__ = ["compress", "decompress", "with_rows"]
 
 
-def packed(self: Any) -> Any:
+def compress(self: Any) -> Any:
     """The same before any datum, without the rows of U.
 
     >>> from filtax.beliefs import LowRank
-    >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2).packed().rows.shape
+    >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2).compress().rows.shape
     (0, 3)
     """
     return eqx.tree_at(lambda belief: belief.rows, self, self.rows[:0])
 
 
-def unpacked(self: Any) -> Any:
+def decompress(self: Any) -> Any:
     """The belief with its rows again; one that has them as it is.
 
     >>> from filtax.beliefs import LowRank
-    >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2, spare=0).packed().unpacked().rows.shape
+    >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2, spare=0).compress().decompress().rows.shape
     (2, 3)
     """
     if self.rows.shape[-2] == self.core.shape[-1]:
@@ -45,6 +45,6 @@ def with_rows(verb: Callable) -> Callable:
 
     @functools.wraps(verb)
     def asked(self: Any, *given: Any, **named: Any) -> Any:
-        return verb(self.unpacked(), *given, **named)
+        return verb(self.decompress(), *given, **named)
 
     return asked

@@ -18,14 +18,14 @@ from filtax.beliefs.covariance import Covariance
 from filtax.beliefs.cut import cut, guarded
 from filtax.beliefs.dense import MANY, applied, caught_up, downdated
 from filtax.linalg import matmul, trace
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["LARGE", "Facing", "Pending"]
 
 LARGE = MANY  # parameters up to which `Covariance` serves: there a pass costs less than to call for one
 
 
-class Pending(Module):
+class Pending(Belief):
     r"""N(mean, Σ) with $\Sigma = \text{base} - uu^\top$ off its diagonal, and `diagonal` on it; that of `base` is zero.
 
     `column` is u: what the last datum, if it had one output, is still to take off.
@@ -76,10 +76,10 @@ class Pending(Module):
         u = self.column[:, None]
         return applied(self.base, J) - u * matmul(J, u).T + (self.diagonal[:, None] + u * u) * J.T
 
-    def facing(self, J: Float[Array, "O D"]) -> "Pending | Facing":
+    def prepare(self, J: Float[Array, "O D"]) -> "Pending | Facing":
         """The same belief, on its way to a datum with this Jacobian: what the forecast and the update share is made.
 
-        >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).facing(jnp.ones((1, 2))).shown.tolist()
+        >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).prepare(jnp.ones((1, 2))).shown.tolist()
         [[4.0], [4.0]]
         """
         if len(J) > 1:
@@ -96,7 +96,7 @@ class Pending(Module):
         with what was pending; where the digits cannot hold L, one after the other.
         """
         if r.size == 1:
-            return self.facing(J).condition(J, B, r)
+            return self.prepare(J).condition(J, B, r)
         PJ = self._applied(J)
         spread = matmul(matmul(B, guarded(matmul(J, PJ))), B.T)
         held = trace(spread) < RESOLVED / float(jnp.finfo(r.dtype).eps)
@@ -171,11 +171,11 @@ class Pending(Module):
         return Pending(mean, kept.base, kept.diagonal, kept.column)
 
 
-class Facing(Module):
+class Facing(Belief):
     """A belief on which nothing is pending, and `shown`, its Σ Jᵀ (D, 1), for a datum with the Jacobian J.
 
     >>> J = jnp.ones((1, 2))
-    >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).facing(J).spread(J).item()
+    >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).prepare(J).spread(J).item()
     8.0
     """
 

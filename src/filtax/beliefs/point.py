@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from filtax import checks
 from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Memory", "Point"]
 
@@ -42,7 +43,7 @@ class Memory(Module):
         return Memory(X, first(y, self.Y), first(mask, self.mask), first(jnp.asarray(weight), self.weight))
 
 
-class Point(Module):
+class Point(Belief):
     """theta, known for certain; `slope` and `size` are Adam's averages of the gradient and of its square.
 
     >>> Point.start(jnp.array([1.0, 2.0])).cov.tolist()

@@ -15,12 +15,12 @@ from filtax import checks
 from filtax.beliefs.conditioned import Conditioned
 from filtax.beliefs.covariance import Covariance
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Precision"]
 
 
-class Precision(Module):
+class Precision(Belief):
     """N(mean, precision⁻¹); the precision must be positive definite.
 
     >>> Precision.start(jnp.zeros(2), jnp.full(2, 4.0)).precision.tolist()

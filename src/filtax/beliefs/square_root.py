@@ -17,7 +17,7 @@ from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs.dense import narrowed, reached
 from filtax.beliefs.reduction import reduced
 from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
-from filtax.module import Module
+from filtax.protocols import Belief
 from filtax.safe import safe_sqrt
 
 __all__ = ["SquareRoot", "root_of", "two_sum"]
@@ -26,7 +26,7 @@ FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the array is reduced
 
 
-class SquareRoot(Module):
+class SquareRoot(Belief):
     """N(mean, root rootᵀ); `root` is any D x D square root.
 
     `tail` is what the last digit of the mean could not hold. A static belief settles, and from then on each datum moves

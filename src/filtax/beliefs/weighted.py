@@ -10,12 +10,12 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
 from filtax.linalg import matmul
-from filtax.module import Module
+from filtax.protocols import Belief
 
 __all__ = ["Weighted"]
 
 
-class Weighted(Module):
+class Weighted(Belief):
     """Points (S, D) with log weights that sum to one; what else is known of each is the subclass's to say.
 
     >>> import jax

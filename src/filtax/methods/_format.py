@@ -17,7 +17,7 @@ def spell(method: Any) -> str:
     >>> spell(fx.method("RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)))
     'LG+RL[4]-PR(hazard=0.1)'
     """
-    prior = method.prior if hasattr(method.prior, "name") else method.prior.dynamics
+    prior = method.prior if method.prior.name else method.prior.dynamics
     transition = f"{spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
     parts = [_spell(method.posterior), transition]
     trust = getattr(method.model.likelihood, "trust", None)
@@ -33,13 +33,13 @@ def spell_auxiliary(auxiliary: Any) -> str:
     >>> spell_auxiliary(run_length(0.1, keep=4))
     'RL[4]'
     """
-    name, inner = auxiliary.name, getattr(auxiliary, "inner", None)
+    name, inner = auxiliary.name, auxiliary.inner
     law = getattr(auxiliary, "hazard", None)
     counts = [f"a={law[0]}", f"b={law[1]}"] if isinstance(law, tuple) else []
     settings = _spell(auxiliary, counts).removeprefix(name)
     if auxiliary.name == "CPV":
         name += settings
-    elif hasattr(auxiliary, "keep"):
+    elif auxiliary.regimes_end:
         name += f"[{'inf' if auxiliary.keep is None else auxiliary.keep}]{settings}"
     elif name == "ME":
         name += f"[{auxiliary.slots}]"
@@ -130,7 +130,7 @@ def _hazard(auxiliary: Any) -> list[str]:
 def _spell(part: Any, first: list[str] | None = None) -> str:
     """Name of a part, with the settings that differ from its defaults and fit into a name."""
     settings = list(first or [])
-    for name, default in getattr(part, "shown", {}).items():
+    for name, default in part.shown.items():
         value = getattr(part, name)
         if isinstance(value, str | int | float) and value != default:
             settings.append(f"{name}={value}")

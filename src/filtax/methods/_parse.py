@@ -37,6 +37,7 @@ from filtax import posteriors as post
 from filtax import weighting as weigh
 from filtax.bone import Bone
 from filtax.methods._format import check_settings, read_number, read_settings, written
+from filtax.protocols import Prior
 
 HAZARD = 0.01  # where a name does not give it: one change in a hundred data, as in `filtax.methods`
 
@@ -322,7 +323,7 @@ def method(
             "posterior", POSTERIORS, parts["posterior"] or "LG", read_settings(parts["posterior_settings"])
         )
         posterior = _conjugate(model) if posterior is None else posterior
-    posterior = posterior.fitted(model) if hasattr(posterior, "fitted") else posterior
+    posterior = posterior.fitted(model)
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
     weighting = _default_weighting(auxiliary) if weighting is None else weighting
     return Bone(model, auxiliary, prior, posterior, weighting)
@@ -330,8 +331,8 @@ def method(
 
 def _default_weighting(auxiliary: Any) -> Any:
     """(A.2) Weights of all hypotheses, of the K best, or the search for the best membership."""
-    keep = getattr(auxiliary, "keep", None)
-    if getattr(auxiliary, "subsets", False):
+    keep = auxiliary.keep
+    if auxiliary.subsets:
         all_belong = isinstance(auxiliary.belong, int | float) and auxiliary.belong == 1.0
         known = keep is None or auxiliary.rate is not None or all_belong  # then there is nothing to search
         return weigh.Exact() if known else weigh.retrospective()
@@ -355,7 +356,7 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
                 raise ValueError(f"method({name!r}): ME goes inside RL and CPT; write RL[K]/ME[E] or CPT[K]/ME[E].")
             of_auxiliary["experts"] = aux.experts(read_number(parts["experts"]))
         auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
-    if prior is not None and hasattr(prior, "dynamics"):
+    if isinstance(prior, Prior):
         return auxiliary, prior
     if prior is not None and "dynamics" not in wants:
         return auxiliary, priors.Continue(prior)
@@ -366,7 +367,7 @@ def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple
         raise ValueError(
             f"method({name!r}): LSSM needs its matrices; give prior=filtax.priors.linear_dynamics(F, b, Q)."
         )
-    return auxiliary, prior if hasattr(prior, "dynamics") else priors.Continue(prior)
+    return auxiliary, prior if isinstance(prior, Prior) else priors.Continue(prior)
 
 
 def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:

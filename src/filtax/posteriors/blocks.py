@@ -23,9 +23,8 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
-from filtax.module import Module
 from filtax.posteriors.extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["Blockwise", "LowRankForm", "blockwise", "pulse"]
 
@@ -50,7 +49,7 @@ class LowRankForm:
         return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
 
 
-class Blockwise(Module):
+class Blockwise(Posterior):
     """A posterior `inner` on independent blocks; use `blockwise` to make one, or the name PULSE.
 
     `sizes` is None until the model says how its coordinates divide.
@@ -94,7 +93,7 @@ class Blockwise(Module):
         return {**hidden, "last": "auto", "coupled": True, "marginal": False, "iterations": 1}
 
     @property
-    def inside(self) -> tuple[type, ...]:
+    def inner_families(self) -> tuple[type, ...]:
         """Families of blocks that cannot do all that blocks can."""
         return (LowRank,) if any(isinstance(form, LowRankForm) for form in self.forms) else ()
 
@@ -121,22 +120,22 @@ class Blockwise(Module):
     @property
     def iterations(self) -> int:
         """How often the inner posterior relinearises."""
-        return getattr(self.inner, "iterations", 1) if isinstance(self.inner, Extended) else 1
+        return self.inner.iterations if isinstance(self.inner, Extended) else 1
 
     @property
-    def judges(self) -> bool:
+    def weighs_data(self) -> bool:
         """Whether the inner posterior weighs each datum itself."""
-        return getattr(self.inner, "judges", False)
+        return self.inner.weighs_data
 
     @property
     def needs_covariance(self) -> bool:
         """Whether the inner posterior needs Gaussian noise."""
-        return getattr(self.inner, "needs_covariance", False)
+        return self.inner.needs_covariance
 
     @property
     def needs_key(self) -> bool:
         """Whether the inner posterior draws samples."""
-        return getattr(self.inner, "needs_key", False)
+        return self.inner.needs_key
 
     def fitted(self, model: Model) -> "Blockwise":
         """Take the sizes of the blocks from a model that has blocks; sizes that were given stay."""
@@ -151,7 +150,7 @@ class Blockwise(Module):
             )
         return Blockwise(self.forms, sizes, self.coupled, self.inner, self.marginal)
 
-    def gather(self, cov: tuple, mean: Array) -> tuple[Array, ...]:
+    def block_covariances(self, cov: tuple, mean: Array) -> tuple[Array, ...]:
         """Check one covariance for each block, a variance, a vector or a matrix; none is made for all of them."""
         sizes = self._checked_sizes(mean.size)
         if len(cov) != len(sizes):

@@ -12,15 +12,14 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Model
 from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
-from filtax.module import Module
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["Conjugate", "conjugate_to"]
 
 FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
 
 
-class Conjugate(Module):
+class Conjugate(Posterior):
     """Count: each datum adds itself to the belief.
 
     >>> Conjugate(Beta).start(jnp.array([0.5]), jnp.array([0.05]), drifts=False).ones.round(3).item()

@@ -73,7 +73,7 @@ def shorten(pace: Pace, prior: PyTree, old: PyTree, new: PyTree, site: Site, ahe
     safe = jnp.where(some, beta, 1.0)
     share = jnp.where(some & ~(after >= -0.5 * before), jnp.log1p(safe) / safe, 1.0)
     mean = jnp.where(share == 1.0, new.mean, old.mean + share * move)
-    moved = new.at(mean) if hasattr(new, "at") else eqx.tree_at(lambda belief: belief.mean, new, mean)
+    moved = new.at(mean)
     return moved, eqx.tree_at(lambda p: p.pull, pace, (1.0 - share) * pace.pull + share * pull)
 
 

@@ -23,15 +23,14 @@ from filtax.beliefs import Conditioned, Ensemble
 from filtax.distributions import Mixture
 from filtax.linalg import log_det, log_normal, matmul, solve_lower
 from filtax.models import Model, Predicted, Whitened
-from filtax.module import Module
 from filtax.posteriors.gain import perturbed, root, transformed, transformed_nearby
 from filtax.posteriors.trusting import Look, look_at, plain_likelihood
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["EnsembleKalman", "ensemble_kalman"]
 
 
-class EnsembleKalman(Module):
+class EnsembleKalman(Posterior):
     """EnKF, or ETKF if `deterministic`; `inflation` multiplies the deviations before each datum that is taken.
 
     `localisation` (D, O), or `taper(parameter, output)` of the indices, is 0 where they are known to have nothing to do
@@ -49,7 +48,7 @@ class EnsembleKalman(Module):
     taper: Callable | None = eqx.field(static=True, default=None)
     shown = {"size": None, "inflation": 1.0}  # noqa: RUF012
     families = (Ensemble,)
-    asks = ("given",)
+    likelihood_needs = ("given",)
     draws = True
 
     @property
@@ -61,7 +60,7 @@ class EnsembleKalman(Module):
         checks.whole(f"{self.name}(size=...)", self.size, least=2, hint="One member has no spread.")
         checks.positive(f"{self.name}(inflation=...)", self.inflation, hint="It multiplies the deviations; 1 is none.")
 
-    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Ensemble:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Ensemble:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Draw the initial members."""
         return Ensemble.start(mean, cov, self.size, key)
 

@@ -20,8 +20,7 @@ from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
-from filtax.module import Module
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = [
     "DENSE",
@@ -46,7 +45,7 @@ DENSE = (*FORMS.values(), Pending)  # the last for the covariance of many parame
 LARGE = 64  # above this many parameters a drifting square root (a QR of D x 2D each step, 40 us at 64) is too dear
 
 
-class Extended(Module):
+class Extended(Posterior):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
     `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations; "auto" takes
@@ -120,8 +119,7 @@ class Extended(Module):
     ) -> Update:
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
-        if hasattr(belief, "facing"):  # the forecast and the update share what is dear
-            belief = belief.facing(at.jacobian)
+        belief = belief.prepare(at.jacobian)  # the forecast and the update share what is dear
         first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
         if hasattr(model.likelihood, "fixed"):  # a datum is judged once, by the forecast that was made of it

@@ -18,16 +18,15 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
-from filtax.module import Module
 from filtax.posteriors.trusting import plain_likelihood
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["Gradient"]
 
 FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
 
 
-class Gradient(Module):
+class Gradient(Posterior):
     """Adam on the last data; `rate` is its step size.
 
     >>> Gradient(rate=0.01, memory=10).name
@@ -39,7 +38,8 @@ class Gradient(Module):
     inner: Any = eqx.field(static=True, default=1)
     shown = {"rate": None, "memory": 1, "inner": 1}  # noqa: RUF012
     families = (Point,)
-    asks = ("given", "log_likelihood")
+    stores_data = True
+    likelihood_needs = ("given", "log_likelihood")
     name = "OGD"
 
     def __check_init__(self) -> None:
@@ -52,7 +52,7 @@ class Gradient(Module):
         """Begin at the mean; the covariance is not used, since a point has none."""
         return Point.start(mean)
 
-    def furnish(self, belief: Point, x: Array | None, width: int) -> Any:
+    def allocate_memory(self, belief: Point, x: Array | None, width: int) -> Any:
         """Make room for data like x, once their shape is known."""
         if belief.memory is not None:
             return belief
@@ -87,7 +87,7 @@ class Gradient(Module):
         score = jnp.where(share > 0.0, score, 0.0)
 
         # what is not learned from must not be met again either: the slope of a number without end is none
-        memory = self.furnish(belief, x, y.size).memory.put(x, jnp.where(share > 0.0, y, 0.0), observed, share)
+        memory = self.allocate_memory(belief, x, y.size).memory.put(x, jnp.where(share > 0.0, y, 0.0), observed, share)
 
         def loss(theta: Array) -> Array:
             one = lambda x, y, mask: likelihood.log_likelihood(model.value(theta, x, aux).eta, x, y, mask)  # noqa: E731

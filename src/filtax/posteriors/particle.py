@@ -32,16 +32,15 @@ from filtax.beliefs import Marginalised, Particles
 from filtax.beliefs.cloud import draw_again, noise_like
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
-from filtax.module import Module
 from filtax.posteriors.trusting import plain_likelihood
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["Particle"]
 
 Cloud = Any  # Particles or Marginalised
 
 
-class Particle(Module):
+class Particle(Posterior):
     """The bootstrap filter; with `auxiliary`, that of Liu and West; with `drawn`, the Rao-Blackwellised one.
 
     >>> Particle(size=500, shrink=0.98).name
@@ -53,7 +52,7 @@ class Particle(Module):
     shrink: Any = None
     auxiliary: bool = eqx.field(static=True, default=False)
     drawn: Any = eqx.field(static=True, default=None)
-    asks = ("given", "log_likelihood")
+    likelihood_needs = ("given", "log_likelihood")
     draws = True
 
     @property
@@ -98,7 +97,7 @@ class Particle(Module):
                 "fewer, or use PF."
             )
 
-    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Cloud:
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool, key: Key[Array, ""]) -> Cloud:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Draw the initial particles."""
         if self.drawn is not None:
             return Marginalised.start(mean, cov, self.drawn, self.size, key)

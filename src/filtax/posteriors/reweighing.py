@@ -28,7 +28,7 @@ from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.module import Module
 from filtax.posteriors.extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 from filtax.safe import safe_sqrt
 
 __all__ = ["Datum", "Reweighing", "Site", "look", "revised"]
@@ -37,7 +37,7 @@ EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms in which a datum l
 UNROLLED = 8  # so many iterations are written out: a loop within a loop is one that XLA does not compile whole
 
 
-class Reweighing(Module):
+class Reweighing(Posterior):
     """What such posteriors are besides their law of the noise: beliefs and forecasts are those of `Extended`.
 
     >>> Reweighing.needs_covariance
@@ -48,7 +48,7 @@ class Reweighing(Module):
     name: eqx.AbstractClassVar[str]
     families = DENSE
     needs_covariance = True
-    judges = True
+    weighs_data = True
 
     def check_settings(self, iterations: Any) -> None:
         """Refuse a number of iterations, or a form, that there is not."""

@@ -18,14 +18,13 @@ from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
 from filtax.distributions._normal import log_student
 from filtax.models import Linearised, Model
-from filtax.module import Module
 from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief, total_root
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["UnknownNoise"]
 
 
-class UnknownNoise(Module):
+class UnknownNoise(Posterior):
     """Learn theta and the noise variance; the prior of the variance is inverse-gamma with `shape` and `rate`.
 
     >>> UnknownNoise(shape=2.0, rate=1.0).start(jnp.zeros(1), jnp.ones(1), drifts=False).noise.item()

@@ -30,7 +30,6 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import LowRank
 from filtax.models import Linearised, Model
-from filtax.module import Module
 from filtax.posteriors.averages import Site, blend, over_mean, over_outputs, over_samples
 from filtax.posteriors.damping import begin, shorten, widen
 from filtax.posteriors.descent import STEPPED, Place
@@ -43,7 +42,7 @@ from filtax.posteriors.extended import (
     gaussian_belief,
     low_rank_belief,
 )
-from filtax.protocols import Update
+from filtax.protocols import Posterior, Update
 
 __all__ = ["Variational"]
 
@@ -57,7 +56,7 @@ DEFAULTS = {
 EXPECTATIONS = ("quadrature", "linearised")
 
 
-class Variational(Module):
+class Variational(Posterior):
     """The recursive variational Gaussian approximation and its relatives.
 
     Attributes:

@@ -8,12 +8,12 @@ from typing import Any
 
 from jaxtyping import Array, PyTree
 
-from filtax.module import Module
+from filtax.protocols import Dynamics
 
 __all__ = ["ByBlock", "by_block"]
 
 
-class ByBlock(Module):
+class ByBlock(Dynamics):
     """Drifts of any kinds, in the order of the blocks.
 
     >>> from filtax.priors import additive_inflation, static

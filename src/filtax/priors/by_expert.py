@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Dynamics
 
 __all__ = ["ByExpert", "by_expert"]
 
 
-class ByExpert(Module):
+class ByExpert(Dynamics):
     """Drifts of one kind, stacked.
 
     >>> from filtax.priors import additive_inflation

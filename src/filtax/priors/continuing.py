@@ -4,13 +4,12 @@ from typing import Any
 
 from jaxtyping import Array, PyTree
 
-from filtax.module import Module
-from filtax.protocols import Proposal, over_hypotheses
+from filtax.protocols import Prior, Proposal, over_hypotheses
 
 __all__ = ["Continue"]
 
 
-class Continue(Module):
+class Continue(Prior):
     """Apply one drift to each hypothesis.
 
     >>> from filtax.priors import static
@@ -20,9 +19,9 @@ class Continue(Module):
 
     dynamics: Any
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        hypotheses = proposed.hypotheses
+        hypotheses = proposal.hypotheses
         return over_hypotheses(
             lambda belief, aux: self.dynamics(belief, initial, aux, dt), hypotheses.belief, hypotheses.aux
         )

@@ -10,15 +10,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposal, over_hypotheses
+from filtax.protocols import Prior, Proposal, over_hypotheses
 
 __all__ = ["CovarianceInflation", "covariance_inflation"]
 
 
-class CovarianceInflation(Module):
+class CovarianceInflation(Prior):
     """A change widens the belief of the hypothesis it happens to.
 
     >>> covariance_inflation(0.5).name
@@ -32,11 +31,11 @@ class CovarianceInflation(Module):
     needs = ("inflate",)
     of_parent = True
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        drifted = Continue(self.dynamics)(proposed, initial, dt)
+        drifted = Continue(self.dynamics)(proposal, initial, dt)
         wider = over_hypotheses(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), drifted)
-        pick = lambda old, new: jnp.where(proposed.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731
+        pick = lambda old, new: jnp.where(proposal.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731
         return jax.tree.map(pick, drifted, wider)
 
 

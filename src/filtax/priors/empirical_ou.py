@@ -18,10 +18,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposal, over_hypotheses
+from filtax.protocols import Prior, Proposal, over_hypotheses
 
 __all__ = ["EmpiricalOU", "empirical_ou"]
 
@@ -31,7 +30,7 @@ OFF, MOST = 1e-4, 50.0  # of the decay: where its slope is taken instead of at 0
 ROUNDS = 2  # refinements, each five times finer
 
 
-class EmpiricalOU(Module):
+class EmpiricalOU(Prior):
     """The share kept is an empirical Bayes estimate from the datum itself.
 
     >>> empirical_ou().name
@@ -48,20 +47,20 @@ class EmpiricalOU(Module):
     needs = ("mix",)
     greedy = True
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum: the drift alone."""
-        return Continue(self.dynamics)(proposed, initial, dt)
+        return Continue(self.dynamics)(proposal, initial, dt)
 
     def revise(
-        self, proposed: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+        self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
     ) -> tuple[Proposal, PyTree]:
         """Mix by the share under which the datum is most probable."""
         mixed = lambda keep: over_hypotheses(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
         value = lambda keep: jnp.sum(ask(mixed(keep)))  # noqa: E731
         if self.each_parameter:
-            return proposed, mixed(self._climb(value, initial))
+            return proposal, mixed(self._climb(value, initial))
         searched = self.rate is None
-        return proposed, mixed(_search(value, log_score.dtype) if searched else self._approach(value, log_score.dtype))
+        return proposal, mixed(_search(value, log_score.dtype) if searched else self._approach(value, log_score.dtype))
 
     def _approach(self, value: Callable[[Array], Array], dtype: Any) -> Array:
         """Plain ascent in the decay d of the share exp(-d / 2), from d = 0; d never falls below 0.

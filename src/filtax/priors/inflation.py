@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Dynamics
 
 __all__ = ["AdditiveInflation", "ShrinkPerturb", "Static", "additive_inflation", "shrink_perturb", "static"]
 
 
-class Static(Module):
+class Static(Dynamics):
     """The parameters do not move.
 
     >>> Static().name
@@ -32,7 +32,7 @@ class Static(Module):
         return belief
 
 
-class AdditiveInflation(Module):
+class AdditiveInflation(Dynamics):
     """A random walk: each parameter gains variance q a tick.
 
     >>> additive_inflation(0.1).q
@@ -51,7 +51,7 @@ class AdditiveInflation(Module):
         return belief.add(_held(q if dt is None else q * dt, belief.mean.dtype))
 
 
-class ShrinkPerturb(Module):
+class ShrinkPerturb(Dynamics):
     """Shrink the parameters towards zero, then perturb them.
 
     >>> shrink_perturb(0.99, 0.01).shrink

@@ -13,12 +13,12 @@ from jaxtyping import Array, PyTree
 
 from filtax import checks
 from filtax.linalg import psd_root
-from filtax.module import Module
+from filtax.protocols import Dynamics
 
 __all__ = ["LinearDynamics", "linear_dynamics", "noise_root"]
 
 
-class LinearDynamics(Module):
+class LinearDynamics(Dynamics):
     """F, b and a square root of Q; or functions of dt that return F and Q.
 
     >>> linear_dynamics(F=jnp.eye(2), Q=0.04).root.round(3).item()

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
 from filtax.priors.linear_dynamics import noise_root
+from filtax.protocols import Dynamics
 
 __all__ = ["NonlinearDynamics", "nonlinear_dynamics"]
 
 
-class NonlinearDynamics(Module):
+class NonlinearDynamics(Dynamics):
     """f and a square root of Q.
 
     >>> nonlinear_dynamics(jnp.sin, Q=0.04).name

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Dynamics
 
 __all__ = ["OrnsteinUhlenbeck", "ornstein_uhlenbeck"]
 
 
-class OrnsteinUhlenbeck(Module):
+class OrnsteinUhlenbeck(Dynamics):
     """Relax towards the initial belief at a rate.
 
     >>> ornstein_uhlenbeck(0.99).rate

@@ -15,16 +15,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
 from filtax.priors.reset import replace_new
-from filtax.protocols import Hypotheses, Proposal, over_hypotheses
+from filtax.protocols import Hypotheses, Prior, Proposal, over_hypotheses
 
 __all__ = ["OrnsteinReset", "ou_reset"]
 
 
-class OrnsteinReset(Module):
+class OrnsteinReset(Prior):
     """Mix above the threshold, reset below; for one surviving hypothesis (RL[1]).
 
     >>> ou_reset(0.5).name
@@ -38,25 +37,25 @@ class OrnsteinReset(Module):
     needs = ("mix",)
     greedy = True
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        return replace_new(proposed, Continue(self.dynamics)(proposed, initial, dt), initial)
+        return replace_new(proposal, Continue(self.dynamics)(proposal, initial, dt), initial)
 
     def revise(
-        self, proposed: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+        self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
     ) -> tuple[Proposal, PyTree]:
         """Decide by the probability that the regime goes on, once the datum is known."""
-        scored = proposed.hypotheses.log_weight + log_score
-        scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposed.hypotheses.log_weight)
+        scored = proposal.hypotheses.log_weight + log_score
+        scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposal.hypotheses.log_weight)
         share = jax.nn.softmax(scored)
-        on = jnp.sum(jnp.where(proposed.is_new, 0.0, share))
+        on = jnp.sum(jnp.where(proposal.is_new, 0.0, share))
         goes_on = on > jnp.asarray(self.threshold)
         mixed = over_hypotheses(lambda belief: belief.mix(initial, on), beliefs)
         beliefs = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), mixed, beliefs)
-        alive = jnp.where(goes_on, ~proposed.is_new & (share > 0.0), proposed.is_new)
+        alive = jnp.where(goes_on, ~proposal.is_new & (share > 0.0), proposal.is_new)
         weight = jnp.where(alive, 0.0, -jnp.inf).astype(share.dtype)
-        hypotheses = Hypotheses(proposed.hypotheses.belief, proposed.hypotheses.aux, weight)
-        return Proposal(hypotheses, proposed.is_new, proposed.log_reset), replace_new(proposed, beliefs, initial)
+        hypotheses = Hypotheses(proposal.hypotheses.belief, proposal.hypotheses.aux, weight)
+        return Proposal(hypotheses, proposal.is_new, proposal.log_reset), replace_new(proposal, beliefs, initial)
 
 
 def ou_reset(threshold: Any = 0.5, dynamics: Any = None) -> OrnsteinReset:

@@ -19,15 +19,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax.beliefs import moment_match
-from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Proposal, over_hypotheses
+from filtax.protocols import Prior, Proposal, over_hypotheses
 
 __all__ = ["Reset", "moment_matched_reset", "replace_new", "reset"]
 
 
-class Reset(Module):
+class Reset(Prior):
     """Newborns start anew, the others drift.
 
     >>> reset().name
@@ -49,30 +48,30 @@ class Reset(Module):
         """What it asks of a belief."""
         return () if not self.matched else ("moment_match",) if self.frame is None else ("moment_match", "affine")
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        start = moment_match(self._moved(proposed), proposed.log_reset) if self.matched else initial
-        return replace_new(proposed, Continue(self.dynamics)(proposed, initial, dt), start)
+        start = moment_match(self._moved(proposal), proposal.log_reset) if self.matched else initial
+        return replace_new(proposal, Continue(self.dynamics)(proposal, initial, dt), start)
 
-    def _moved(self, proposed: Proposal) -> PyTree:
+    def _moved(self, proposal: Proposal) -> PyTree:
         """What was believed before the tick, seen from the origin of a regime that begins with it."""
         if self.frame is None:
-            return proposed.hypotheses.belief
-        if not hasattr(proposed.hypotheses.aux, "runlength"):
+            return proposal.hypotheses.belief
+        if not hasattr(proposal.hypotheses.aux, "runlength"):
             raise ValueError("MMPR(frame=...): the frame moves by the run length; use RL, RLCC, CPT or CPL.")
         move = lambda belief, run: belief.affine(self.frame(run, belief.mean), None, None)  # noqa: E731
-        return over_hypotheses(move, proposed.hypotheses.belief, proposed.hypotheses.aux.runlength)
+        return over_hypotheses(move, proposal.hypotheses.belief, proposal.hypotheses.aux.runlength)
 
 
-def replace_new(proposed: Proposal, beliefs: PyTree, start: PyTree) -> PyTree:
+def replace_new(proposal: Proposal, beliefs: PyTree, start: PyTree) -> PyTree:
     """Put one belief into every newborn slot.
 
     >>> from filtax.protocols import Hypotheses
-    >>> proposed = Proposal(Hypotheses(None, None, jnp.zeros(2)), jnp.array([False, True]), jnp.zeros(2))
-    >>> replace_new(proposed, jnp.ones((2, 1)), jnp.zeros(1)).tolist()
+    >>> proposal = Proposal(Hypotheses(None, None, jnp.zeros(2)), jnp.array([False, True]), jnp.zeros(2))
+    >>> replace_new(proposal, jnp.ones((2, 1)), jnp.zeros(1)).tolist()
     [[1.0], [0.0]]
     """
-    pick = lambda old, new: jnp.where(proposed.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new[None], old)  # noqa: E731
+    pick = lambda old, new: jnp.where(proposal.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new[None], old)  # noqa: E731
     return jax.tree.map(pick, beliefs, start)
 
 

@@ -15,15 +15,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax.module import Module
 from filtax.priors.continuing import Continue
 from filtax.priors.inflation import static
-from filtax.protocols import Hypotheses, Proposal, over_hypotheses
+from filtax.protocols import Hypotheses, Prior, Proposal, over_hypotheses
 
 __all__ = ["Subset", "subset"]
 
 
-class Subset(Module):
+class Subset(Prior):
     """The data that belong are learned again; then the parameters drift.
 
     >>> subset().name
@@ -36,13 +35,13 @@ class Subset(Module):
     needs = ()
     of_members = True
 
-    def __call__(self, proposed: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-        """Let the beliefs drift as they are; what they should be is found by `recall`."""
-        return Continue(self.dynamics)(proposed, initial, dt)
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        """Let the beliefs drift as they are; what they should be is found by `replay`."""
+        return Continue(self.dynamics)(proposal, initial, dt)
 
-    def recall(self, proposed: Proposal, initial: PyTree, dt: Array | None, learn: Callable) -> PyTree:
-        """Beliefs before the datum, (C, ...); `learn(belief, aux, x, y, mask, power)` is (A.1) for one hypothesis."""
-        hypotheses = proposed.hypotheses
+    def replay(self, proposal: Proposal, initial: PyTree, dt: Array | None, relearn: Callable) -> PyTree:
+        """Beliefs before the datum, (C, ...); `relearn(belief, aux, x, y, mask, power)` is (A.1) for one hypothesis."""
+        hypotheses = proposal.hypotheses
 
         def one(belief: PyTree, aux: PyTree) -> PyTree:
             start = initial if aux.base is None else aux.base
@@ -50,12 +49,12 @@ class Subset(Module):
                 return start
             power = jnp.where(aux.memory.weight > 0.0, aux.member, 0.0)
             rows = (aux.memory.X, aux.memory.Y, aux.memory.mask, power)
-            again = lambda belief, row: (learn(belief, aux, *row), None)  # noqa: E731
+            again = lambda belief, row: (relearn(belief, aux, *row), None)  # noqa: E731
             return jax.lax.scan(again, start, rows, reverse=True)[0]
 
         beliefs = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
         return self(
-            Proposal(Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight), proposed.is_new, proposed.log_reset),
+            Proposal(Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight), proposal.is_new, proposal.log_reset),
             initial,
             dt,
         )

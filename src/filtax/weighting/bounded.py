@@ -13,12 +13,12 @@ from jaxtyping import Array, Float
 from filtax import checks
 from filtax.linalg import argleast
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Bounded", "bounded"]
 
 
-class Bounded(Module):
+class Bounded(Weighting):
     """Keep the best K, forget the rest, normalise.
 
     >>> jnp.exp(bounded(2)(jnp.log(jnp.array([0.2, 0.5, 0.3])))).round(3).tolist()

@@ -16,12 +16,12 @@ from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Diverse", "diverse"]
 
 
-class Diverse(Module):
+class Diverse(Weighting):
     """The best two thirds, then the better of each pair of twins, slot i and slot i + C/2.
 
     >>> jnp.exp(diverse(3)(jnp.log(jnp.array([0.4, 0.1, 0.05, 0.3, 0.08, 0.07])))).round(3).tolist()

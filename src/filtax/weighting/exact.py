@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Exact"]
 
 
-class Exact(Module):
+class Exact(Weighting):
     """Bayes' rule over hypotheses, nothing dropped.
 
     >>> jnp.exp(Exact()(jnp.log(jnp.array([1.0, 3.0])))).round(2).tolist()

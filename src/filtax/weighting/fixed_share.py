@@ -13,12 +13,12 @@ from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["FixedShare", "fixed_share"]
 
 
-class FixedShare(Module):
+class FixedShare(Weighting):
     """Bayes' rule, then a share for everyone.
 
     >>> jnp.exp(fixed_share(0.5)(jnp.log(jnp.array([1.0, 3.0])))).round(3).tolist()

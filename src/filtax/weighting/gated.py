@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 from filtax.safe import safe_scale
 
 __all__ = ["Gated", "gated"]
@@ -26,7 +26,7 @@ __all__ = ["Gated", "gated"]
 MOST = 1e3  # of a logit: beyond it a weight is 0 or 1
 
 
-class Gated(Module):
+class Gated(Weighting):
     """Weights by a gate on the datum.
 
     >>> gated(0.5).rate
@@ -36,23 +36,25 @@ class Gated(Module):
     rate: Any
     steps: int = eqx.field(static=True, default=1)
     revives = True
+    gates = True
+    stores_data = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """Normalise; the gate itself acts in `learn`."""
+        """Normalise; the gate itself acts in `update_gate`."""
         return normalised(log_weight)
 
-    def furnish(self, aux: Any, initial: PyTree, x: Any, width: int) -> Any:
+    def allocate_memory(self, aux: Any, initial: PyTree, x: Any, width: int) -> Any:
         """A gate that prefers none, with an input for each number of y and a constant."""
         if aux.gate is not None:
             return aux
         gate = jnp.zeros((aux.expert.size, 1 + width), initial.mean.dtype)
         return eqx.tree_at(lambda aux: aux.gate, aux, gate, is_leaf=lambda leaf: leaf is None)
 
-    def like(self, aux: Any) -> tuple[None, int]:
+    def memory_shape(self, aux: Any) -> tuple[None, int]:
         """The shape of y that a gate looks at."""
         return None, 1 if aux.gate is None else aux.gate.shape[-1] - 1
 
-    def learn(
+    def update_gate(
         self, aux: Any, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], y: Array, mask: Bool[Array, " W"]
     ) -> tuple[Any, Float[Array, " C"]]:
         """Climb the gain of this datum, then weigh by the gate; a missing or failed one leaves all as it was."""

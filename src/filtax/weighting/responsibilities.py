@@ -19,12 +19,12 @@ from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.log_space import normalised
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Responsibilities", "responsibilities"]
 
 
-class Responsibilities(Module):
+class Responsibilities(Weighting):
     """Share each datum among the experts.
 
     >>> responsibilities().rounds
@@ -33,12 +33,13 @@ class Responsibilities(Module):
 
     rounds: int = eqx.field(static=True, default=5)
     revives = True
+    shares = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """Normalise; the shares are found in `respond`."""
+        """Normalise; the shares are found in `responsibilities`."""
         return normalised(log_weight)
 
-    def respond(
+    def responsibilities(
         self, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], expected: Callable[[Array], Array]
     ) -> Float[Array, " C"]:
         """Shares (C,) of the datum; `expected(shares)` is the mean log-likelihood after learning from them."""

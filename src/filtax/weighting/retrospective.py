@@ -17,14 +17,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Retrospective", "retrospective"]
 
 EDGE = 1e-3  # shares begin this far from 0 and 1, where a logit has no slope
 
 
-class Retrospective(Module):
+class Retrospective(Weighting):
     """Look for the best membership once the datum is known.
 
     >>> retrospective().steps
@@ -39,7 +39,7 @@ class Retrospective(Module):
         """What was found has all the weight."""
         return jnp.zeros_like(log_weight)
 
-    def choose(self, auxiliary: Any, aux: Any, score: Callable[[Any], Array]) -> Any:
+    def search(self, auxiliary: Any, aux: Any, score: Callable[[Any], Array]) -> Any:
         """Return the auxiliary value, of one slot, with the best membership; `score(aux)` is that of the datum."""
         known = aux.memory.weight
         at = lambda member: eqx.tree_at(lambda aux: aux.member, aux, member[None])  # noqa: E731

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Weighting
 
 __all__ = ["Sampled", "sampled"]
 
 
-class Sampled(Module):
+class Sampled(Weighting):
     """Draw the survivors; needs `init(key=...)`.
 
     >>> jnp.exp(sampled(4)(jnp.log(jnp.array([0.25, 0.75, 0.0])), key=jax.random.key(0))).tolist()
@@ -31,7 +31,7 @@ class Sampled(Module):
     needs_key = True
     name = "DA[K] by sampling"
 
-    def __call__(self, log_weight: Float[Array, " C"], key: Key[Array, ""]) -> Float[Array, " C"]:
+    def __call__(self, log_weight: Float[Array, " C"], key: Key[Array, ""]) -> Float[Array, " C"]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Weights n/K of those that were drawn."""
         total = jnp.cumsum(jax.nn.softmax(log_weight))
         total = total / total[-1]
