@@ -127,4 +127,4 @@ def _pushed(belief: PyTree, F: Array, size: Array, level: Array) -> PyTree:
 
         mean = size * push(belief.mean[:, None])[:, 0] + b
         return SquareRoot(mean, size * push(belief.root))
-    return belief.dynamics(size * F, b, None)
+    return belief.affine(size * F, b, None)
