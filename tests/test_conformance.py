@@ -1,5 +1,7 @@
 """Every method x every property of the contract. A new method is one row of `catalogue/`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -123,9 +125,7 @@ def test_vmap_is_a_loop_and_grad_a_difference(name):
     streams = np.stack([row.Y, row.Y[::-1]])
 
     def total(setting, Y):
-        method = row.build(setting)
-        state = method.init(**row.init, **row.key)
-        return method.scan(state, row.X, Y, keep=("log_evidence",))[1].log_evidence.sum()
+        return row.evidence(setting, row.X, Y)
 
     both = jax.vmap(jax.vmap(total, (None, 0)), (0, None))(settings, streams)
     np.testing.assert_allclose(both, [[total(s, Y) for Y in streams] for s in settings], rtol=1e-9)
@@ -213,33 +213,19 @@ def test_known_change_starts_anew(name, runs):
     same(not_changed.hypotheses, plain.hypotheses, **exact)
 
 
-def total_of(row, rows):
-    """Total evidence as a function of the setting and of a stream of so many rows."""
+def repeated(row, rows):
+    """Its stream again and again, up to so many rows."""
     tiled = lambda A: None if A is None else jnp.asarray(np.resize(A, (rows, *A.shape[1:])))
-    X, Y = tiled(row.X), tiled(row.Y)
-
-    def total(setting, X, Y):
-        method = row.build(setting)
-        state = method.init(**row.init, **row.key)
-        return method.scan(state, X, Y, keep=("log_evidence",))[1].log_evidence.sum()
-
-    return total, X, Y
+    return tiled(row.X), tiled(row.Y)
 
 
-@pytest.mark.x64
-@pytest.mark.parametrize(
-    "rows", [2_000, *(pytest.param(many, marks=pytest.mark.nightly) for many in (100, 10_000, 100_000))]
-)
-@every_row
-def test_jit_of_a_function_that_closes_over_its_data(name, rows):
-    """XLA then holds the data as constants of the program."""
-    row = ROWS[name]
-    total, X, Y = total_of(row, rows)
-    closed = jax.jit(lambda setting: total(setting, X, Y))(row.setting)
-    np.testing.assert_allclose(closed, jax.jit(total)(row.setting, X, Y), rtol=1e-9)
+@functools.cache
+def evidence(name, rows):
+    """Of so many rows, which are an argument of the program."""
+    return jax.jit(ROWS[name].evidence)(ROWS[name].setting, *repeated(ROWS[name], rows))
 
 
-def in_chunks(total, row, X, Y):
+def in_chunks(row, X, Y):
     """A scan inside another scan, over ten chunks of rows."""
     method = row.build(row.setting)
     split = lambda A: None if A is None else A.reshape(10, -1, *A.shape[1:])
@@ -252,32 +238,49 @@ def in_chunks(total, row, X, Y):
     return jax.lax.scan(chunk, state, (split(X), split(Y)))[1].sum()
 
 
-TRANSFORMED = {
-    "vmap": lambda total, row, X, Y: jax.vmap(lambda s: total(s, X, Y))(row.setting * jnp.array([1.0, 0.9]))[0],
-    "grad": lambda total, row, X, Y: jax.value_and_grad(lambda s: total(s, X, Y))(row.setting)[0],
-    "remat": lambda total, row, X, Y: jax.value_and_grad(jax.checkpoint(lambda s: total(s, X, Y)))(row.setting)[0],
-    "scan": in_chunks,
+# The total evidence of a stream by a jitted program that closes over its data.
+CLOSED = {
+    "alone": lambda total, row, X, Y: jax.jit(total)(row.setting),
+    "vmap": lambda total, row, X, Y: jax.jit(jax.vmap(total))(row.setting * jnp.array([1.0, 0.9]))[0],
+    "grad": lambda total, row, X, Y: jax.jit(jax.value_and_grad(total))(row.setting)[0],
+    "remat": lambda total, row, X, Y: jax.jit(jax.value_and_grad(jax.checkpoint(total)))(row.setting)[0],
+    "scan": lambda total, row, X, Y: jax.jit(lambda: in_chunks(row, X, Y))(),
 }
+LENGTHS = (100, 10_000, 100_000)
+
+
+def by_day(name, how, rows):
+    """A few methods in every way, short and long, and what else runs by day in one way."""
+    return rows != 10_000 if name in SLOPES else (how, rows) == ("alone", 10_000) and name not in NIGHTLY
+
+
+def cases(ways):
+    every = [(name, how, rows) for name in ROWS for how in ways for rows in LENGTHS]
+    marked = [pytest.param(*case, marks=[] if by_day(*case) else pytest.mark.nightly) for case in every]
+    return pytest.mark.parametrize(("name", "how", "rows"), marked)
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("rows", [100, pytest.param(2_000, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("how", TRANSFORMED)
-@rows(night=[name for name in ROWS if name not in SLOPES])
-def test_jit_of_a_transformed_function_that_closes_over_its_data(name, how, rows):
+@cases(CLOSED)
+def test_a_jitted_program_that_closes_over_its_data(name, how, rows):
+    """XLA then holds the data as constants of the program."""
     row = ROWS[name]
-    total, X, Y = total_of(row, rows)
-    value = jax.jit(lambda: TRANSFORMED[how](total, row, X, Y))()
-    np.testing.assert_allclose(value, jax.jit(total)(row.setting, X, Y), rtol=1e-9)
+    X, Y = repeated(row, rows)
+    value = CLOSED[how](lambda setting: row.evidence(setting, X, Y), row, X, Y)
+    np.testing.assert_allclose(value, evidence(name, rows), rtol=1e-9)
 
 
 @pytest.mark.x64
-@rows(night=[name for name in ROWS if name not in SLOPES])
-def test_a_donated_state_gives_the_same_answer(name):
+@cases(["donated"])
+def test_a_donated_state_gives_the_same_answer(name, how, rows):
     row = ROWS[name]
+    X, Y = repeated(row, rows)
     method, state = row.start()
-    run = lambda state: method.scan(state, row.X, row.Y, keep=("log_evidence",))
-    state, _ = run(state)
+
+    def run(state):
+        return method.scan(state, X, Y, keep=("log_evidence",))
+
+    state, _ = method.step(state, at(X, 0), Y[0])
     end, infos = run(state)
     donated, others = jax.jit(run, donate_argnums=0)(jax.tree.map(jnp.copy, state))
     same(donated, end, rtol=1e-9, atol=1e-12)
