@@ -191,3 +191,42 @@ def test_a_prior_in_a_file_must_be_a_variance(entry, tmp_path):
     (tmp_path / "c.toml").write_text(f"source = 't.csv'\ntarget = 'y'\n{entry}\n")
     said = sentence(filtax("run", "--config", "c.toml", home=tmp_path), 2)
     assert "must lie above 0 and at most at 1e100" in said
+
+
+@pytest.mark.parametrize("before", [0, 30])
+def test_many_bad_rows_are_counted_and_the_first_thousand_are_told(before, tmp_path):
+    """They were held until a row was learned; where the table has grown they are counted once."""
+    rows = ["x,y\n", *[f"{t % 7},{3 * (t % 7)}\n" for t in range(before)]]
+    (tmp_path / "t.csv").write_text("".join([*rows, *70_000 * ["bad\n"], "1,3\n", *40_000 * ["1,?\n"]]))
+    run = ("t.csv", "--target", "y", "--out", "out")
+    seen = []
+    for command in (("run", *run, "--method", "LG+C-Static"), ("resume", "out")):
+        ended = filtax(*command, home=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        assert "110000 left out" in ended.stderr
+        seen.append(json.loads((tmp_path / "out/metrics.json").read_text())["rows"])
+        events = [json.loads(line) for line in (tmp_path / "out/events.jsonl").read_text().splitlines()]
+        told = [event["line"] for event in events if event["event"] == "rejected"]
+        assert told[:1000] == list(range(before + 2, before + 1002))
+        assert told == sorted(set(told))
+        if command[0] == "run":
+            assert f"The first that was left out: t.csv:{before + 2}:4: 1 field" in ended.stderr
+        with open(tmp_path / "t.csv", "a") as file:
+            file.writelines(f"{t % 7},{3 * (t % 7)}\n" for t in range(60))
+    assert seen == [before + 1, before + 61]
+    ended = filtax("predict", "out", "t.csv", home=tmp_path)
+    assert "110000 could not be read" in ended.stderr
+
+
+def test_many_bad_rows_of_a_series_that_is_cut(tmp_path):
+    """A checkpoint held them all; one that is too large cannot be read."""
+    good = [f"{t % 7}\n" for t in range(40)]
+    (tmp_path / "t.csv").write_text("".join(["y\n", *good, *9000 * ["x,x\n"], *good, *3000 * ["x,x\n"]]))
+    for command in (("segment", "t.csv", "--target", "y", "--out", "out"), ("resume", "out")):
+        ended = filtax(*command, home=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        assert json.loads(ended.stdout)["left_out"] == 12_000
+        manifest = json.loads(max((tmp_path / "out/checkpoint").glob("*.json")).read_text())
+        assert [each["line"] for each in manifest["note"]["rejected"]] == list(range(42, 1042))
+        with open(tmp_path / "t.csv", "a") as file:
+            file.writelines(good)

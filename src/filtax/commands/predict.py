@@ -67,9 +67,9 @@ def predict(
         if not told.rows and told.early:
             raise ValueError(f"{source}: {all_of} before the end of the run; give it later ones.")
         if not told.rows:
-            why = f"; the first that was left out: {told.rejected[0]}" if told.rejected else ""
+            why = f"; the first that was left out: {told.first}" if told.first else ""
             raise ValueError(f"{source}: not one row could be read{why}.")
-        without = f"{told.blank} of them without a forecast; {len(told.rejected)} could not be read"
+        without = f"{told.blank} of them without a forecast; {told.rejected} could not be read"
         words = f"{counted(told.rows, 'row')}, {without}"
         talk(f"{words}; {told.early} were not behind the end of the run." if told.early else f"{words}.")
         if told.blank and told.run.config.time:

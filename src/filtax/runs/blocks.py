@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from filtax.sources import Chunk, InputError, Position, Rejected, Table
+from filtax.sources.rejected import KEPT
 
 __all__ = ["Block", "blocks", "numbered", "padded", "picked"]
 
@@ -87,7 +88,8 @@ def blocks(
 ) -> Iterator[Block]:
     r"""Cut a table into blocks; the last may be shorter, and where rows are to be handed on at once, any.
 
-    Where the table ends in a fault, or standard input is interrupted, the rows before it are handed on first.
+    Where the table ends in a fault, or standard input is interrupted, the rows before it are handed on first. Where
+    many rows are left out, a block without rows hands on their records.
 
     Args:
         table: An open table.
@@ -130,6 +132,8 @@ def blocks(
             if have == size:
                 yield _joined(table, held, left, files, eager)
                 held, least, size = [], 1, then or size
+        if len(left) > KEPT:
+            yield _joined(table, [], left, files, eager)
         if eager and held and sum(stop - start for _, start, stop in held) >= least:
             yield _joined(table, held, left, files, eager)
             held, least = [], 1

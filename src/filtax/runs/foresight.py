@@ -26,7 +26,8 @@ class Foresight:
         rows: Rows that were forecast so far.
         early: Rows that were left out because they are not behind the end of the run.
         blank: Rows without a forecast: further ahead than the run looked, or of a series that it never met.
-        rejected: Rows that could not be read.
+        rejected: How many rows could not be read.
+        first: The first of them.
 
     Args:
         run: From `open_run`.
@@ -47,8 +48,8 @@ class Foresight:
             perhaps=[config.target],
             on_bad=on_bad,
         )
-        self.rows = self.early = self.blank = 0
-        self.rejected: list[Rejected] = []
+        self.rows = self.early = self.blank = self.rejected = 0
+        self.first: Rejected | None = None
         self.files: list[str] = []
         self._known: dict[int, int] = {}
         if isinstance(run.stream, NumberStream):
@@ -57,7 +58,8 @@ class Foresight:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Columns by name, block by block: line, key, time, the target where it is there, and the forecast."""
         for block in blocks(self.table, self.run.config.block, self.files, eager=self.source == "-"):
-            self.rejected += block.rejected
+            self.rejected += len(block.rejected)
+            self.first = self.first or next(iter(block.rejected), None)
             block = self._behind(block)
             if not block.rows:
                 continue

@@ -30,7 +30,7 @@ def listing(rows: Iterable[Mapping[str, Any]], names: Sequence[str], most: int =
     names = [name for name in names if any(row.get(name, "") not in ("", None) for row in found)]
     head = "".join(f"<th>{html.escape((titles or {}).get(name, name))}</th>" for name in names)
     lines = ["".join(f"<td>{_cell(name, row.get(name, ''))}</td>" for name in names) for row in found[:most]]
-    more = "" if len(found) <= most else "<p>The first ones; all are in events.jsonl.</p>"
+    more = "" if len(found) <= most else "<p>The first ones; more are in events.jsonl.</p>"
     return f"<table><tr>{head}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + f"</table>{more}"
 
 

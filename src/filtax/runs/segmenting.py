@@ -16,7 +16,7 @@ from filtax.runs.large import power_of
 from filtax.runs.streams import place_of, tell_skipped
 from filtax.runs.wording import counted
 from filtax.sources import InputError, Position, Table, open_table
-from filtax.sources.rejected import NAMELESS
+from filtax.sources.rejected import KEPT, NAMELESS
 
 __all__ = ["Segments", "cut_on", "open_segments"]
 
@@ -32,7 +32,9 @@ class Segments:
         config: What was asked.
         columns: Line, number of the file, time (0 without one) and reading of each row, (T,) each.
         files: Names of the files.
-        rejected: Rows that were left out, as plain values.
+        rejected: The first rows that were left out, as plain values.
+        left_out: How many rows were left out; a column without a name is none.
+        behind: How many of them behind the last reading: a run that goes on reads those again.
         clock: "local", "number", or None without times.
         cut: What was found; None before.
 
@@ -47,16 +49,13 @@ class Segments:
     rejected: list[dict[str, Any]]
     clock: str | None
     cut: Cut | None
+    left_out: int = 0
+    behind: int = 0
 
     @property
     def rows(self) -> int:
         """How many rows."""
         return len(self.columns["y"])
-
-    @property
-    def left_out(self) -> int:
-        """How many rows were left out; a column without a name is none."""
-        return sum(each["reason"] != NAMELESS for each in self.rejected)
 
     @property
     def time(self) -> np.ndarray | None:
@@ -67,7 +66,8 @@ class Segments:
     def note(self) -> dict[str, Any]:
         """Return what a checkpoint holds beside the arrays."""
         found = None if self.cut is None else self.cut.to_json()
-        return {"rows": self.rows, "files": self.files, "rejected": self.rejected, "clock": self.clock, "cut": found}
+        counts = {"rows": self.rows, "left_out": self.left_out, "behind": self.behind}
+        return {**counts, "files": self.files, "rejected": self.rejected, "clock": self.clock, "cut": found}
 
 
 def cut_on(
@@ -139,7 +139,8 @@ def _restored(config: Config, root: Path, warn: Callable[[str], object] | None) 
     columns = {name: np.asarray(values) for name, values in arrays.items()}
     chance = columns.pop("probability", None)
     cut = None if chance is None else Cut(**note["cut"], probability=chance)
-    return Segments(root, config, columns, note["files"], note["rejected"], note["clock"], cut), where
+    told = (note["files"], note["rejected"], note["clock"], cut, note["left_out"], note["behind"])
+    return Segments(root, config, columns, *told), where
 
 
 def _save(folder: Path, read: Segments, position: Position | None) -> None:
@@ -170,12 +171,17 @@ def _taken_in(
 ) -> tuple[Segments, Position | None]:
     files, rejected = (list(known.files), _before(position, known)) if known else ([], [])
     parts = [known.columns] if known else []
-    clock, rows = (known.clock, known.rows) if known else (None, 0)
+    clock, rows, left_out = (known.clock, known.rows, known.left_out - known.behind) if known else (None, 0, 0)
+    behind = 0
     for chunk in table:
         files += [chunk.file] if chunk.file not in files else []
-        rejected += [row.to_json() for row in chunk.rejected]
+        rejected += [row.to_json() for row in chunk.rejected[: KEPT - len(rejected)]]
+        bad = [row.line for row in chunk.rejected if row.reason != NAMELESS]
+        left_out += len(bad)
         if not len(chunk):
+            behind += len(bad)
             continue
+        behind = sum(line > chunk.line[-1] for line in bad)
         if config.target in chunk.texts:
             table.close()
             raise ValueError(f"segment: the target {config.target} holds no numbers; name a column of numbers.")
@@ -195,7 +201,8 @@ def _taken_in(
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if not np.isfinite(columns["y"]).any():
         raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
-    return Segments(root, config, columns, files, rejected, clock, None if known is None else known.cut), position
+    cut = None if known is None else known.cut
+    return Segments(root, config, columns, files, rejected, clock, cut, left_out, int(behind)), position
 
 
 def _before(position: Position | None, known: Segments) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from filtax.runs.blocks import Block
 from filtax.runs.ledger import Ledger
 from filtax.runs.progress import Progress
 from filtax.sources import Rejected
-from filtax.sources.rejected import NAMELESS
+from filtax.sources.rejected import KEPT, NAMELESS
 from filtax.sources.targets import NO_TARGET
 
 __all__ = ["Telling"]
@@ -20,7 +20,7 @@ class Telling:
     told.
 
     Attributes:
-        early: Rows that were left out before there was anywhere to tell of them.
+        early: The first rows that were left out before there was anywhere to tell of them; more are only counted.
 
     >>> Telling(Progress(), []).note()
     {'told': [-1, 0]}
@@ -38,17 +38,24 @@ class Telling:
         return {"told": self._told, **({"open": self._open} if self._open else {})}
 
     def rejected(self, block: Block, ledger: Ledger | None) -> None:
-        """Tell of the rows that were left out with a block, and of one that was left out too early."""
+        """Tell of the rows that were left out with a block, and of one that was left out too early.
+
+        Rows of before are put in front of those of the block.
+        """
+        if ledger is not None:
+            for row in self.early:
+                ledger.tell({"event": "rejected", **row.to_json()})
+            block.rejected[:0], self.early = self.early, []
         for row in block.rejected:
-            if ledger is None:
-                self.early.append(row)
-                continue
             at = [self.files.index(row.file), row.line]
             if at <= self._told:
                 continue
             self._told, self._open = at, at if row.unended else None
             self.progress.rejected += row.reason != NAMELESS  # a column is no row
-            ledger.tell({"event": "rejected", **row.to_json()})
+            if ledger is not None:
+                ledger.tell({"event": "rejected", **row.to_json()})
+            elif len(self.early) < KEPT:
+                self.early.append(row)
         if self._open and block.rows and ledger is not None:
             self._complete(block, ledger)
 

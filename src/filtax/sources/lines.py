@@ -7,7 +7,10 @@ memory needed does not depend on it. What is compressed is counted as it reads u
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from filtax.sources.bytestream import BLOCK
 from filtax.sources.rejected import InputError, Rejected
@@ -15,6 +18,7 @@ from filtax.sources.rejected import InputError, Rejected
 __all__ = ["LIMIT", "Block", "Lines", "too_long"]
 
 LIMIT = 1 << 20  # bytes of the longest line
+MOST = 1 << 15  # lines of a block: each may leave a record of why it was left out
 
 
 @dataclass
@@ -83,12 +87,17 @@ class Lines:
             end = max(buffer.rfind(b"\n"), buffer.rfind(b"\r", 0, len(buffer) - 1)) + 1
             if end:
                 self._carry = b""
-                yield self._block(buffer[:end])
+                yield from self._blocks(buffer[:end])
             self._carry = buffer[end:]
             if len(self._carry) - self._carry.endswith(b"\r") > self.limit:
                 yield self._skip_line()
         if self._carry and not getattr(self._stream, "cut", None):  # half a line of a damaged file is no row
-            yield self._block(self._carry)
+            yield from self._blocks(self._carry)
+
+    def _blocks(self, data: bytes) -> Iterator[Block]:
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == (10 if b"\n" in data else 13)) + 1
+        for start, end in pairwise(dict.fromkeys([0, *ends[MOST - 1 :: MOST].tolist(), len(data)])):
+            yield self._block(data[start:end])
 
     def _block(self, data: bytes) -> Block:
         block = Block(data, self.line, self.offset, self._hasher.copy())

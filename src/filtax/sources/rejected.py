@@ -2,8 +2,9 @@
 
 from dataclasses import asdict, dataclass
 
-__all__ = ["NAMELESS", "InputError", "Rejected", "RowError"]
+__all__ = ["KEPT", "NAMELESS", "InputError", "Rejected", "RowError"]
 
+KEPT = 1000  # records that are held at once, where there are many
 NAMELESS = "the column has no name"
 
 
