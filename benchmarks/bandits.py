@@ -28,7 +28,7 @@ def mnist(steps, seeds, policy, method_name, first=1):
     import jax.numpy as jnp
 
     import filtax as fx
-    from filtax.bandits import play, policy_named, table
+    from filtax.bandits import play, table
     from thesis.tables import load_table
 
     held = load_table("mnist")
@@ -40,7 +40,7 @@ def mnist(steps, seeds, policy, method_name, first=1):
         world = table(held.contexts, held.rewards, key=of_order, steps=steps)
         state = method.init(params=net.init(of_net, jnp.float32), cov=1e-3)
         began = time.perf_counter()
-        played = play(method, policy_named(policy), world, state, key=of_play, shared=True)
+        played = play(method, policy, world, state, key=of_play, shared=True)
         totals.append(float(played.total[0]))
         print(f"seed {seed}: {totals[-1]:.0f} of {steps}, {time.perf_counter() - began:.0f} s", flush=True)
     mean = float(np.mean(totals))

@@ -6,23 +6,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.bandits import (
-    Bandit,
-    age,
-    bayes_ucb,
-    epsilon_greedy,
-    greedy,
-    learn,
-    load,
-    play,
-    save,
-    stack,
-    table,
-    thompson,
-    ucb,
-)
-from filtax.bandits.kernels import decide
-from filtax.bandits.rounds import furnish
+from filtax.bandits import Bandit, bayes_ucb, epsilon_greedy, greedy, play, stack, table, thompson, ucb
+from filtax.bandits.step import age, allocate_memory, decide, learn
 
 models, KEY = fx.models, jax.random.key(0)
 linear = models.linear(noise=0.5)
@@ -60,7 +45,7 @@ def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
 
     @jax.jit
     def two_ticks(arms, arm):
-        arms, ok = learn(method, furnish(method, arms, X, arms=1), X, arm, jnp.asarray(0.7), shared=False)
+        arms, ok = learn(method, allocate_memory(method, arms, X, arms=1), X, arm, jnp.asarray(0.7), shared=False)
         return age(method, arms, shared=False, x=X), ok
 
     arms, ok = two_ticks(stack([one, one]), jnp.asarray(1, jnp.int32))
@@ -79,8 +64,8 @@ def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     made = [bandit.pull(X, key=jax.random.key(i)) for i in range(3)]
     assert bandit.update(made[1].id, 0.7) == "learned"
     bandit.add("c")
-    save(tmp_path, bandit)
-    stored, _ = load(tmp_path, method, policy, **start_of(name))
+    bandit.save(tmp_path)
+    stored, _ = Bandit.load(tmp_path, method, policy, **start_of(name))
     for one in (bandit, stored):
         assert one.update(made[0].id, 0.1) == "learned"
         one.wait()
@@ -90,7 +75,7 @@ def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     assert bandit.pull(X, key=KEY) == stored.pull(X, key=KEY)
 
 
-def test_a_memory_is_furnished_by_the_first_context():
+def test_memory_is_allocated_by_the_first_context():
     bandit = Bandit(["a", "b"], UNUSUAL["remembers"](), greedy(), **start_of("remembers"))
     with pytest.raises(ValueError, match="has seen no context yet"):
         bandit.wait()
@@ -157,7 +142,7 @@ def test_contexts_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="must be a single random key, got 0"):
         bandit.pull(np.ones(2), key=0)
     coin = Bandit(["a", "b"])
-    with pytest.raises(ValueError, match="looks at no context"):
+    with pytest.raises(ValueError, match="takes no context"):
         coin.pull([1.0], key=KEY)
     with pytest.raises(ValueError, match="predicts 1 rewards, expected 2"):
         Bandit(["a", "b"], coin.method, shared=True, mean=0.5, cov=1 / 12).pull(key=KEY)

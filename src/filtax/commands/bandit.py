@@ -27,12 +27,12 @@ def bandit(
     Prints the mean reward of the log, and the estimates by replay, IPS, SNIPS and doubly robust, each with an interval.
     """
     start_jax()
-    from filtax.bandits import judge_log, read_log
+    from filtax.bandits.logged_evaluation import evaluate_named_policy, read_log
 
     split = lambda text: None if text is None else [part for part in text.split(",") if part]  # noqa: E731
     try:
         found = read_log(log, arms=split(arms), context=split(context), uniform=uniform)
-        judged = judge_log(found, policy, rewards=rewards, rate=rate, seed=seed, level=level)
+        judged = evaluate_named_policy(found, policy, rewards=rewards, rate=rate, seed=seed, level=level)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'LOG'") from None
     talk(f"{len(found)} rows, {len(found.arms)} arms; {judged.method} with {policy}. Mean reward of a round:")

@@ -8,18 +8,15 @@ import scipy.integrate
 import scipy.special
 import scipy.stats
 
-from filtax.bandits import (
-    Counted,
-    Joint,
-    Separate,
+from filtax.bandits import bayes_ucb, epsilon_greedy, thompson, ucb
+from filtax.bandits._reward_posterior import (
+    IndependentBetas,
+    IndependentGaussians,
+    JointGaussian,
     argmax_at_random,
-    bayes_ucb,
-    epsilon_greedy,
     larger_of_two,
     largest_of_betas,
     largest_of_normals,
-    thompson,
-    ucb,
 )
 
 pytestmark = pytest.mark.x64
@@ -46,8 +43,8 @@ def test_two_gaussian_arms_are_the_normal_cdf_formula():
 def test_two_arms_that_share_are_the_formula_with_their_covariance():
     C = np.array([[0.5, 0.3], [0.3, 2.0]])
     formula = scipy.stats.norm.cdf(0.5 / np.sqrt(0.5 + 2.0 - 0.6))
-    joint = Joint(jnp.array([[0.3, -0.2]]), jnp.array(C)[None], jnp.zeros(1), jnp.zeros(2))
-    np.testing.assert_allclose(joint.chances(KEY, 1), [formula, 1.0 - formula], rtol=1e-13)
+    joint = JointGaussian(jnp.array([[0.3, -0.2]]), jnp.array(C)[None], jnp.zeros(1), jnp.zeros(2))
+    np.testing.assert_allclose(joint.probabilities(KEY, 1), [formula, 1.0 - formula], rtol=1e-13)
     np.testing.assert_allclose(larger_of_two(jnp.zeros(2), jnp.ones((2, 2))), 0.5)  # one number, twice
 
 
@@ -114,16 +111,20 @@ def test_arms_that_are_certain_and_equal_are_drawn_alike():
 
 LAW = jnp.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 0.5]])
 HALVES = jnp.log(jnp.full((2, 2), 0.5))
-OUTLOOKS = {
-    "separate": Separate(jnp.array([[0.0, 0.2], [0.1, 0.4]]), jnp.full((2, 2), 0.3), HALVES, jnp.array([0.1, 0.25])),
-    "counted": Counted(jnp.array([[3.0], [2.0]]), jnp.full((2, 1), 2.0), jnp.zeros((2, 1)), jnp.array([0.6, 0.5])),
-    "joint": Joint(jnp.array([[0.0, 0.3, 0.1]]), LAW[None], jnp.zeros(1), jnp.array([0.0, 0.3, 0.1])),
+POSTERIORS = {
+    "separate": IndependentGaussians(
+        jnp.array([[0.0, 0.2], [0.1, 0.4]]), jnp.full((2, 2), 0.3), HALVES, jnp.array([0.1, 0.25])
+    ),
+    "counted": IndependentBetas(
+        jnp.array([[3.0], [2.0]]), jnp.full((2, 1), 2.0), jnp.zeros((2, 1)), jnp.array([0.6, 0.5])
+    ),
+    "joint": JointGaussian(jnp.array([[0.0, 0.3, 0.1]]), LAW[None], jnp.zeros(1), jnp.array([0.0, 0.3, 0.1])),
 }
 POLICIES = {"ts": thompson(count=8000), "ucb": ucb(1.5), "bayes": bayes_ucb(), "eps": epsilon_greedy(0.3)}
 
 
 @pytest.mark.parametrize(
-    ("policy", "outlook"),
+    ("policy", "posterior"),
     [
         ("ts", "separate"),
         ("ts", "counted"),
@@ -132,40 +133,40 @@ POLICIES = {"ts": thompson(count=8000), "ucb": ucb(1.5), "bayes": bayes_ucb(), "
         pytest.param("bayes", "counted", marks=pytest.mark.nightly),
     ],
 )
-def test_probabilities_calibrate(policy, outlook):
+def test_probabilities_calibrate(policy, posterior):
     """How often each arm is chosen in 8,000 rounds against the probability that was told, in standard errors."""
-    chosen, seen, n, t = POLICIES[policy], OUTLOOKS[outlook], 8000, jnp.asarray(3, jnp.int32)
+    chosen, seen, n, t = POLICIES[policy], POSTERIORS[posterior], 8000, jnp.asarray(3, jnp.int32)
     one = lambda key: chosen.choose(seen, chosen.noise(seen, key), jax.random.uniform(jax.random.fold_in(key, 1)), t)
     arms = jax.jit(jax.vmap(one))(jax.random.split(KEY, n))
-    told = np.asarray(jax.jit(lambda: chosen.chances(seen, chosen.noise(seen, KEY), KEY, t))())
+    told = np.asarray(jax.jit(lambda: chosen.probabilities(seen, chosen.noise(seen, KEY), KEY, t))())
     often = np.bincount(np.asarray(arms), minlength=len(told)) / n
-    error = np.sqrt(told * (1 - told) / n) * (np.sqrt(2.0) if outlook == "joint" else 1.0)
+    error = np.sqrt(told * (1 - told) / n) * (np.sqrt(2.0) if posterior == "joint" else 1.0)
     assert np.all(np.abs(often - told) <= 4.0 * error)
 
 
 def test_quantiles_and_upper_bounds_are_those_of_scipy():
     tail = jnp.asarray(0.1)
-    counted, separate = OUTLOOKS["counted"], OUTLOOKS["separate"]
+    counted, separate = POSTERIORS["counted"], POSTERIORS["separate"]
     expected = [scipy.stats.beta(3, 2).ppf(0.9), scipy.stats.beta(2, 2).ppf(0.9)]
-    np.testing.assert_allclose(jax.nn.sigmoid(counted.exceeded(tail, KEY, 1)), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.nn.sigmoid(counted.upper_quantile(tail, KEY, 1)), expected, rtol=1e-9)
     expected = [scipy.stats.beta(3, 2).ppf(0.05), scipy.stats.beta(2, 2).ppf(0.05)]  # below a half, the other branch
-    np.testing.assert_allclose(jax.nn.sigmoid(counted.exceeded(jnp.asarray(0.95), KEY, 1)), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.nn.sigmoid(counted.upper_quantile(jnp.asarray(0.95), KEY, 1)), expected, rtol=1e-9)
     upper = [law.mean() + 2 * law.std() for law in (scipy.stats.beta(3, 2), scipy.stats.beta(2, 2))]
-    np.testing.assert_allclose(counted.upper(2.0, KEY, 1), upper, rtol=1e-12)
-    at = separate.exceeded(tail, KEY, 1)
+    np.testing.assert_allclose(counted.upper_bound(2.0, KEY, 1), upper, rtol=1e-12)
+    at = separate.upper_quantile(tail, KEY, 1)
     law = Mixed([scipy.stats.norm(0.0, np.sqrt(0.3)), scipy.stats.norm(0.2, np.sqrt(0.3))], [0.5, 0.5])
     assert abs(law.cdf(float(at[0])) - 0.9) < 1e-12
-    np.testing.assert_allclose(separate.upper(2.0, KEY, 1)[0], 0.1 + 2 * np.sqrt(0.3 + 0.01), rtol=1e-12)
+    np.testing.assert_allclose(separate.upper_bound(2.0, KEY, 1)[0], 0.1 + 2 * np.sqrt(0.3 + 0.01), rtol=1e-12)
 
 
 def test_quantiles_go_on_after_many_decisions_with_32_bits():
     """1 - 1/t is 1 in 32 bits from 34 million decisions on: all quantiles would be infinite, and the choice blind."""
     t = jnp.asarray(2_000_000_000, jnp.int32)
     small = lambda *values: jnp.asarray(values, jnp.float32)[:, None]
-    normals = Separate(small(0.0, 0.1), small(1.0, 1.0), small(0.0, 0.0), small(0.0, 0.1)[:, 0])
+    normals = IndependentGaussians(small(0.0, 0.1), small(1.0, 1.0), small(0.0, 0.0), small(0.0, 0.1)[:, 0])
     expected = scipy.stats.norm([0.0, 0.1], 1.0).isf(1 / 2e9)
     np.testing.assert_allclose(bayes_ucb().scores(normals, KEY, t), expected, rtol=1e-5)
-    betas = Counted(small(3.0, 0.5), small(2.0, 0.5), small(0.0, 0.0), small(0.6, 0.5)[:, 0])
+    betas = IndependentBetas(small(3.0, 0.5), small(2.0, 0.5), small(0.0, 0.0), small(0.6, 0.5)[:, 0])
     told = np.asarray(bayes_ucb().scores(betas, KEY, t), np.float64)  # log odds: near 1 there are no numbers left
     for z, (a, b) in zip(told, ((3.0, 2.0), (0.5, 0.5)), strict=True):
         assert scipy.special.betainc(b, a, 1 / (1 + np.exp(z))) == pytest.approx(1 / 2e9, rel=1e-3)
@@ -187,7 +188,7 @@ def test_beta_arms_of_counts_below_a_half_are_right_and_drawn_as_told_with_32_bi
     ones, zeros = (jnp.asarray(part, jnp.float32)[:, None] for part in (a, b))
     ours = np.asarray(largest_of_betas(ones, zeros, jnp.zeros_like(ones)))
     np.testing.assert_allclose(ours, log_odds_integral(a, b), atol=2e-6)
-    seen, n = Counted(ones, zeros, jnp.zeros_like(ones), ones[:, 0]), 20_000
+    seen, n = IndependentBetas(ones, zeros, jnp.zeros_like(ones), ones[:, 0]), 20_000
     drawn = np.asarray(jax.jit(jax.vmap(seen.draw))(seen.noise(KEY, (n,))))
     often = np.bincount(drawn.argmax(axis=1), minlength=len(a)) / n
     assert np.all(np.abs(often - ours) <= 4.0 * np.sqrt(ours * (1 - ours) / n))

@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.bandits import (
-    Counted,
-    Joint,
-    Separate,
-    age,
-    drifting_bernoulli,
-    greedy,
-    learn,
-    look,
-    play,
-    stack,
-    table,
-    thompson,
-    ucb,
-)
+from filtax.bandits import drifting_bernoulli, greedy, play, stack, table, thompson, ucb
+from filtax.bandits._reward_posterior import IndependentBetas, IndependentGaussians, JointGaussian
+from filtax.bandits.step import age, learn, reward_posterior
 
 METHODS = {
     "LG+C-ACI(q=0.1)": (fx.models.bernoulli(), {"mean": jnp.zeros(1), "cov": 1.0}),
@@ -61,9 +49,9 @@ def test_conjugate_arms_are_the_closed_form():
         ones, zeros = 0.9 * ones + 0.1, 0.9 * zeros + 0.1
         ones[arm] += reward
         zeros[arm] += 1.0 - reward
-    seen = look(method, arms, None, shared=False)
-    assert isinstance(seen, Counted)
-    np.testing.assert_allclose(seen.ones[:, 0], 0.9 * ones + 0.1, rtol=1e-6)  # the next tick is looked at
+    seen = reward_posterior(method, arms, None, shared=False)
+    assert isinstance(seen, IndependentBetas)
+    np.testing.assert_allclose(seen.ones[:, 0], 0.9 * ones + 0.1, rtol=1e-6)  # the next tick is asked for
     np.testing.assert_allclose(seen.zeros[:, 0], 0.9 * zeros + 0.1, rtol=1e-6)
 
 
@@ -105,13 +93,13 @@ def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood, poste
         )
         shared, split = both(shared, split, x, arm, reward)
     x = jnp.array([0.3, -1.0])
-    together, alone = look(joint, shared, x, shared=True), look(method, split, x, shared=False)
-    assert isinstance(together, Joint)
-    assert isinstance(alone, Separate)
+    together, alone = reward_posterior(joint, shared, x, shared=True), reward_posterior(method, split, x, shared=False)
+    assert isinstance(together, JointGaussian)
+    assert isinstance(alone, IndependentGaussians)
     np.testing.assert_allclose(together.mean[0], alone.mean[:, 0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(jnp.diagonal(together.cov[0]), alone.var[:, 0], rtol=1e-9)
     np.testing.assert_allclose(together.expected, alone.expected, rtol=1e-9, atol=1e-12)
-    noisy = look(method, split, x, shared=False, draw="predictive")
+    noisy = reward_posterior(method, split, x, shared=False, draw="predictive")
     if likelihood == "gaussian":
         np.testing.assert_allclose(noisy.var, alone.var + 0.5, rtol=1e-12)
 
@@ -127,10 +115,10 @@ def test_any_belief_can_be_drawn_from(name):
         ),
     )
     state = stack([method.init(mean=jnp.array([1.0, 0.0]), cov=0.01, key=jax.random.key(1))] * 2)
-    seen = look(method, state, jnp.array([2.0, 0.0]), shared=False)
+    seen = reward_posterior(method, state, jnp.array([2.0, 0.0]), shared=False)
     draws = jax.vmap(seen.draw)(seen.noise(jax.random.key(0), (400,)))
     np.testing.assert_allclose(draws.mean(axis=0), seen.expected, atol=0.12)
-    np.testing.assert_allclose(seen.chances(jax.random.key(2), 400), 0.5, atol=0.1)
+    np.testing.assert_allclose(seen.probabilities(jax.random.key(2), 400), 0.5, atol=0.1)
 
 
 def test_time_passes_for_a_shared_model_too():
@@ -163,12 +151,12 @@ def test_one_simulation_alone_is_a_loop_by_hand():
     state = start
     for row, arm in zip(world.order[:, 0], played.arm[:, 0], strict=True):
         x = world.contexts[row]
-        assert int(arm) == int(jnp.argmax(look(method, state, x, shared=True).expected))
+        assert int(arm) == int(jnp.argmax(reward_posterior(method, state, x, shared=True).expected))
         state = turn(state, x, arm, world.rewards[row, arm])
 
 
 @pytest.mark.nightly
-def test_a_bank_without_bound_has_room_for_all_rounds():
+def test_hypotheses_without_bound_have_slots_for_all_rounds():
     """RL[inf] that begins with two slots decides as RL[K] with K above the number of rounds."""
     world = drifting_bernoulli(key=jax.random.key(3), steps=7, simulations=2, arms=2, sd=0.3)
     arms = {}

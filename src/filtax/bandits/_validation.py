@@ -1,4 +1,4 @@
-"""What a user hands to a bandit, checked once: methods, policies, keys, contexts, and whether they go together."""
+"""Checks of what a user gives to a bandit: methods, policies, keys, contexts, and whether they fit together."""
 
 import math
 from typing import Any
@@ -9,71 +9,64 @@ import numpy as np
 from jaxtyping import Array
 
 from filtax import boundary
-from filtax.bandits.policies import BayesUCB, Thompson, UpperConfidence, policy_named
+from filtax.bandits._policies import BayesUCB, Policy, Thompson, UpperConfidence, policy_named
+from filtax.bandits._reward_posterior import plain_likelihood
 from filtax.beliefs import Point
+from filtax.bone import Bone
 from filtax.models.exponential_family import CategoricalLikelihood
+from filtax.models.loss import LossLikelihood
 from filtax.state import State
 
-__all__ = [
-    "check_arm",
-    "check_arms",
-    "check_key",
-    "check_method",
-    "check_outputs",
-    "check_pair",
-    "check_policy",
-    "finite_reward",
-]
-
-EXPLORERS = (BayesUCB, Thompson, UpperConfidence)  # those that look at how wide a belief is
+EXPLORERS = (BayesUCB, Thompson, UpperConfidence)  # those that use the width of a belief
 
 
 def check_method(call: str, method: Any) -> None:
-    """Refuse what is no method, such as its name.
+    """Check that this is a method, and not its name.
 
     >>> check_method("Bandit", "LG+C-Static")
     Traceback (most recent call last):
         ...
     ValueError: Bandit(method='LG+C-Static') must come from filtax.method(..., model=...), which needs a model.
     """
-    if not hasattr(method, "posterior"):
+    if not isinstance(method, Bone):
         raise ValueError(
             f"{call}(method={method!r:.40}) must come from filtax.method(..., model=...), which needs a model."
         )
 
 
-def check_policy(call: str, policy: Any) -> Any:
-    """A policy, given itself or by its short name.
+def check_policy(call: str, policy: Any) -> Policy:
+    """Return a policy that is given itself or by its short name.
 
     >>> type(check_policy("play", "ucb")).__name__
     'UpperConfidence'
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
-    if not hasattr(policy, "choose"):
+    if not isinstance(policy, Policy):
         raise ValueError(f"{call}(policy={policy!r:.40}) must come from filtax.bandits, such as thompson().")
     return policy
 
 
 def check_pair(call: str, method: Any, policy: Any) -> None:
-    """Refuse a policy that makes no sense with what the method believes, and labels in the place of rewards.
+    """Check that a policy can explore by the beliefs of a method, and that the method learns rewards, not labels.
 
     >>> import filtax as fx
     >>> from filtax.bandits import greedy
     >>> check_pair("Bandit", fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), greedy())
     """
-    plain = getattr(method.model.likelihood, "inner", method.model.likelihood)
+    plain = plain_likelihood(method.model.likelihood)
     if isinstance(plain, CategoricalLikelihood):
         raise ValueError(
             f"{call}: {method.name} learns class labels, which are no rewards; give a model of rewards, such as "
             "bernoulli() for 0 and 1, with an output for each arm."
         )
-    explores = isinstance(policy, EXPLORERS)
-    if explores and method.posterior.families == (Point,):
+    if not isinstance(policy, EXPLORERS):
+        return
+    if method.posterior.families == (Point,):
         raise ValueError(
             f"{call}: {method.name} believes in a single point, so there is nothing for {type(policy).__name__} to "
             "explore by; use greedy() or epsilon_greedy(0.05)."
         )
-    if explores and policy.draw == "predictive" and not getattr(plain, "normalised", True):
+    if policy.draw == "predictive" and isinstance(plain, LossLikelihood):
         raise ValueError(
             f"{call}: {method.name} learns by a loss, so rewards have no distribution to draw them from; use "
             'draw="parameter" or draw="linearised".'
@@ -81,7 +74,7 @@ def check_pair(call: str, method: Any, policy: Any) -> None:
 
 
 def check_key(call: str, key: Any) -> None:
-    """Refuse what is no single random key; traced ones pass.
+    """Check that this is a single random key; a traced one passes.
 
     >>> check_key("pull", 0)
     Traceback (most recent call last):
@@ -98,7 +91,7 @@ def check_key(call: str, key: Any) -> None:
 
 
 def check_outputs(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:
-    """Refuse a context that the model cannot take, or for which it does not predict as many rewards as it must."""
+    """Check that the model takes this context, and predicts as many rewards as there are arms."""
     first = state.initial if shared else jax.tree.map(lambda leaf: leaf[0], state.initial)
     given, wanted = "no context" if x is None else f"a context of shape {x.shape}", arms if shared else 1
     try:
@@ -116,7 +109,7 @@ def check_outputs(call: str, method: Any, state: State, x: Array | None, arms: i
 
 
 def check_arms(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:
-    """Refuse states of another method, or of another number of arms; states may have a further leading axis."""
+    """Check that states are of this method and of so many arms; they may have a further leading axis."""
     for _ in range(state.t.ndim - (0 if shared else 1)):
         state = jax.tree.map(lambda leaf: leaf[0], state)
     if not shared and state.t.shape[0] != arms:
@@ -129,7 +122,7 @@ def check_arms(call: str, method: Any, state: State, x: Array | None, arms: int,
 
 
 def check_arm(arm: Any, known: list[Any]) -> None:
-    """Refuse an arm that cannot be written down, or that is there already."""
+    """Check that the name of an arm can be stored, and that it is new."""
     if isinstance(arm, bool) or not isinstance(arm, str | int):
         raise ValueError(f"arm {arm!r:.40} must be a text or a whole number, so that it can be written down.")
     if arm in known:
@@ -137,7 +130,7 @@ def check_arm(arm: Any, known: list[Any]) -> None:
 
 
 def finite_reward(reward: Any) -> float:
-    """The reward as a number.
+    """Return a reward as a number.
 
     >>> finite_reward("1.5")
     Traceback (most recent call last):

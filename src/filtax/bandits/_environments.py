@@ -14,8 +14,6 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from filtax import checks
 from filtax.module import Module
 
-__all__ = ["World", "drifting_bernoulli", "table", "wheel"]
-
 
 class World(Module):
     """All rewards of all arms, drawn beforehand, and their true means.
@@ -24,7 +22,7 @@ class World(Module):
         rewards: What each arm would pay, (T, S, A), or (N, A) of a table.
         means: Their expectations, of the same shape.
         contexts: (T, S, ...) or (N, ...); None without contexts.
-        order: Rows of the table in the order of each simulation, (T, S); None where nothing is a table.
+        order: Rows of the table in the order of each simulation, (T, S); None if it is no table.
 
     >>> world = drifting_bernoulli(key=jax.random.key(0), steps=5, simulations=2, arms=3)
     >>> world.steps, world.simulations, world.arms
@@ -52,10 +50,10 @@ class World(Module):
         return self.rewards.shape[-1]
 
     def of_rounds(self, values: Array) -> Array:
-        """Lay rewards or means out by rounds, (T, S, A).
+        """Return rewards or means by round, (T, S, A).
 
-        >>> still = table(jnp.eye(2), jnp.eye(2), key=jax.random.key(0), steps=3, simulations=4)
-        >>> still.of_rounds(still.means).shape
+        >>> world = table(jnp.eye(2), jnp.eye(2), key=jax.random.key(0), steps=3, simulations=4)
+        >>> world.of_rounds(world.means).shape
         (3, 4, 2)
         """
         return values if self.order is None else values[self.order]
@@ -64,10 +62,10 @@ class World(Module):
 def drifting_bernoulli(
     *, key: Key[Array, ""], steps: int = 10_000, simulations: int = 100, arms: int = 10, sd: float = 0.03
 ) -> World:
-    """Arms that pay 1 with a probability that walks between 0 and 1 (thesis, experiment:bandits).
+    """Draw arms that pay 1 with a probability that walks between 0 and 1 (thesis, experiment:bandits).
 
-    p_0 ~ U[0, 1], p_t = min(max(p_{t-1} + sd Z_t, 0), 1); the first round is paid by p_1. The text of the thesis says
-    sd = 0.03, as the thesis has it.
+    p_0 ~ U[0, 1], p_t = min(max(p_{t-1} + sd Z_t, 0), 1); the first round is paid by p_1. The default is that of the
+    text of the thesis.
 
     >>> world = drifting_bernoulli(key=jax.random.key(0), steps=4, simulations=2)
     >>> world.rewards.shape, str(world.rewards.dtype)
@@ -96,7 +94,7 @@ def wheel(
     means: tuple[float, float, float] = (1.2, 1.0, 50.0),
     sd: float = 0.01,
 ) -> World:
-    """The wheel (Riquelme, Tucker and Snoek 2018): five arms, of which four pay well, each in a corner of a disc.
+    """Draw the wheel (Riquelme, Tucker and Snoek 2018): five arms, four of which pay well in one quadrant each.
 
     Contexts are uniform in the unit disc, with a constant as third feature. Arm 0 has the mean `means[0]` everywhere,
     the others `means[1]`, except that beyond the radius delta the arm of the quadrant has `means[2]`.
@@ -128,13 +126,13 @@ def table(
     simulations: int = 1,
     means: Any = None,
 ) -> World:
-    """Turn a table into a bandit: each simulation meets its rows in an order of its own.
+    """Turn a table into a world: each simulation visits its rows in an order of its own.
 
     Args:
         contexts: (N, ...), one row for each case.
         rewards: (N, A), what each arm would pay. The one-hot labels of a classification make it a bandit.
         key: Random key of the orders.
-        steps: Rounds; the length of the table if left out. Beyond it, rows are met again, in a new order.
+        steps: Rounds; the length of the table if left out. Beyond it, rows are visited again, in a new order.
         simulations: How many orders.
         means: Expectations of the rewards where they are not certain.
 

@@ -10,24 +10,19 @@ import pytest
 
 import filtax as fx
 from filtax.bandits import (
-    Log,
     World,
-    doubly_robust,
+    default_method,
     epsilon_greedy,
     evaluate_log,
-    ips,
-    judge_log,
     play,
     read_log,
     regret_of_means,
     regret_of_rewards,
-    replay,
-    snips,
     stack,
     thompson,
-    usual,
     wheel,
 )
+from filtax.bandits.logged_evaluation import Log, doubly_robust, evaluate_named_policy, ips, replay, snips
 from filtax.cli import run
 
 MEANS = np.array([0.2, 0.5, 0.7])
@@ -62,7 +57,7 @@ def test_estimates_of_a_fixed_policy_are_unbiased_and_their_intervals_hold(chanc
 @pytest.mark.nightly
 def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
     """Thompson sampling on a uniform and on an uneven log, against the same policy at play in the true world."""
-    method, start = usual(rate=1.0)
+    method, start = default_method(rate=1.0)
     state = stack([method.init(**start)] * 3)
     rng, values = np.random.default_rng(1), []
     for i in range(60):
@@ -82,7 +77,7 @@ def test_replay_of_a_learning_policy_is_what_it_would_have_earned(chances):
 @pytest.mark.nightly
 def test_a_policy_that_learns_along_the_log_beats_it():
     arm, reward, p = logged(np.random.default_rng(2), 600, (1 / 3, 1 / 3, 1 / 3))
-    told = judge_log(Log(("a", "b", "c"), arm, reward, p)).estimates
+    told = evaluate_named_policy(Log(("a", "b", "c"), arm, reward, p)).estimates
     assert told["logged"].value == pytest.approx(reward.mean())
     for name in ("ips", "snips", "dr"):
         assert told[name].value > 0.55
@@ -177,12 +172,12 @@ def test_a_log_that_cannot_be_right_is_refused_in_memory_too():
     ):
         with pytest.raises(ValueError, match=words):
             made(log | change)
-    method, start = usual()
+    method, start = default_method()
     state = stack([method.init(**start)] * 2)
     with pytest.raises(ValueError, match=r"row 2 has the reward 0\.5, which Cj"):
         evaluate_log(made(log), method, "ts", state, key=jax.random.key(0))
     none = Log(("a", "b"), np.zeros(0, int), np.zeros(0), np.zeros(0))
-    with pytest.raises(ValueError, match="not one row"):
+    with pytest.raises(ValueError, match="it has no rows"):
         replay(none, method, thompson(), state, key=jax.random.key(0))
     with pytest.raises(ValueError, match="give one number of each for every row"):
         ips([1.0, 0.0], [0.5], [0.5])
@@ -196,7 +191,7 @@ def test_the_unit_of_the_rewards_changes_what_is_learned_from_and_no_estimate():
     arm = rng.choice(3, size=50, p=(0.5, 0.3, 0.2))
     p, reward = np.array([0.5, 0.3, 0.2])[arm], 40.0 + 3.0 * rng.normal(size=50)
     log = Log(("a", "b", "c"), arm, reward, p, np.ones((50, 1)))
-    method, start = usual("number", 1, rate=1.0)
+    method, start = default_method("number", 1, rate=1.0)
     state = stack([method.init(**start)] * 3)
     told = evaluate_log(log, method, epsilon_greedy(1.0), state, key=jax.random.key(0), unit=(40.0, 3.0))
     weight = 1 / 3 / p

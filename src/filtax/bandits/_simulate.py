@@ -1,7 +1,7 @@
-"""Play: one compiled loop runs all simulations of a method and a policy in a world.
+"""Simulations: one compiled loop runs all simulations of a method and a policy in a world.
 
-Simulations lie side by side, and what the policy needs of chance is drawn in blocks of rounds, which is what makes a
-round of a small arm cost nanoseconds. Regret has two definitions, each under its own name.
+The simulations run side by side, and the random numbers of the policy are drawn for blocks of rounds, so a round of a
+small arm takes nanoseconds. Regret has two definitions, each under its own name.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
-from filtax.bandits.border import check_arms, check_key, check_method, check_pair, check_policy
-from filtax.bandits.environments import World
-from filtax.bandits.rounds import furnish, learn, look
-from filtax.growth import grown
+from filtax.bandits._environments import World
+from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
+from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior
 from filtax.module import Module
 from filtax.state import State
 
-__all__ = ["Played", "play", "regret_of_means", "regret_of_rewards", "with_room"]
-
 
 class Played(Module):
-    """What was pulled, and what it paid, (T, S).
+    """The arms that were pulled, and their rewards, (T, S).
 
     >>> Played(jnp.zeros((3, 2), jnp.int32), jnp.ones((3, 2))).total.tolist()
     [3.0, 3.0]
@@ -48,15 +45,15 @@ def play(
         policy: From this package, or its short name.
         world: From this package.
         state: How each simulation begins: `stack([method.init(...)] * arms)` for separate arms, `method.init(...)`
-            for a shared model; or `stack` of S such, one for each simulation. For RL[inf] room is made for all
-            rounds at once: RL[K] is cheaper.
+            for a shared model; or `stack` of S such, one for each simulation. RL[inf] gets slots for all rounds at
+            once: RL[K] is cheaper.
         key: Random key of the policy.
         shared: As for `Bandit`.
         block: Rounds whose noise is drawn at once.
 
     >>> import filtax as fx
-    >>> from filtax.bandits import drifting_bernoulli, stack, thompson, usual
-    >>> method, start = usual("binary", rate=0.99)
+    >>> from filtax.bandits import default_method, drifting_bernoulli, stack, thompson
+    >>> method, start = default_method("binary", rate=0.99)
     >>> world = drifting_bernoulli(key=jax.random.key(0), steps=20, simulations=3, arms=2)
     >>> arms = stack([method.init(**start)] * 2)
     >>> play(method, thompson(), world, arms, key=jax.random.key(1)).arm.shape
@@ -78,7 +75,7 @@ def play(
     first = _contexts(world, jnp.zeros((), jnp.int32))
     x = None if first is None else first[0]
     check_arms("play", method, state, x, world.arms, shared=shared)
-    state = with_room(method, furnish(method, state, x, arms=world.arms if shared else 1), world.steps)
+    state = allocate_slots(method, allocate_memory(method, state, x, arms=world.arms if shared else 1), world.steps)
     return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
 
 
@@ -92,11 +89,11 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
     else:
         carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (S, *leaf.shape)), state)
     first = _contexts(world, jnp.zeros((), jnp.int32))
-    like = look(method, state, None if first is None else first[0], shared=shared, draw=policy.draw)
+    like = reward_posterior(method, state, None if first is None else first[0], shared=shared, draw=policy.draw)
 
     def one(state: State, noise: PyTree, u: Array, x: Any, rewards: Array, t: Array) -> tuple[State, tuple]:
-        outlook = look(method, state, x, shared=shared, draw=policy.draw)
-        arm = policy.choose(outlook, noise, u, t)
+        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        arm = policy.choose(posterior, noise, u, t)
         reward = rewards[arm].astype(dtype)
         state, _ = learn(method, state, x, arm, reward, shared=shared, complete=True)
         return state, (arm, reward)
@@ -114,29 +111,18 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
             all_at_once: Any = (
                 _alone(one) if S == 1 else jax.vmap(one, in_axes=(0, 0, 0, None if x is None else 0, 0, None))
             )
-            state, told = all_at_once(state, *row, x, rewards, t)
-            return (state, t + 1), told
+            state, made = all_at_once(state, *row, x, rewards, t)
+            return (state, t + 1), made
 
         return jax.lax.scan(body, (state, t), (noise, u))
 
     _, (arm, reward) = jax.lax.scan(rounds, (carry, jnp.zeros((), jnp.int32)), jax.random.split(key, blocks))
-    cut = lambda values: values.reshape(blocks * block, S)[:steps]  # noqa: E731
-    return Played(cut(arm).astype(jnp.int32), cut(reward))
-
-
-def with_room(method: Any, state: State, steps: int) -> State:
-    """The state, of any leading axes, with room for all hypotheses of so many rounds."""
-    if method.auxiliary.slots_needed(0) is None:
-        return state
-    wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
-    grow = lambda one: grown(method, one, wanted)  # noqa: E731
-    for _ in range(state.t.ndim):
-        grow = jax.vmap(grow)
-    return grow(state)
+    arm, reward = (values.reshape(blocks * block, S)[:steps] for values in (arm, reward))
+    return Played(arm.astype(jnp.int32), reward)
 
 
 def _alone(one: Callable) -> Callable:
-    """What `vmap` over one simulation would give, but choices stay choices: both sides of none are computed."""
+    """What `vmap` over one simulation would give, but a `cond` stays a `cond`: only one branch is computed."""
 
     def call(state: State, noise: PyTree, u: Array, x: Any, rewards: Array, t: Array) -> tuple[State, tuple]:
         first = jax.tree.map(lambda leaf: leaf[0], (state, noise, u, x, rewards))
@@ -156,7 +142,7 @@ def _contexts(world: World, t: Array) -> Any:
 
 
 def regret_of_means(world: World, played: Played) -> Float[Array, "T S"]:
-    """Cumulative regret against the true means: the best mean of each round, less the mean of the arm pulled.
+    """Compute the cumulative regret against the true means: the best mean of each round, less that of the arm pulled.
 
     A policy that knows the means has none.
 
@@ -170,7 +156,7 @@ def regret_of_means(world: World, played: Played) -> Float[Array, "T S"]:
 
 
 def regret_of_rewards(world: World, played: Played) -> Float[Array, "T S"]:
-    """Cumulative regret against the rewards as they fell, as the thesis plots it: even a perfect policy has some.
+    """Compute the cumulative regret against the realised rewards, as the thesis plots it; no policy has none.
 
     >>> world = World(jnp.array([[[0.0, 1.0]]]), jnp.array([[[0.25, 0.75]]]))
     >>> regret_of_rewards(world, Played(jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1)))).tolist()

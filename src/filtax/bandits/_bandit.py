@@ -1,0 +1,375 @@
+"""A bandit for applications: pull an arm, report its reward later, in any order.
+
+Each decision is one tick of time for all arms. The tick passes when the decision ends: by its reward, or, when more
+decisions wait than `pending` allows, because it is the oldest and expires. Arms that are not pulled go on ageing.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from filtax import boundary, checks, store
+from filtax.bandits import step
+from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
+from filtax.bandits._validation import (
+    check_arm,
+    check_key,
+    check_method,
+    check_outputs,
+    check_pair,
+    check_policy,
+    finite_reward,
+)
+from filtax.growth import grown, remembers
+from filtax.methods._parse import method as method_named
+from filtax.models import Direct, bernoulli, linear
+from filtax.state import State
+
+RATE = 0.999  # share of the learned information that one tick keeps
+
+
+def default_method(
+    rewards: str = "binary", features: int = 0, *, noise: float = 1.0, rate: float = RATE
+) -> tuple[Any, dict]:
+    """Build a method for separate arms, whose beliefs relax towards their prior (OU), and the arguments of its `init`.
+
+    Args:
+        rewards: "binary" (0 or 1) or "number".
+        features: Width of the context; 0 for none. A constant feature is not added.
+        noise: Variance of rewards that are numbers.
+        rate: Share of the learned information that one tick keeps.
+
+    Returns:
+        The method, and the arguments of its `init`.
+
+    >>> default_method("binary")[0].name
+    'Cj+C-OU(rate=0.999)'
+    """
+    if rewards not in ("binary", "number"):
+        raise ValueError(f'default_method(rewards={rewards!r}) must be "binary" or "number".')
+    checks.whole("default_method(features=...)", features)
+    if rewards == "binary" and not features:
+        return method_named(f"Cj+C-OU(rate={rate})", model=bernoulli()), {"mean": 0.5, "cov": 1.0 / 12.0}
+    model = linear(likelihood=bernoulli()) if rewards == "binary" else linear(noise=noise)
+    return method_named(f"LG+C-OU(rate={rate})", model=model), {"mean": np.zeros(max(features, 1)), "cov": 1.0}
+
+
+class Decision(NamedTuple):
+    """A decision: the arm, the number to report its reward under, and the probability it was chosen with.
+
+    >>> Decision("a", 0, 0.5).arm
+    'a'
+    """
+
+    arm: Any
+    id: int
+    probability: float
+
+
+class Bandit:
+    """Arms, a method that learns their rewards, and a policy that chooses among them.
+
+    Args:
+        arms: Names, texts or whole numbers.
+        method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
+        policy: From this package, or its short name; Thompson sampling by default.
+        mean: Where each belief starts, as for `method.init`.
+        cov: How wide it starts; 1 if left out, and uniform for the default method.
+        params: Instead of `mean`, a pytree.
+        shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
+            output for each arm.
+        pending: How many decisions may wait for their reward.
+        key: For methods whose beliefs are drawn.
+
+    `update` returns what became of a reward: "learned"; "repeated" if the decision had its reward before; "expired" if
+    too many decisions waited and it was the oldest; "removed" if its arm was removed; "forgotten" if it ended too long
+    ago; "unknown" if there was no such decision. Only "learned" changes the belief of the arm.
+
+    >>> bandit = Bandit(["a", "b"])
+    >>> decision = bandit.pull(key=jax.random.key(0))
+    >>> decision.probability
+    0.5
+    >>> bandit.update(decision.id, 1.0), bandit.update(decision.id, 1.0), bandit.update(7, 1.0)
+    ('learned', 'repeated', 'unknown')
+    """
+
+    def __init__(
+        self,
+        arms: Any,
+        method: Any = None,
+        policy: Any = None,
+        *,
+        mean: Any = None,
+        cov: Any = None,
+        params: Any = None,
+        shared: bool = False,
+        pending: int = 10_000,
+        key: Any = None,
+    ) -> None:
+        checks.whole("Bandit(pending=...)", pending, least=1)
+        if isinstance(arms, str) or not isinstance(arms, Iterable):
+            raise ValueError(f"Bandit(arms={arms!r:.40}) must be a list of arms, not one text or number.")
+        self.arms: list[Any] = []
+        for arm in arms:
+            check_arm(arm, self.arms)
+            self.arms.append(arm)
+        if not self.arms:
+            raise ValueError("Bandit(arms=[]): there is nothing to choose; give one arm or more.")
+        default = {"mean": None, "cov": 1.0}
+        if method is None:
+            method, default = default_method()
+            default["mean"] = np.full(len(self.arms), default["mean"]) if shared else default["mean"]
+        check_method("Bandit", method)
+        policy = check_policy("Bandit", "ts" if policy is None else policy)
+        check_pair("Bandit", method, policy)
+        mean = default["mean"] if mean is None and params is None else mean
+        start = {"mean": mean, "cov": default["cov"] if cov is None else cov, "params": params, "key": key}
+        self.method, self.policy, self.shared = method, policy, bool(shared)
+        self.made = 0
+        self._initial: State = method.init(**start)
+        self._state = self._initial if shared else step.stack([self._initial] * len(self.arms))
+        self._pending = PendingDecisions(int(pending))
+        self._shape: tuple[int, ...] | None = None
+        self._dtype, self._allocated = "", not remembers(method)
+
+    @property
+    def pending(self) -> int:
+        """How many decisions wait for their reward."""
+        return len(self._pending.waiting)
+
+    def pull(self, context: Any = None, *, key: Any) -> Decision:
+        """Choose an arm.
+
+        Args:
+            context: What the model takes as x; None if it takes none.
+            key: Random key; the same key, context and history give the same decision.
+
+        Returns:
+            The arm, the number under which to report its reward, and the probability it was chosen with.
+        """
+        x = self._context(context)
+        check_key("pull", key)
+        self._allocate_memory(x)
+        t = jnp.asarray(self.made, jnp.int32)
+        arm, probability = step.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
+        decision = Decision(self.arms[int(arm)], self.made, float(probability))
+        self._shape, self._dtype = (None, "") if x is None else (x.shape, str(x.dtype))
+        self._pending.add(decision.id, decision.arm, x)
+        self.made += 1
+        while (oldest := self._pending.overdue()) is not None:
+            self._pending.end(oldest, "expired")
+            self._pass()
+        return decision
+
+    def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
+        """Compute the probability of each arm to be chosen now; the key is used where it must be estimated."""
+        x = self._context(context)
+        check_key("probabilities", key)
+        self._allocate_memory(x)
+        t = jnp.asarray(self.made, jnp.int32)
+        probabilities = step.choice_probabilities(self.method, self.policy, self._state, x, key, t, shared=self.shared)
+        return dict(zip(self.arms, np.asarray(probabilities).tolist(), strict=True))
+
+    def update(self, id: Any, reward: Any) -> str:
+        """Report the reward of a decision, at any time; returns one of the words that the class lists.
+
+        A reward that is not a number, or not possible (0.5 for a binary one), is refused with a ValueError; the
+        decision goes on waiting.
+        """
+        if not isinstance(id, int | np.integer) or isinstance(id, bool) or not 0 <= id < self.made:
+            return "unknown"
+        id = int(id)
+        if id not in self._pending.waiting:
+            return self._pending.fate(id)
+        value = jnp.asarray(finite_reward(reward), self._state.conditioning_ratio.dtype)
+        arm, x = self._pending.waiting[id]
+        if arm not in self.arms:
+            self._pass()
+            return self._pending.end(id, "removed")
+        at = jnp.asarray(self.arms.index(arm), jnp.int32)
+        state, ok = _learn(self.method, self._with_slots(), x, at, value, shared=self.shared)
+        if not ok:
+            raise ValueError(
+                f"update({id}, {reward!r}): the method cannot take this reward; report one that its likelihood allows."
+            )
+        self._state = state
+        return self._pending.end(id, "learned")
+
+    def wait(self) -> None:
+        """Let one tick of time pass without a decision; a method that stores data needs one context before."""
+        if not self._allocated:
+            raise ValueError(f"wait: {self.method.name} remembers data and has seen no context yet; pull first.")
+        self._pass()
+
+    def add(self, arm: Any) -> None:
+        """Add an arm, with the initial belief. A shared model must already have an output for it."""
+        check_arm(arm, self.arms)
+        if not self.shared:
+            slots = self._state.hypotheses.log_weight.shape[-1]
+            fresh = grown(self.method, self._initial, slots)
+            self._state = jax.tree.map(lambda old, new: jnp.concatenate([old, new[None]]), self._state, fresh)
+        self.arms.append(arm)
+
+    def remove(self, arm: Any) -> None:
+        """Remove an arm and its belief; `update` returns "removed" for its later rewards."""
+        if arm not in self.arms:
+            raise ValueError(f"remove({arm!r}): no such arm. {checks.nearest(str(arm), map(str, self.arms))}")
+        if self.shared or len(self.arms) == 1:
+            why = "the last arm" if len(self.arms) == 1 else "one output of a shared model"
+            raise ValueError(f"remove({arm!r}): it is {why}, which cannot go; build another Bandit without it.")
+        at = self.arms.index(arm)
+        self._state = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:at], leaf[at + 1 :]]), self._state)
+        self.arms.remove(arm)
+        self._pending.drop_arm(arm)
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return the whole bandit as named numpy arrays and as plain data that JSON can hold.
+
+        >>> arrays, plain = Bandit(["a", "b"]).state()
+        >>> plain["arms"], plain["made"]
+        (['a', 'b'], 0)
+        """
+        arrays = to_arrays("state", self._state) | to_arrays("initial", self._initial)
+        for at, (_, x) in enumerate(self._pending.waiting.values()):
+            if x is not None:
+                arrays[f"context[{at}]"] = np.asarray(x)
+        plain = {
+            "arms": list(self.arms),
+            "made": self.made,
+            "shared": self.shared,
+            "shape": None if self._shape is None else list(self._shape),
+            "dtype": self._dtype,
+            "made by": fingerprints(self.method, self.policy),
+            **self._pending.plain(),
+        }
+        return arrays, plain
+
+    @classmethod
+    def from_state(
+        cls, arrays: dict[str, np.ndarray], plain: dict[str, Any], method: Any = None, policy: Any = None, **start: Any
+    ) -> "Bandit":
+        """Rebuild a bandit from its `state`, bit for bit, with the method, the policy and the start that it had.
+
+        >>> Bandit.from_state(*Bandit(["a", "b"]).state()).arms
+        ['a', 'b']
+        """
+        bandit = cls(plain["arms"], method, policy, shared=plain["shared"], pending=plain["limit"], **start)
+        for part, own in fingerprints(bandit.method, bandit.policy).items():
+            if plain["made by"][part] != own:
+                raise ValueError(
+                    f"it was saved with the {part} {plain['made by'][part]}, not {own}; give the same one."
+                )
+        shape = None if plain["shape"] is None else tuple(plain["shape"])
+        if plain["made"]:
+            bandit._allocate_memory(None if shape is None else jnp.zeros(shape, plain["dtype"] or None))
+        bandit._state = from_arrays("state", arrays, bandit._state)
+        initial = from_arrays("initial", arrays, bandit._initial)
+        shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (initial, bandit._initial)]
+        if shapes[0] != shapes[1]:
+            raise ValueError("its beliefs have other shapes; give the mean and the covariance that they started from.")
+        bandit._initial = initial
+        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
+        bandit._pending.restore(plain, [None if x is None else jnp.asarray(x) for x in contexts])
+        bandit.made, bandit._shape, bandit._dtype = int(plain["made"]), shape, plain["dtype"]
+        return bandit
+
+    def save(self, folder: Any, *, source: Any = None, held: bool = False) -> int:
+        """Write the bandit as the next generation of a folder of checkpoints.
+
+        Args:
+            folder: As for `filtax.store.save`.
+            source: Position in a source of rewards, as JSON.
+            held: Whether the caller holds the folder's lock.
+
+        Returns:
+            The number of the generation.
+
+        >>> import tempfile
+        >>> bandit = Bandit(["a", "b"])
+        >>> decision = bandit.pull(key=jax.random.key(0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = bandit.save(folder)
+        ...     same, _ = Bandit.load(folder)
+        >>> same.pending, same.update(decision.id, 1.0)
+        (1, 'learned')
+        """
+        arrays, plain = self.state()
+        form = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+        note = {"kind": "Bandit", "bandit": plain, "arrays": form}
+        return store.save(folder, arrays, note=note, source=source, held=held)
+
+    @classmethod
+    def load(cls, folder: Any, method: Any = None, policy: Any = None, **start: Any) -> tuple["Bandit", dict]:
+        """Read the newest intact generation that `save` wrote.
+
+        A method and a policy are values of the program, not of the file: they are given again, and others than those of
+        the saved bandit are refused.
+
+        Args:
+            folder: As for `save`.
+            method: The method of the bandit, as it was given to it.
+            policy: Its policy, likewise.
+            start: How its beliefs start, as for `Bandit`: `mean` and `cov`, or `params`.
+
+        Returns:
+            The bandit, bit for bit as it was saved, and the manifest with `source`.
+
+        >>> Bandit.load("no/such/folder")
+        Traceback (most recent call last):
+        filtax.store.errors.Missing: no/such/folder holds no checkpoint; ...
+        """
+
+        def like(manifest: dict) -> dict:
+            note = manifest["note"]
+            if not isinstance(note, dict) or note.get("kind") != "Bandit":
+                raise store.Foreign("it holds no bandit")
+            return {name: np.zeros(shape, dtype) for name, (dtype, shape) in note["arrays"].items()}
+
+        arrays, manifest = store.load(folder, like)
+        try:
+            bandit = cls.from_state(arrays, manifest["note"]["bandit"], method, policy, **start)
+        except ValueError as problem:
+            raise store.Foreign(f"{folder}: {problem}") from None
+        return bandit, manifest
+
+    def _context(self, context: Any) -> Any:
+        (x,) = boundary.arrays(context=context)
+        x = None if x is None else jnp.asarray(x)
+        if x is not None:
+            checks.finite("pull(context=...)", x, flags=True)
+            if isinstance(self.method.model.predictor, Direct):
+                raise ValueError(
+                    f"pull(context=...): {self.method.name} takes no context; leave it out, or give a method with "
+                    "features, such as default_method('binary', 3)."
+                )
+        shape = None if x is None else x.shape
+        if self.made and shape != self._shape:
+            before = "there was none before" if self._shape is None else f"those before had {self._shape}"
+            raise ValueError(f"pull: the context has shape {shape} but {before}; give the same features.")
+        check_outputs("pull", self.method, self._state, x, len(self.arms), shared=self.shared)
+        return x
+
+    def _allocate_memory(self, x: Any) -> None:
+        """Allocate memory for contexts like x, if the method stores data and has seen none yet."""
+        if not self._allocated:
+            arms = len(self.arms) if self.shared else 1
+            self._state, self._initial = (
+                step.allocate_memory(self.method, state, x, arms=arms) for state in (self._state, self._initial)
+            )
+            self._allocated = True
+
+    def _pass(self) -> None:
+        x = None if self._shape is None else jnp.zeros(self._shape, self._dtype)
+        self._state = _age(self.method, self._with_slots(), x=x, shared=self.shared)
+
+    def _with_slots(self) -> State:
+        """The state with slots for one more tick, where all hypotheses are kept."""
+        return step.allocate_slots(self.method, self._state, 1)
+
+
+_learn = partial(jax.jit, static_argnames=("shared",))(step.learn)
+_age = partial(jax.jit, static_argnames=("shared",))(step.age)

@@ -1,0 +1,334 @@
+"""One round of a bandit as pure functions: form the posterior of the rewards, learn from one reward, let time pass.
+
+Arms come in two layouts. *Separate*: each arm has a state of its own, of one method; the states are stacked along a
+leading axis A, and all arms see the same context. *Shared*: one state of a model with an output for each arm (or a
+context that is a matrix, one row of features for each arm); a round shows one output. In both, every round is one tick
+of time for all arms: an arm that was not pulled ages under its prior, exactly as if its reward were missing.
+
+Thesis: experiment:bandits.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from filtax.bandits._reward_posterior import (
+    IndependentBetas,
+    IndependentGaussians,
+    JointGaussian,
+    Sampled,
+    plain_likelihood,
+    sample_parameters,
+    sample_rewards,
+)
+from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
+from filtax.growth import furnished, grown, remembers
+from filtax.models import Direct, Linearised, Model, Predicted
+from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.models.gaussian import GaussianLikelihood
+from filtax.models.linear import Linear
+from filtax.models.loss import LossLikelihood
+from filtax.module import Module
+from filtax.programs import advance
+from filtax.protocols import Hypotheses, over_hypotheses
+from filtax.state import State
+from filtax.tick import admit, conform, look_ahead, propose, tick, whole
+
+__all__ = [
+    "age",
+    "allocate_memory",
+    "allocate_slots",
+    "carried",
+    "choice_probabilities",
+    "decide",
+    "learn",
+    "reward_posterior",
+    "stack",
+]
+
+GAUSSIAN = (Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot)
+# likelihoods of one number an output, whose mean rises with the natural parameter
+MONOTONE = (GaussianLikelihood, BernoulliLikelihood, LossLikelihood, PoissonLikelihood)
+
+
+def stack(states: list[State]) -> State:
+    """Stack the states of several arms along a new leading axis.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> stack([coin.init(mean=0.5, cov=1 / 12)] * 3).t.shape
+    (3,)
+    """
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool, draw: str = "parameter") -> Any:
+    """Form the posterior of the mean rewards at the next tick, by which policies choose.
+
+    Args:
+        method: From `filtax.method`.
+        state: One of each arm (from `stack`), or one of a shared model.
+        x: The context, None if the model takes none.
+        shared: Whether the arms share one state.
+        draw: "parameter", "linearised" or "predictive", as for `thompson`.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 3)
+    >>> reward_posterior(coin, arms, None, shared=False).expected.tolist()
+    [0.5, 0.5, 0.5]
+    """
+    method = _bound(method, state, shared)
+    x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
+    expected = _expected(method, state, x, shared)
+    hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
+    belief, plain = hypotheses.belief, plain_likelihood(method.model.likelihood)
+    noisy = draw == "predictive"
+    if isinstance(belief, Beta) and not noisy and not shared:
+        return IndependentBetas(belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight, expected)
+    if isinstance(belief, Beta) and not noisy and hypotheses.log_weight.size == 1:
+        return IndependentBetas(belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T), expected)
+    linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
+    smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, MONOTONE)
+    if isinstance(belief, GAUSSIAN) and linear and smooth:
+        return _gaussian(method, hypotheses, x, shared, plain if noisy else None, expected)
+    sampler = partial(sample_rewards if noisy else sample_parameters, shared)
+    return Sampled((method, hypotheses, state.initial, state.hypotheses, x), sampler, expected)
+
+
+def learn(
+    method: Any,
+    state: State,
+    x: Array | None,
+    arm: Int[Array, ""],
+    reward: Array,
+    *,
+    shared: bool,
+    complete: bool = False,
+) -> tuple[State, Array]:
+    """Let one tick pass: condition the pulled arm on its reward, and age the others.
+
+    It also returns whether the reward was taken. `complete` promises a finite and possible reward and context, as in
+    `Bone.scan`.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
+    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0), shared=False)
+    >>> reward_posterior(coin, arms, None, shared=False).expected.round(3).tolist()
+    [0.5, 0.667]
+    """
+    method = _bound(method, state, shared)
+    if shared:
+        method, y = _of_one_output(method, state, x, arm, reward)
+        return _advance(method, state, x, y, complete and y.ndim == 0)  # a row is not complete: one arm was pulled
+    pulled = jax.tree.map(lambda leaf: leaf[arm], state)
+    done, ok = _advance(method, pulled, x, reward, complete)
+    others = age(method, state, shared=False, x=x)
+    here = jnp.arange(state.t.shape[0], dtype=arm.dtype) == arm
+
+    def merge(new: Array, old: Array) -> Array:
+        return jnp.where(here.reshape((-1,) + (1,) * new.ndim), new[None], old)
+
+    return state.after(*jax.tree.map(merge, carried(done), carried(others))), ok
+
+
+def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
+    """Let one tick pass without a reward: a step with a missing datum, at less cost where the method allows it.
+
+    Methods that store data, and those that draw which hypotheses survive, need an x: any of the shape of the contexts.
+
+    >>> import filtax as fx
+    >>> coin = fx.method("Cj+C-OU(rate=0.5)", model=fx.models.bernoulli())
+    >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
+    >>> age(coin, arms, shared=False).t.tolist()
+    [1, 1]
+    """
+    method = _bound(method, state, shared)
+    missing = partial(_missing, method, x=x)
+    hypotheses: Any = missing(state) if shared else jax.vmap(missing)(state)
+    return state.after(hypotheses, state.t + 1, state.began, state.refused, state.conditioning_ratio)
+
+
+def allocate_memory(method: Any, state: State, x: Array | None, *, arms: int) -> State:
+    """Allocate memory for contexts like x, where the method stores data; `arms` is 1 if not shared.
+
+    >>> import filtax as fx
+    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
+    >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3), arms=1).initial.memory.X.shape
+    (2, 4, 3)
+    """
+    if not remembers(method):
+        return state
+
+    def allocate(one: State) -> State:
+        return furnished(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))
+
+    return _over_axes(allocate, state)
+
+
+def _bound(method: Any, state: State, shared: bool) -> Any:
+    return conform(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
+
+
+def carried(state: State) -> tuple:
+    """The parts of a state that a tick changes, in the order of `State.after`.
+
+    >>> import filtax as fx
+    >>> int(carried(fx.method("Cj+C-Static", model=fx.models.bernoulli()).init(mean=0.5, cov=1 / 12))[1])
+    0
+    """
+    return state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio
+
+
+def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
+    carry, info = advance(method, state, carried(state), x, y, None, None, None, complete=complete)
+    if complete:  # nothing is refused then, and nothing is computed for the two counts alone
+        carry = (*carry[:3], state.refused, state.conditioning_ratio)
+    return state.after(*carry), jnp.asarray(info.ok)
+
+
+def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
+    """The hypotheses a tick later: a missing datum scores 0 under every one."""
+    hypotheses, initial = state.hypotheses, whole(state.initial)
+    weighting = method.weighting
+    of_data = weighting.searches or weighting.shares or weighting.gates or method.prior.of_members
+    if of_data or weighting.needs_key:
+        width = method.model.likelihood.width(method.model.outputs(initial.mean, x))
+        datum = admit(method, initial, x, jnp.full(width, jnp.nan, initial.mean.dtype), None, False)
+        age = state.t + 1 - state.began
+        return tick(method, hypotheses, initial, state.t, datum, None, state.key, age).hypotheses
+    proposed, beliefs = propose(method, hypotheses, initial, None)
+    silence = jnp.zeros_like(proposed.hypotheses.log_weight)
+    proposed, beliefs = method.prior.revise(proposed, beliefs, silence, initial, lambda beliefs: silence)
+    return Hypotheses(beliefs, proposed.hypotheses.aux, weighting(proposed.hypotheses.log_weight))
+
+
+def _proposed(method: Any, hypotheses: Hypotheses, initial: PyTree) -> Hypotheses:
+    """The hypotheses before the next datum."""
+    proposed, beliefs = propose(method, hypotheses, initial, None)
+    return Hypotheses(beliefs, proposed.hypotheses.aux, proposed.hypotheses.log_weight)
+
+
+def _each_arm(method: Any, state: State) -> Hypotheses:
+    return jax.vmap(lambda hypotheses, initial: _proposed(method, hypotheses, initial))(state.hypotheses, state.initial)
+
+
+def _expected(method: Any, state: State, x: Array | None, shared: bool) -> Array:
+
+    def ahead(hypotheses: Hypotheses, initial: PyTree) -> Array:
+        return look_ahead(method, hypotheses, initial, x, None, False).mean
+
+    return ahead(state.hypotheses, state.initial) if shared else jax.vmap(ahead)(state.hypotheses, state.initial)
+
+
+def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
+    """Means and spreads of the natural parameters, with the noise of the rewards if they are to be drawn."""
+
+    def one(belief: PyTree, aux: PyTree) -> tuple[Array, Array]:
+        at = method.model.linearise(belief.mean, x, aux)
+        spread = belief.spread(at.jacobian)
+        return at.eta, spread if noise is None else spread + noise.covariance(x, at.eta)
+
+    if shared:
+        mean, cov = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
+        return JointGaussian(mean, cov, hypotheses.log_weight, expected)
+    mean, cov = jax.vmap(lambda belief, aux: over_hypotheses(one, belief, aux))(hypotheses.belief, hypotheses.aux)
+    return IndependentGaussians(mean[..., 0], cov[..., 0, 0], hypotheses.log_weight, expected)
+
+
+class _SingleOutput(Module):
+    """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass.
+
+    >>> _SingleOutput(Linear(), jnp.asarray(1)).value(jnp.arange(4.0), jnp.array([1.0, 0.0]), None).eta.tolist()
+    [1.0]
+    """
+
+    predictor: Any
+    arm: Int[Array, ""]
+
+    def bind(self, layout: Any) -> "_SingleOutput":
+        """Bind the predictor to the layout of theta."""
+        return _SingleOutput(self.predictor.bind(layout), self.arm)
+
+    def value(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Predicted:
+        """The one natural parameter."""
+        return Predicted(self._eta(theta, x, aux)[None], scalar=True)
+
+    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
+        """The one natural parameter and its gradient."""
+        eta, slope = jax.value_and_grad(lambda theta: self._eta(theta, x, aux))(theta)
+        return Linearised(eta[None], slope[None, :], scalar=True)
+
+    def _eta(self, theta: Array, x: Array | None, aux: PyTree) -> Array:
+        return Model(self.predictor, None).value(theta, x, aux).eta[self.arm]
+
+
+def _of_one_output(method: Any, state: State, x: Array | None, arm: Array, reward: Array) -> tuple[Any, Array]:
+    """The method and y for one reward of a shared model: one output where outputs are alike, else a masked row.
+
+    A method that stores data would replay them without knowing which arm they belong to: it takes the row.
+    """
+    outputs = method.model.outputs(state.initial.mean, x)
+    plain = plain_likelihood(method.model.likelihood)
+    alike = not isinstance(plain, GaussianLikelihood) or (plain.noise is not None and plain.noise.size == 1)
+    if isinstance(plain, MONOTONE) and isinstance(state.initial, GAUSSIAN) and alike and not remembers(method):
+        model = Model(_SingleOutput(method.model.predictor, arm), method.model.likelihood)
+        return type(method)(model, method.auxiliary, method.prior, method.posterior, method.weighting), reward
+    if isinstance(plain, LossLikelihood):
+        raise ValueError(
+            f"shared arms of {method.name}: a loss needs all rewards of a row, of which a round shows one; use a "
+            "likelihood, or arms that are not shared."
+        )
+    return method, jnp.where(
+        jnp.arange(outputs, dtype=arm.dtype) == arm, reward.astype(state.initial.mean.dtype), jnp.nan
+    )
+
+
+def allocate_slots(method: Any, state: State, steps: int) -> State:
+    """Allocate slots for all hypotheses of so many rounds, in a state with any leading axes.
+
+    >>> import filtax as fx
+    >>> rl = fx.method("Cj+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.bernoulli())
+    >>> allocate_slots(rl, rl.init(mean=0.5, cov=1 / 12), 5).hypotheses.log_weight.size
+    8
+    """
+    if method.auxiliary.slots_needed(0) is None:
+        return state
+    wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
+    if wanted <= state.hypotheses.log_weight.shape[-1]:
+        return state
+    return _over_axes(lambda one: grown(method, one, wanted), state)
+
+
+def _over_axes(function: Callable, state: State) -> State:
+    for _ in range(state.t.ndim):
+        function = jax.vmap(function)
+    return function(state)
+
+
+@partial(jax.jit, static_argnames=("shared",))
+def decide(
+    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
+) -> tuple[Array, Array]:
+    """Choose an arm: its index, and the probability it was chosen with."""
+    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+    of_noise, of_tie, of_chance = jax.random.split(key, 3)
+    noise = policy.noise(posterior, of_noise)
+    u = jax.random.uniform(of_tie, (), posterior.expected.dtype)
+    arm = policy.choose(posterior, noise, u, t)
+    return arm, policy.propensity(posterior, arm, policy.probabilities(posterior, noise, of_chance, t))
+
+
+@partial(jax.jit, static_argnames=("shared",))
+def choice_probabilities(
+    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
+) -> Array:
+    """Compute the probability of each arm to be chosen."""
+    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+    of_noise, _, of_chance = jax.random.split(key, 3)
+    return policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)
