@@ -42,10 +42,10 @@ def clock(call, *given, repeats: int = 100) -> float:
     return 1e6 * min(times) / repeats
 
 
-def explained(rng, K: int, O: int, used: int):
+def explained_variance(rng, K: int, O: int, used: int):
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     s, R, L = rng.normal(size=(K, O)), np.eye(K), np.eye(K)
     s[used:] = 0.0
@@ -54,122 +54,118 @@ def explained(rng, K: int, O: int, used: int):
     s, R, L = (np.asarray(a, np.float64) for a in given[:3])
     half = R.T @ s
     fit = np.linalg.solve(L.T, half)
-    return small.explained, given, (half, half.T @ R.T, fit.T @ fit)
+    return cuda_algebra.explained_variance, given, (half, half.T @ R.T, fit.T @ fit)
 
 
-def judged(rng, O: int):
+def innovation(rng, O: int):
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     A = rng.normal(size=(O, O)) / O
     given = [jnp.asarray(a, jnp.float32) for a in (A @ A.T, rng.normal(size=(O, O)), rng.normal(size=O))]
     spread, B, r = (np.asarray(a, np.float64) for a in given)
     S = np.eye(O) + B @ spread @ B.T
     L = np.linalg.cholesky(S)
-    return small.judged, given, (L, np.linalg.solve(L, r), np.linalg.solve(S, r) @ B, True)
+    return cuda_algebra.innovation, given, (L, np.linalg.solve(L, r), np.linalg.solve(S, r) @ B, True)
 
 
-def placed(rng, K: int, O: int, used: int, taken: bool):
+def scatter_block(rng, K: int, O: int, used: int, taken: bool):
     import jax.numpy as jnp
 
-    from filtax.beliefs import algebra, small
+    from filtax._kernels import cuda_algebra
+    from filtax.beliefs import low_rank_algebra as algebra
 
-    core, root = np.eye(K), np.eye(K)
-    core[:used, :used], root[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
+    prec_factor, root = np.eye(K), np.eye(K)
+    prec_factor[:used, :used], root[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
     half, c = rng.normal(size=(K, O)), rng.normal(size=(O, K))
     half[used:], c[:, used:] = 0.0, 0.0
-    core, root, B, half, c, L = (
-        jnp.asarray(a, jnp.float32) for a in (core, root, rng.normal(size=(O, O)), half, c, lower(rng, O))
+    prec_factor, root, B, half, c, L = (
+        jnp.asarray(a, jnp.float32) for a in (prec_factor, root, rng.normal(size=(O, O)), half, c, lower(rng, O))
     )
     other = np.random.default_rng(1)
     W, cross = other.normal(size=(K, K)), other.normal(size=(K, O))
     W[:, used:], cross[used:] = 0.0, 0.0
     more = [jnp.asarray(a, jnp.float32) for a in (cross, lower(other, O), W.T @ W)]
-    given = core, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L, *more
-    return small.placed, given, algebra.placed(*given)
+    given = prec_factor, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L, *more
+    return cuda_algebra.scatter_block, given, algebra.scatter_block(*given)
 
 
-def rooted(rng, K: int):
+def stable_cholesky(rng, K: int):
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     A = rng.normal(size=(K, 2 * K))
     lost = jnp.asarray(A @ A.T, jnp.float32)
-    return small.rooted, [lost], (np.linalg.cholesky(np.eye(K) + np.asarray(lost, np.float64)),)
+    return cuda_algebra.stable_cholesky, [lost], (np.linalg.cholesky(np.eye(K) + np.asarray(lost, np.float64)),)
 
 
-def semiroot(rng, O: int, many: int):
+def psd_cholesky(rng, O: int, many: int):
     import jax
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     A = rng.normal(size=(many, O, O)) * np.exp(2.0 * rng.normal(size=(many, O, 1)))
     A = jnp.asarray(A @ A.transpose(0, 2, 1) + 1e-3 * np.eye(O), jnp.float32)
     return (
-        (small.semiroot, [A[0]], (np.linalg.cholesky(np.asarray(A[0], np.float64)),))
+        (cuda_algebra.psd_cholesky, [A[0]], (np.linalg.cholesky(np.asarray(A[0], np.float64)),))
         if many == 1
-        else (jax.vmap(small.semiroot), [A], (np.linalg.cholesky(np.asarray(A, np.float64)),))
+        else (jax.vmap(cuda_algebra.psd_cholesky), [A], (np.linalg.cholesky(np.asarray(A, np.float64)),))
     )
 
 
-def turned(rng, K: int, rank: int) -> tuple[float, float, float]:
+def eigenvectors(rng, K: int, rank: int) -> tuple[float, float, float]:
     """How far Q is from orthogonal, its eigenvalues from their order and values, and microseconds."""
     import jax
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     W = rng.normal(size=(500, K)) * np.exp(2.0 * rng.normal(size=K))
     W[:, :rank] = np.linalg.svd(W[:, :rank], full_matrices=False)[0] * np.exp(rng.normal(size=rank))
     G = jnp.asarray(W.T @ W, jnp.float32)
-    Q = np.asarray(jax.jit(small.turned)(G), np.float64)
+    Q = np.asarray(jax.jit(cuda_algebra.eigenvectors)(G), np.float64)
     T = Q.T @ np.asarray(G, np.float64) @ Q
     values = np.linalg.eigvalsh(np.asarray(G, np.float64))[::-1]
-    return np.abs(Q.T @ Q - np.eye(K)).max(), np.abs(T - np.diag(values)).max() / values[0], clock(small.turned, G)
+    return (
+        np.abs(Q.T @ Q - np.eye(K)).max(),
+        np.abs(T - np.diag(values)).max() / values[0],
+        clock(cuda_algebra.eigenvectors, G),
+    )
 
 
-def lowered(rng, K: int, M: int):
+def triangular_solve(rng, K: int, M: int):
     import jax.numpy as jnp
 
-    from filtax.beliefs import small
+    from filtax._kernels import cuda_algebra
 
     given = [jnp.asarray(a, jnp.float32) for a in (lower(rng, K, 3.0), rng.normal(size=(K, M)))]
-    return small.lowered, given, (np.linalg.solve(*(np.asarray(a, np.float64) for a in given)),)
-
-
-def settled(rng, K: int, rank: int):
-    import jax.numpy as jnp
-
-    from filtax.beliefs import small
-
-    A = rng.normal(size=(rank, 2 * rank))
-    inner, core, root, scale = (jnp.asarray(a, jnp.float32) for a in (A @ A.T, np.ones((K, K)), np.ones((K, K)), 0.5))
-    true = np.eye(K)
-    true[:rank, :rank] = np.linalg.cholesky(np.eye(rank) + np.asarray(inner, np.float64))
-    return small.settled, [core, root, inner, scale], (np.diag([0.5] * rank + [1.0] * (K - rank)), true)
+    return cuda_algebra.triangular_solve, given, (np.linalg.solve(*(np.asarray(a, np.float64) for a in given)),)
 
 
 CASES = [
     *(
-        (explained, sizes)
+        (explained_variance, sizes)
         for sizes in ((30, 10, 20), (100, 10, 90), (100, 10, 0), (128, 1, 128), (64, 32, 40), (33, 3, 32))
     ),
-    *((judged, (O,)) for O in (1, 2, 10, 32)),
-    *((placed, (*sizes, taken)) for sizes in ((30, 10, 10), (100, 10, 90), (5, 1, 0)) for taken in (True, False)),
-    *((rooted, (K,)) for K in (1, 10, 50, 100, 128)),
-    *((settled, sizes) for sizes in ((30, 10), (100, 50), (3, 3))),
-    *((lowered, sizes) for sizes in ((30, 60), (100, 200), (128, 256), (33, 7))),
-    *((semiroot, sizes) for sizes in ((5, 1), (10, 1), (10, 200), (32, 1))),
+    *((innovation, (O,)) for O in (1, 2, 10, 32)),
+    *(
+        (scatter_block, (*sizes, taken))
+        for sizes in ((30, 10, 10), (100, 10, 90), (5, 1, 0))
+        for taken in (True, False)
+    ),
+    *((stable_cholesky, (K,)) for K in (1, 10, 50, 100, 128)),
+    *((triangular_solve, sizes) for sizes in ((30, 60), (100, 200), (128, 256), (33, 7))),
+    *((psd_cholesky, sizes) for sizes in ((5, 1), (10, 1), (10, 200), (32, 1))),
 ]
 
 
 def main() -> int:
     import jax
 
-    from filtax.beliefs import cuda
+    from filtax._kernels import cuda
 
     if not cuda.usable():
         print("there is no CUDA device here that these kernels run on.")
@@ -182,11 +178,11 @@ def main() -> int:
         errors = [off(a, b) for a, b in zip(found, true, strict=True)]
         wrong = max(wrong, *errors)
         shown = " ".join(f"{error:.1e}" for error in errors)
-        print(f"{case.__name__:10} {sizes!s:22} {clock(call, *given):7.2f} us {shown}", flush=True)
+        print(f"{case.__name__:18} {sizes!s:22} {clock(call, *given):7.2f} us {shown}", flush=True)
     for K, rank in ((2, 1), (30, 10), (31, 10), (100, 50), (128, 64)):
-        orthogonal, values, microseconds = turned(rng, K, rank)
+        orthogonal, values, microseconds = eigenvectors(rng, K, rank)
         wrong = max(wrong, orthogonal, values)
-        print(f"turned     {K!s:22} {microseconds:7.2f} us {orthogonal:.1e} {values:.1e}", flush=True)
+        print(f"eigenvectors       {K!s:22} {microseconds:7.2f} us {orthogonal:.1e} {values:.1e}", flush=True)
     print("largest error", wrong, "right" if wrong < LIMIT else "WRONG")
     return int(not wrong < LIMIT)
 

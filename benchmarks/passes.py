@@ -39,8 +39,8 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     """What is done, by the kernel and as it is meant; the numbers that it reads and writes, if it does so once."""
     import jax.numpy as jnp
 
-    from filtax.beliefs import kernels, truncation
-    from filtax.beliefs.products import inverse
+    from filtax._kernels import cuda_passes as kernels
+    from filtax.beliefs.low_rank_algebra import inverse, truncate
 
     U, J, V, c = numbers(D, K, O)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(K, K)))[0].astype(np.float32)
@@ -48,37 +48,51 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     live = lambda U: U.at[used:].set(0.0)
     swept = lambda U, J, V, c: J * V - c @ live(U)
     both = lambda U, J, V, c: ((P := swept(U, J, V, c)), (P * inverse(V)) @ P.T)
-    yield "shown", lambda U, J: kernels.shown(U, J, n), lambda U, J: live(U) @ J.T, (held, J), used + O
+    yield "project", lambda U, J: kernels.project(U, J, n, None), lambda U, J: live(U) @ J.T, (held, J), used + O
     yield (
         "weighted",
-        lambda U, J, V: kernels.shown(U, J, n, V),
+        lambda U, J, V: kernels.project(U, J, n, V),
         lambda U, J, V: (live(U) * V) @ J.T,
         (held, J, V),
         used + O,
     )
     if kernels.FEW >= O:
         yield (
-            "compared",
-            lambda U, J, V: kernels.compared(U, J, V, n, jnp.asarray(True)),
+            "project_overlap",
+            lambda U, J, V: kernels.project_overlap(U, J, V, n, jnp.asarray(True)),
             lambda U, J, V: (live(U) @ J.T, (live(U) * inverse(V)) @ J.T, (J * (V > 0)) @ J.T),
             (held, J, V),
             used + O,
         )
-    yield "swept", lambda *a: kernels.swept(*a, n), swept, (held, J, V, c), used + 2 * O
+    yield "residual_projection", lambda *a: kernels.residual_projection(*a, n), swept, (held, J, V, c), used + 2 * O
     if kernels.FEW >= O:
-        yield "left over", lambda *a: kernels.left_over(*a, n), both, (held, J, V, c), used + 2 * O
-        yield "with one V", lambda *a: kernels.left_over(*a, n), both, (held, J, V[0] + 1.0, c), used + 2 * O
-    taken = lambda U, P, mean: kernels.taken_up(U, P, mean, c[:, 0], jnp.asarray(K - O, jnp.int32), jnp.asarray(True))
+        yield "residual_gram", lambda *a: kernels.residual_gram(*a, n), both, (held, J, V, c), used + 2 * O
+        yield "with one V", lambda *a: kernels.residual_gram(*a, n), both, (held, J, V[0] + 1.0, c), used + 2 * O
+    taken = lambda U, P, mean: kernels.append_rows(
+        U, P, mean, c[:, 0], jnp.asarray(K - O, jnp.int32), jnp.asarray(True)
+    )
     plain = lambda U, P, mean: (U.at[K - O :].set(P), mean + c[:, 0].astype(P.dtype) @ P)
-    yield "taken up", taken, plain, (U, J, V), 2 * O + 2 + 2 * K  # with a copy of U, which a belief gives up
-    if kernels.fits(K):
-        yield "gram", kernels.gram, lambda U, V: (U * V) @ U.T, (U, V), K
-        yield "of the first", lambda U: kernels.gram(U, None, rank), lambda U: U[:rank] @ U[:rank].T, (U,), rank
-    for name, free, turn in (("cut", V, Q), ("with one V", jnp.ones(()), Q[:, :rank])):
-        if kernels.fits_cut(*turn.shape, rank):
+    yield "append_rows", taken, plain, (U, J, V), 2 * O + 2 + 2 * K  # with a copy of U, which a belief gives up
+    if kernels.fits_gram(U):
+        yield (
+            "gram",
+            lambda U, V: kernels.gram(U, V, jnp.asarray(K, jnp.int32), n),
+            lambda U, V: (U * V) @ U.T,
+            (U, V),
+            K,
+        )
+        yield (
+            "of the first",
+            lambda U: kernels.gram(U, None, jnp.asarray(rank, jnp.int32), n, first=rank),
+            lambda U: U[:rank] @ U[:rank].T,
+            (U,),
+            rank,
+        )
+    for name, free, turn in (("truncate", V, Q), ("with one V", jnp.ones(()), Q[:, :rank])):
+        if kernels.fits_truncate(*turn.shape, rank):
             kept = lambda found: (found[0], found[1][:rank])  # rows beyond are not written
-            way = lambda V, U, T, kept=kept: kept(kernels.cut(V, U, T, rank))
-            plain = lambda V, U, T, kept=kept: kept(truncation._turned_plainly(V, U, T, rank))
+            way = lambda V, U, T, kept=kept: kept(kernels.truncate(V, U, T, rank))
+            plain = lambda V, U, T, kept=kept: kept(truncate.__wrapped__(V, U, T, rank))
             yield name, way, plain, (free, U, turn), 2 * K
 
 
@@ -110,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     import jax
 
-    from filtax.beliefs import cuda
+    from filtax._kernels import cuda
 
     jax.config.update("jax_enable_x64", True)  # for what they are compared with
     if not cuda.usable():
@@ -127,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
             worst = max(worst, error) if error == error else np.inf
             taken = clock(call, given)
             speed = f"{4e-9 * rows * D / taken:6.2f} TB/s"
-            print(f"D = {D:9d}  K = {K:3d}  O = {O:2d}  {name:12s} {error:8.1e}  {taken:8.3f} ms  {speed}", flush=True)
+            print(f"D = {D:9d}  K = {K:3d}  O = {O:2d}  {name:20s} {error:8.1e}  {taken:8.3f} ms  {speed}", flush=True)
     print(f"largest error {worst:.1e}, limit {LIMIT:.0e}")
     return int(not worst < LIMIT)
 

@@ -14,7 +14,7 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 
 # From the ground up. A module may import what stands on an earlier line, and its own package.
 LAYERS = [
-    {"_xla", "gathering", "lapack", "module", "sources"},
+    {"_kernels", "_xla", "gathering", "lapack", "module", "sources"},
     {"checks", "countdown", "journal", "layout", "linalg", "log_space", "protocols", "safe"},
     {"factor"},
     {"distributions"},

@@ -8,8 +8,9 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax.beliefs import Diagonal, LowRank, low_rank
-from filtax.beliefs.truncation import again, leading
+from filtax import _kernels
+from filtax.beliefs import Diagonal, LowRank
+from filtax.beliefs.low_rank_algebra import leading, leading_again
 
 pytestmark = pytest.mark.x64
 D, RANK = 7, 3
@@ -229,7 +230,7 @@ def test_derivatives_of_a_cut_are_differences():
 
     slope, step = jax.jit(jax.grad(total))(1.0), 1e-5
     np.testing.assert_allclose(slope, (total(1.0 + step) - total(1.0 - step)) / (2 * step), rtol=1e-6)
-    zero = jax.grad(lambda s: jnp.sum(leading(s * jnp.zeros((3, 3)), 1) + again(s * jnp.zeros((3, 3)), 1)))(1.0)
+    zero = jax.grad(lambda s: jnp.sum(leading(s * jnp.zeros((3, 3)), 1) + leading_again(s * jnp.zeros((3, 3)), 1)))(1.0)
     assert np.isfinite(zero)
 
 
@@ -278,7 +279,7 @@ def test_more_outputs_than_there_is_room_for_are_refused_and_room_is_made():
 
 def test_what_the_columns_have_in_common_is_held_until_drift(monkeypatch):
     """N = WᵀW after each of nine data of two outputs, with cuts, a refused one and a certain parameter; then drift."""
-    monkeypatch.setattr(low_rank, "compares", lambda U, J: True)  # as on a CUDA device
+    monkeypatch.setattr(_kernels, "serves", lambda *_: True)  # as on a CUDA device
     local, condition = np.random.default_rng(8), jax.jit(lambda b, J, B, r: b.condition(J, B, r))
     belief = LowRank.start(jnp.asarray(M), jnp.asarray(np.arange(D) % 3 + 0.0), rank=2, spare=4)
     forgetful = eqx.tree_at(lambda b: b.overlap, belief, -jnp.ones((6, 6)))

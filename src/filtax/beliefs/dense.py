@@ -10,19 +10,13 @@ once), and as derivatives, they are products.
 Axes: D parameters, O outputs. Cost: O(D² O).
 """
 
-from collections.abc import Callable
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from filtax._xla import no_inline
-from filtax.beliefs import native
-from filtax.beliefs.instead import instead
 from filtax.linalg import gram, matmul
 
-__all__ = ["applied", "caught_up", "downdated", "narrowed", "natively", "reached"]
+__all__ = ["applied", "caught_up", "downdated", "narrowed", "reached"]
 
 MANY = 256  # up to so many parameters a product costs less than to call for one
 CACHED = range(
@@ -36,8 +30,7 @@ def applied(A: Float[Array, "D D"], J: Float[Array, "O D"]) -> Float[Array, "D O
     >>> applied(2.0 * jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
     [[6.0], [8.0]]
     """
-    plain = lambda A, J: matmul(A, J.T)  # noqa: E731
-    return _by_rows(plain, native.applied)(A, J) if natively(A) else plain(A, J)
+    return matmul(A, J.T)
 
 
 def reached(A: Float[Array, "D D"], J: Float[Array, "O D"]) -> Float[Array, "O D"]:
@@ -46,7 +39,7 @@ def reached(A: Float[Array, "D D"], J: Float[Array, "O D"]) -> Float[Array, "O D
     >>> reached(2.0 * jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
     [[6.0, 8.0]]
     """
-    return _by_rows(_reached, native.reached)(A, J) if natively(A) else _reached(A, J)
+    return _reached(A, J)
 
 
 def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
@@ -56,7 +49,7 @@ def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Ar
     [[5.0, -1.0], [-1.0, 6.0]]
     """
     U = _once(U)
-    return (_by_rows(_downdated, native.downdated) if natively(A) else _downdated)(A, U, diagonal)
+    return _downdated(A, U, diagonal)
 
 
 def caught_up(
@@ -67,7 +60,7 @@ def caught_up(
     >>> [a.tolist() for a in caught_up(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0]]))]
     [[[0.0, -2.0], [-2.0, 0.0]], [[-8.0], [-6.0]]]
     """
-    return (_by_rows(_caught_up, native.caught_up) if natively(A) else _caught_up)(A, u, J)
+    return _caught_up(A, u, J)
 
 
 def narrowed(
@@ -78,16 +71,7 @@ def narrowed(
     >>> [a.tolist() for a in narrowed(jnp.eye(2), jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.0]]))]
     [[[0.5, 0.0], [0.0, 1.0]], [[1.0], [0.0]]]
     """
-    return (_by_rows(_narrowed, native.narrowed) if natively(A) else _narrowed)(A, V, C)
-
-
-def natively(A: Float[Array, "D D"]) -> bool:
-    """Whether kernels that a C compiler made are worth it for so many parameters, and run here.
-
-    >>> natively(jnp.eye(3))
-    False
-    """
-    return len(A) > MANY and native.serves(A)
+    return _narrowed(A, V, C)
 
 
 @no_inline  # XLA would otherwise repeat the computation of U, the trust included, in each of the D² products
@@ -118,15 +102,3 @@ def _caught_up(A: Array, u: Array, J: Array) -> tuple[Array, Array]:
 def _narrowed(A: Array, V: Array, C: Array) -> tuple[Array, Array]:
     AV = matmul(A, V.T)
     return A - matmul(AV, C), AV
-
-
-def _by_rows(plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel for one stream on a CPU, and else the plain form of the same arrays."""
-    one = jax.custom_batching.custom_vmap(kernel)
-
-    def many(size: int, mapped: list[bool], *given: Array) -> tuple[Any, Any]:
-        made = jax.vmap(plain, in_axes=[0 if axis else None for axis in mapped], axis_size=size)(*given)
-        return made, jax.tree.map(lambda _: True, made)
-
-    one.def_vmap(many)
-    return instead(plain, one, "cpu")

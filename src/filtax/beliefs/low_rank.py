@@ -1,79 +1,108 @@
 r"""Gaussian belief whose precision is diagonal plus low rank, $\Sigma^{-1} = \Upsilon + WW^\top$: O(D K) memory.
 
-A datum adds its O whitened rows to W as columns, exactly. W has room for K columns; when the next datum would not fit
-it is cut to its `rank` leading singular directions, and the squares of what is dropped go to $\Upsilon$, so that the
-diagonal of the precision is kept. In between nothing is lost. With room for one datum every datum is followed by a
-cut, which is the thesis' own algorithm.
+A datum adds its O whitened rows to W as columns, exactly. W has room for K columns; when the next datum would not fit,
+W is truncated to its `rank` leading singular directions, and the squares of what is dropped go to $\Upsilon$, so that
+the diagonal of the precision is kept. In between nothing is lost. With room for one datum every datum is followed by a
+truncation, which is the thesis' own algorithm.
 
-What is held makes drift cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}U^\top R$, where U (K, D) is long and R (K, K)
-small, $\Sigma = V - U^\top SS^\top U$, $S = RL^{-\top}$, $LL^\top = I + W^\top VW$. Noise, forgetting and inflation
-change V, R and L only; U is touched by data, cuts, and dynamics with a factor for each parameter. L grows with each
-datum by the factor $L_S$ of its forecast covariance, and S by the block $B^\top L_S^{-\top}$, beside which all is zero:
-made of R and L it would be a difference of large numbers. A variance of zero is held exactly.
+The form of W makes dynamics cheap. With $V = \Upsilon^{-1}$ and $W = V^{-1}U^\top R$, where U (K, D) is long and
+R (K, K) small, $\Sigma = V - U^\top SS^\top U$, $S = RL^{-\top}$, $LL^\top = I + W^\top VW$. Noise, forgetting and
+inflation change V, R and L only; U changes by data, by truncation, and by dynamics with a factor for each parameter.
+L grows with each datum by the factor $L_S$ of its forecast covariance, and S by the block $B^\top L_S^{-\top}$, beside
+which all is zero: computed from R and L it would be a difference of large numbers. A variance of zero is exact.
 
-Which directions a cut keeps is decided by $N = W^\top W$ (K, K). Where V is one number, L tells it; else it is formed
-at the cut, but for the block of the rows that the cut before has kept, which is held. On a CUDA device all of N is held
-instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, found while U is read for J. Drift changes
-it in a way that only U tells: it is not held any more then (it is negative).
+Which directions a truncation keeps is decided by $N = W^\top W$ (K, K). If V is one number, L tells it; else it is
+computed at the truncation, except for the block of the rows that the truncation before has kept, which is stored. On
+a CUDA device all of N is stored instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, computed
+while U is read for J. Dynamics change N in a way that only U tells: a negative number then marks N as not known.
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
-made with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
+computed with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
 
-U is held by its rows, so that a new one is written in one piece; `passes` are the ways in which it is read. From `used`
-on they hold what was there before, and nothing reads them.
-
-Axes: D parameters, K columns of W, O outputs. Cost: O(D K O) for a datum; O(D K²) for a cut, and for drift unless V is
-one number (spherical), where it is O(K³).
+Axes: D parameters, K columns of W, O outputs. Cost: O(D K O) for a datum; O(D K²) for a truncation, and for dynamics
+unless V is one number (spherical), where it is O(K³).
 Thesis: prop:lofi-predict-precision, prop:lofi-update, algo:lofi-update (errata E34 to E38).
 """
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from filtax import checks
-from filtax.beliefs.algebra import (
-    by_kernel,
-    explained,
-    extended,
-    judged,
-    known,
-    lowered,
-    placed,
-    settled,
-    stable_root,
-    widened,
-)
+from filtax import _kernels, checks
 from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.packing import compress, decompress, with_rows
-from filtax.beliefs.passes import compared, compares, gram, left_over, shown, swept, taken_up
-from filtax.beliefs.products import inverse, live, product, squares
-from filtax.beliefs.resolved import resolved
-from filtax.beliefs.truncation import cut, roomy
+from filtax.beliefs.low_rank_algebra import (
+    append_rows,
+    explained_variance,
+    extended,
+    gain_correction,
+    gram,
+    innovation,
+    inverse,
+    is_known,
+    live,
+    product,
+    project,
+    project_overlap,
+    project_weighted,
+    residual_gram,
+    residual_projection,
+    scatter_block,
+    squares,
+    stable_cholesky,
+    subtract_rows,
+    triangular_solve,
+    truncated,
+)
 from filtax.linalg import log_det, solve_lower
 from filtax.protocols import Belief
 
 __all__ = ["LowRank"]
 
+LOW = 1e5  # roundings of JVJᵀ below which a variance is low: P is then right to some 1e-5; networks hardly get there
+
+
+class Projected(NamedTuple):
+    """What a belief says of rows J: h = SᵀUJᵀ, c, P = JΣ = JV - cU, JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ if N is stored whole."""
+
+    half: Float[Array, "K O"]
+    c: Float[Array, "O K"]
+    P: Float[Array, "O D"]
+    cov: Float[Array, "O O"]
+    overlap: tuple[Array, ...]
+
+
+def decompressed(method: Callable) -> Callable:
+    """Have a method work on a compressed belief too."""
+
+    @functools.wraps(method)
+    def run(self: "LowRank", *args: Any, **kwargs: Any) -> Any:
+        return method(self.decompress(), *args, **kwargs)
+
+    return run
+
 
 class LowRank(Belief):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
-    `free` is V, the variances as they would be without the factor: (D,), or () when all parameters share one. `rows`
-    is U, of none where the belief is laid by (X = 0), `core` R, `root` L, `shed` S and `overlap` N, of size 0 where all
-    share a V; `used` counts the rows in use.
+    `diag_var` is V, the variances without the factor: (D,), or () when all parameters share one. `rows` is U; empty
+    (X = 0) in a compressed belief. `prec_factor` is R, `root` L, `cov_factor` S and `overlap` N, of size 0 if all share
+    a V; `used` counts the rows in use.
 
     >>> LowRank.start(jnp.zeros(3), jnp.full(3, 4.0), rank=2, spare=1).upsilon.tolist()
     [0.25, 0.25, 0.25]
     """
 
     mean: Float[Array, " D"]
-    free: Float[Array, "*D"]
+    diag_var: Float[Array, "*D"]
     rows: Float[Array, "X D"]
-    core: Float[Array, "K K"]
+    prec_factor: Float[Array, "K K"]
     root: Float[Array, "K K"]
-    shed: Float[Array, "K K"]
+    cov_factor: Float[Array, "K K"]
     overlap: Float[Array, "N N"]
     used: Int[Array, ""]
     rank: int = eqx.field(static=True)
@@ -84,27 +113,44 @@ class LowRank(Belief):
     ) -> "LowRank":
         """Build without a factor, from a mean and variances (D,); of a matrix (D, D) the diagonal is taken.
 
-        `spare` columns beyond `rank` take up data between cuts. A spherical belief needs equal variances.
+        `spare` columns beyond `rank` take up data between truncations. A spherical belief needs equal variances.
         """
         var = jnp.diagonal(cov) if cov.ndim == 2 else cov
-        eye = jnp.eye(rank + (roomy(rank) if spare is None else spare), dtype=mean.dtype)
-        free = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
+        eye = jnp.eye(rank + (spare_columns(rank) if spare is None else spare), dtype=mean.dtype)
+        diag_var = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
         rows = jnp.zeros((len(eye), mean.size), mean.dtype)
         overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
-        return cls(mean, free, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
+        return cls(mean, diag_var, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
-    compress, decompress = compress, decompress
+    def compress(self) -> "LowRank":
+        """The same belief before any datum without the rows of U, which are zero: half of a state.
+
+        >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2).compress().rows.shape
+        (0, 3)
+        """
+        return eqx.tree_at(lambda belief: belief.rows, self, self.rows[:0])
+
+    def decompress(self) -> "LowRank":
+        """The belief with its rows; itself if it has them.
+
+        >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2, spare=0).compress().decompress().rows.shape
+        (2, 3)
+        """
+        if self.rows.shape[-2] == self.prec_factor.shape[-1]:
+            return self
+        shape = (*self.prec_factor.shape[:-1], self.mean.shape[-1])  # of a batch, too
+        return eqx.tree_at(lambda belief: belief.rows, self, jnp.zeros(shape, self.mean.dtype))
 
     @property
     def upsilon(self) -> Float[Array, "*D"]:
         """The diagonal of the precision without its factor; infinite where a parameter is certain."""
-        return 1.0 / self.free
+        return 1.0 / self.diag_var
 
     @property
-    @with_rows
+    @decompressed
     def factor(self) -> Float[Array, "D K"]:
         """W, the factor of the precision; columns not used are zero."""
-        return (_row(inverse(self.free)) * product(live(self.core, self.used).T, self.rows)).T
+        return (_row(inverse(self.diag_var)) * product(live(self.prec_factor, self.used).T, self.rows)).T
 
     @property
     def cov(self) -> Float[Array, "D D"]:
@@ -112,44 +158,45 @@ class LowRank(Belief):
         return self.spread(jnp.eye(self.mean.size, dtype=self.mean.dtype))
 
     @property
-    @with_rows
+    @decompressed
     def var(self) -> Float[Array, " D"]:
-        """The variances; none falls below that of the parameter were all others known."""
-        least = self.free / (1.0 + inverse(self.free) * squares(product(live(self.core, self.used).T, self.rows)))
-        known = product(live(self.shed, self.used).T, self.rows)
-        return jnp.maximum(self.free - squares(known), least)
+        """The variances; none falls below that of the parameter if all others were known."""
+        alone = squares(product(live(self.prec_factor, self.used).T, self.rows))
+        least = self.diag_var / (1.0 + inverse(self.diag_var) * alone)
+        explained = squares(product(live(self.cov_factor, self.used).T, self.rows))
+        return jnp.maximum(self.diag_var - explained, least)
 
-    @with_rows
+    @decompressed
     def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        return self._seen(J)[3]
+        return self._projected(J).cov
 
-    @with_rows
+    @decompressed
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
-        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, and a cut when full.
+        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, truncated when full.
 
         With $S = I + BJ\Sigma J^\top B^\top = L_SL_S^\top$ the mean moves by $\Sigma J^\top B^\top S^{-1} r$; $L_S$ is
         also what L grows by. B = 0 and r = 0 leave the belief as it is. A datum of more outputs than those before may
-        find less room than it needs: then it is refused, and W is cut for the next one.
+        find less room than it needs: then it is refused, and W is truncated for the next one.
         """
-        half, c, PJ, spread, *of_overlap = self._seen(J)
-        PJ = self._resolved(PJ, spread, half)
-        L, z, move, sound = judged(spread, B, r, self._kernels(r.size))
+        found = self._projected(J)
+        P = self._refined(found)
+        L, z, move, sound = innovation(found.cov, B, r, size=self.mean.size)
         some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
-        rows, moved = taken_up(rows, PJ, self.mean, move, self.used, sound & some & fits)
+        rows, moved = append_rows(rows, P, self.mean, move, self.used, sound & some & fits)
         sound = sound & jnp.all(jnp.isfinite(moved)) & (fits | ~some)
         taken = sound & some
-        new = self._grown(rows, (B, half, c, L, *of_overlap), taken, some & ~fits)
+        new = self._grown(rows, B, L, found, taken, some & ~fits)
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
-    @with_rows
+    @decompressed
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         """Add independent noise of variance q to every parameter."""
         return self._moved(self.mean, None, q)
 
-    @with_rows
+    @decompressed
     def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
         for name, matrix in (("F", F), ("Q", noise)):
@@ -161,135 +208,198 @@ class LowRank(Belief):
         mean = self.mean if F is None else F * self.mean
         return self._moved(mean if b is None else mean + b, F, None if noise is None else noise * noise)
 
-    @with_rows
+    @decompressed
     def mix(self, initial: "LowRank", keep: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         r"""Move towards `initial`, whose factor is taken to be zero, as that of `start` is.
 
         Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)\Upsilon_0^{-1}$, exactly.
         """
         mean = keep * self.mean + (1.0 - keep) * initial.mean
-        return self._moved(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.free)
+        return self._moved(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.diag_var)
 
-    @with_rows
+    @decompressed
     def inflate(self, factor: Float[Array, ""]) -> "LowRank":
         """Multiply the covariance by a factor; the mean stays."""
         return self._moved(self.mean, jnp.sqrt(factor), None)
 
-    @with_rows
+    @decompressed
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         r"""Draw exactly: $\mu + V^{1/2}\epsilon_1 + U^\top RM^{-1}(\epsilon_2 - W^\top V^{1/2}\epsilon_1)$."""
         checks.key("sample(key=...)", key)
         K, D = self.rows.shape
-        of_free, of_factor = jax.random.split(key)
-        first = _row(jnp.sqrt(self.free)) * jax.random.normal(of_free, (*shape, D), self.mean.dtype).reshape(-1, D)
+        of_diagonal, of_factor = jax.random.split(key)
+        first = _row(jnp.sqrt(self.diag_var)) * jax.random.normal(of_diagonal, (*shape, D), self.mean.dtype).reshape(
+            -1, D
+        )
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
-            seen = product(self.shed.T, shown(self.rows, first, self.used, inverse(self.free)))
-            gap = product(self.shed, solve_lower(self.root, second.T) - seen)
-            first = swept(self.rows, first, jnp.ones((), first.dtype), -gap.T, self.used)
+            shown = project_weighted(self.rows, first, self.used, inverse(self.diag_var))
+            gap = solve_lower(self.root, second.T) - product(self.cov_factor.T, shown)
+            one = jnp.ones((), first.dtype)
+            first = residual_projection(self.rows, first, one, -product(self.cov_factor, gap).T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
-    def _seen(self, J: Array) -> tuple[Array, ...]:
-        """SᵀUJᵀ (K, O), c (O, K), JΣ = JV - cU (O, D), JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ where N is held.
+    def _projected(self, J: Array) -> Projected:
+        """Project J through the belief.
 
-        The fourth is a sum of two squares, of what the factor leaves of J and of what it explains: a difference would
-        cancel where the factor knows more than the diagonal.
+        The covariance is a sum of two squares, of what the factor leaves of J and of what it explains: a difference
+        would cancel where the factor knows more than the diagonal.
         """
         if not self.root.size:
-            PJ, none = J * _row(self.free), jnp.zeros((0, len(J)), J.dtype)
-            return none, none.T, PJ, shown(PJ, J, jnp.asarray(len(J), jnp.int32), jnp.ones((), J.dtype))
-        if self.free.ndim and compares(self.rows, J):
-            seen, *of_overlap = compared(self.rows, J, self.free, self.used, known(self.overlap))
+            P, none = J * _row(self.diag_var), jnp.zeros((0, len(J)), J.dtype)
+            return Projected(none, none.T, P, project(P, J, jnp.asarray(len(J), jnp.int32), None), ())
+        if self.diag_var.ndim and _kernels.serves("project_overlap", self.rows, J):
+            s, *overlap = project_overlap(self.rows, J, self.diag_var, self.used, is_known(self.overlap))
         else:
-            seen, of_overlap = shown(self.rows, J, self.used, jnp.ones((), J.dtype)), []
-        half, c, square = explained(seen, self.shed, self.root, self.used, self._kernels(len(J)))
-        PJ, rest = left_over(self.rows, J, self.free, c, self.used)
-        spread = rest + square
-        return half, c, PJ, 0.5 * (spread + spread.T), *of_overlap
+            s, overlap = project(self.rows, J, self.used, None), ()
+        half, c, square = explained_variance(s, self.cov_factor, self.root, self.used, size=self.mean.size)
+        P, rest = residual_gram(self.rows, J, self.diag_var, c, self.used)
+        cov = rest + square
+        return Projected(half, c, P, 0.5 * (cov + cov.T), tuple(overlap))
 
-    def _resolved(self, PJ: Array, spread: Array, half: Array) -> Array:
-        held = self.free, self.rows, self.shed, self.root, self.used
-        return resolved(PJ, spread, half, *held) if self.root.size else PJ
+    def _refined(self, found: Projected) -> Float[Array, "O D"]:
+        r"""The gain $P = J\Sigma = JV - cU$, corrected where data know a direction far better than the diagonal does.
 
-    def _kernels(self, outputs: int) -> str:
-        return by_kernel(self.rows, outputs)
+        P is off by a rounding of JV. Where data have told $10^7$ times more than the prior (float32), that is more than
+        P itself: the mean moves by noise whose sign stays, and an error grows with each datum until it overflows. But
+        $S^\top UV^{-1}P^\top = L^{-1}L^{-\top}h$ is known to its last digit without P. So it is computed from P too,
+        and the excess is subtracted: the second pass of an orthogonalisation, for data whose variance is low beside
+        $JVJ^\top = J\Sigma J^\top + h^\top h$ only. Cost: O(D K O). Thesis: prop:lofi-update, whose gain this is.
+        """
+        P = found.P
+        if not self.root.size:
+            return P
+        var = jnp.diagonal(found.cov)
+        low = jnp.any(var < LOW * jnp.finfo(P.dtype).eps * (var + jnp.sum(found.half * found.half, axis=0)))
+
+        def refine(count: Array) -> Array:
+            s = project_weighted(self.rows, P, count, inverse(self.diag_var))
+            c = gain_correction(s, found.half, self.cov_factor, self.root, count, size=self.mean.size)
+            return subtract_rows(P, self.rows, c, count)
+
+        if (
+            _kernels.serving(self.mean.size, P.dtype) == "cuda"
+        ):  # a device waits at a branch; of no rows nothing is read
+            return refine(jnp.where(low, self.used, 0).astype(self.used.dtype))
+        return jax.lax.cond(low, lambda: refine(self.used), lambda: P)
 
     def _lazy(self, outputs: int) -> bool:
-        """Whether a datum finds room; if not it is added beyond the end, and cut off at once."""
-        return len(self.core) - self.rank >= outputs
+        """Whether a datum finds room; if not, it is added beyond the end, and W is truncated at once."""
+        return len(self.prec_factor) - self.rank >= outputs
 
     def _fits(self, outputs: int) -> Array:
         """Whether there is room now."""
-        return self.used + outputs <= len(self.core) if self._lazy(outputs) else jnp.ones((), bool)
+        return self.used + outputs <= len(self.prec_factor) if self._lazy(outputs) else jnp.ones((), bool)
 
-    def _unknown(self, now: Array | bool = True) -> Array:
-        return jnp.where(now, -1.0, self.overlap)
-
-    def _grown(self, rows: Array, datum: tuple[Array, ...], taken: Array, tight: Array) -> "LowRank":
-        """Take O more columns of R, rows of L, and both of N, beside the rows of U; cut where room is or gets short."""
-        K, O, lazy = len(self.core), len(datum[0]), self._lazy(len(datum[0]))
-        kernel = by_kernel(rows, O)
-        own = lowered(datum[3], datum[0], kernel).T  # what a datum takes is a block of S beside the others
-        held = (self.core, self.root, *((self.overlap,) if len(datum) > 4 else ()))
+    def _grown(self, rows: Array, B: Array, L: Array, found: Projected, taken: Array, tight: Array) -> "LowRank":
+        """Take O more columns of R, rows of L, and both of N, beside the rows of U; truncate where room gets short."""
+        K, O, size, whole = len(self.prec_factor), len(B), self.mean.size, bool(found.overlap)
+        lazy, old, datum = self._lazy(O), self, found
         if not lazy:
-            held, datum = widened(held, datum, O)
-        core, root, *found = placed(held[0], held[1], self.used, taken, *datum, *held[2:], kernel=kernel)
-        N = found[0] if found else self._unknown(taken & known(self.overlap))
-        wide, place = self.shed if lazy else extended(self.shed, O), (self.used, self.used)
-        shed = jnp.where(taken, jax.lax.dynamic_update_slice(wide, own, place), wide)
+            old, datum = self._widened(O), _widened(found, O)
+        overlap = (*datum.overlap, old.overlap) if whole else ()
+        placed = (old.prec_factor, old.root, self.used, taken, B, datum.half, datum.c, L, *overlap)
+        R, root, *N = scatter_block(*placed, size=size)
+        N = N[0] if whole else jnp.where(taken & is_known(self.overlap), -1.0, self.overlap)
+        own = triangular_solve(L, B, size=size).T  # a datum adds a block to S, beside the others
+        S = jax.lax.dynamic_update_slice(old.cov_factor, own, (self.used, self.used))
+        S = jnp.where(taken, S, old.cov_factor)
+        count = self.used + jnp.where(taken, O, 0)
 
         def shorten() -> tuple:
-            new = cut(self.free, rows, core, root, self.rank, self.used + jnp.where(taken, O, 0), N, len(datum) > 4)
-            R, L = settled(core, root, new.inner, new.scale, kernel)
-            small = R, L, lowered(L, R.T, kernel).T, N if new.overlap is None else new.overlap
-            return new.free, new.rows[:K], *(A[:K, :K] for A in small)
+            new = truncated(self.diag_var, rows, R, root, self.rank, count, N, whole)
+            factors = _after_truncation(len(R), self.rank, new.inner, new.scale, size)
+            return cropped(new.diag_var, new.rows, *factors, N if new.overlap is None else new.overlap)
+
+        def leave() -> tuple:
+            return cropped(self.diag_var, rows, R, root, S, N)
+
+        def cropped(diag_var: Array, rows: Array, *small: Array) -> tuple:
+            return diag_var, rows[:K], *(A[:K, :K] for A in small)
 
         full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
-        leave = lambda: (self.free, rows[:K], *(A[:K, :K] for A in (core, root, shed, N)))  # noqa: E731
-        free, rows, core, root, shed, overlap = jax.lax.cond(full, shorten, leave)
-        used = jnp.where(full, self.rank, self.used + jnp.where(taken, O, 0) if lazy else self.used)
-        return LowRank(self.mean, free, rows, core, root, shed, overlap, used, self.rank)
+        diag_var, rows, R, root, S, N = jax.lax.cond(full, shorten, leave)
+        used = jnp.where(full, self.rank, count if lazy else self.used)
+        return LowRank(self.mean, diag_var, rows, R, root, S, N, used, self.rank)
+
+    def _widened(self, more: int) -> "LowRank":
+        """The small matrices with rows and columns for a datum beyond the end."""
+        R, root, S = (extended(A, more) for A in (self.prec_factor, self.root, self.cov_factor))
+        N = jnp.pad(self.overlap, (0, more)) if self.overlap.size else self.overlap
+        return LowRank(self.mean, self.diag_var, self.rows, R, root, S, N, self.used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
 
         Nothing is divided by k, which may be zero (errata E35, with a factor).
         """
-        if not self.free.ndim and any(value is not None and jnp.size(value) > 1 for value in (keep, q)):
+        if not self.diag_var.ndim and any(value is not None and jnp.size(value) > 1 for value in (keep, q)):
             raise ValueError(
                 "a spherical low-rank belief has one variance for all parameters, but F, Q or a rate differs between "
                 "them; give a number, or leave spherical out."
             )
         keep = None if keep is None else jnp.reshape(keep, ()) if jnp.size(keep) == 1 else keep
-        free = self.free if keep is None else keep * keep * self.free
-        rows, core, root, shed = self.rows, self.core, self.root, self.shed
+        diag_var = self.diag_var if keep is None else keep * keep * self.diag_var
+        rows, R, root, S = self.rows, self.prec_factor, self.root, self.cov_factor
         if q is not None:
-            free = free + (q if self.free.ndim else jnp.reshape(q, ()))
+            diag_var = diag_var + (q if self.diag_var.ndim else jnp.reshape(q, ()))
             if root.size:
-                C = stable_root(self._lost(q, free), self._kernels(1))
-                both = lowered(C, jnp.concatenate([core.T, root], axis=1), self._kernels(1))
-                core, root = both[:, : len(C)].T, both[:, len(C) :]
+                C = stable_cholesky(self._lost(q, diag_var), size=mean.size)
+                both = triangular_solve(C, jnp.concatenate([R.T, root], axis=1), size=mean.size)
+                R, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
-            inside = jnp.arange(len(core), dtype=self.used.dtype) < self.used  # what is to come is not scaled
-            core = core if keep.ndim else jnp.where(inside[None, :], keep * core, core)
-            shed = shed if keep.ndim else jnp.where(inside[None, :], keep * shed, shed)
+            inside = jnp.arange(len(R), dtype=self.used.dtype) < self.used  # columns of data to come are not scaled
+            R = R if keep.ndim else jnp.where(inside[None, :], keep * R, R)
+            S = S if keep.ndim else jnp.where(inside[None, :], keep * S, S)
             rows = _row(keep) * rows if keep.ndim else rows
-        sound = jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(core)) & jnp.all(jnp.isfinite(root))
-        pick = lambda new, old: new if new is old else jnp.where(sound, new, old)  # noqa: E731
-        mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
-        held = pick(free, self.free), pick(rows, self.rows), pick(core, self.core), pick(root, self.root)
-        N = self.overlap if keep is None and q is None else self._unknown()
-        return LowRank(mean, *held, pick(shed, self.shed), N, self.used, self.rank)
+        sound = jnp.all(jnp.isfinite(diag_var)) & jnp.all(jnp.isfinite(R)) & jnp.all(jnp.isfinite(root))
 
-    def _lost(self, q: Array, free: Array) -> Array:
-        """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); of a spherical belief it is known from L."""
-        share = q * inverse(free)
-        if not self.free.ndim:
+        def pick(new: Array, old: Array) -> Array:
+            return new if new is old else jnp.where(sound, new, old)
+
+        N = self.overlap if keep is None and q is None else jnp.full_like(self.overlap, -1.0)
+        mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
+        diag_var, rows = pick(diag_var, self.diag_var), pick(rows, self.rows)
+        R, root, S = pick(R, self.prec_factor), pick(root, self.root), pick(S, self.cov_factor)
+        return LowRank(mean, diag_var, rows, R, root, S, N, self.used, self.rank)
+
+    def _lost(self, q: Array, diag_var: Array) -> Array:
+        """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); for a spherical belief L tells it."""
+        share = q * inverse(diag_var)
+        if not self.diag_var.ndim:
             return jnp.reshape(share, ()) * (
-                product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=free.dtype)
+                product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=diag_var.dtype)
             )
-        squared = gram(self.rows, share * inverse(self.free), used=self.used)
-        return product(product(self.core.T, squared), self.core)
+        squared = gram(self.rows, share * inverse(self.diag_var), self.used, jnp.zeros_like(self.used))
+        return product(product(self.prec_factor.T, squared), self.prec_factor)
+
+
+def spare_columns(rank: int) -> int:
+    """Spare columns that make a step cheap on average.
+
+    A truncation costs as the square of all columns and is shared by the data between: its share is least for as many
+    spare columns as the rank. A few cost little, so that data of several outputs find room; a diagonal belief needs
+    none.
+
+    >>> spare_columns(50), spare_columns(10), spare_columns(0)
+    (50, 20, 0)
+    """
+    return max(rank, 20) if rank else 0
+
+
+def _after_truncation(K: int, rank: int, inner: Array, scale: Array, size: int) -> tuple[Array, Array, Array]:
+    r"""R, L and S after a truncation: a scale for the kept rows, the root of $I + W^\top VW$, and $RL^{-\top}$."""
+    eye = jnp.eye(K, dtype=inner.dtype)
+    R = jnp.where(jnp.arange(K) < rank, scale, 1.0)[:, None] * eye
+    root = jax.lax.dynamic_update_slice(eye, stable_cholesky(inner, size=size), (0, 0)) if rank else eye
+    return R, root, triangular_solve(root, R.T, size=size).T
+
+
+def _widened(found: Projected, more: int) -> Projected:
+    """The products with U with rows for a datum beyond the end."""
+    below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
+    overlap = (jnp.pad(found.overlap[0], below), found.overlap[1]) if found.overlap else ()
+    return found._replace(half=jnp.pad(found.half, below), c=jnp.pad(found.c, beside), overlap=overlap)
 
 
 def _row(value: Array) -> Array:

@@ -14,7 +14,7 @@ from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool
 
-from filtax.beliefs.algebra import semiroot
+from filtax.beliefs.low_rank_algebra import psd_cholesky
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions._numerics import cap, normal_points, normal_rule
 from filtax.models.model import Whitened
@@ -105,7 +105,7 @@ class CategoricalLikelihood(Module):
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Categorical:
         """Average the class probabilities, not the logits, over N(eta, spread)."""
         points = jnp.asarray(normal_points(eta.size, PAIRS), eta.dtype)
-        logits = eta[None, :] + points @ semiroot(spread).T
+        logits = eta[None, :] + points @ psd_cholesky(spread).T
         log_p = logsumexp(log_softmax(logits, axis=1), axis=0)
         return Categorical(log_p - logsumexp(log_p))
 

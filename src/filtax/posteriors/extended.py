@@ -178,7 +178,7 @@ def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = N
 def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, spare: int | None) -> PyTree:
     """Build a belief whose precision is diagonal, or spherical, plus low rank.
 
-    >>> low_rank_belief("spherical", jnp.zeros(3), jnp.ones(3), 1, None).free.shape
+    >>> low_rank_belief("spherical", jnp.zeros(3), jnp.ones(3), 1, None).diag_var.shape
     ()
     """
     return beliefs.LowRank.start(mean, cov, rank, spare, form == "spherical")

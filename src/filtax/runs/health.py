@@ -36,7 +36,7 @@ def checked() -> Iterator[tuple[str, str, bool]]:
     device = jax.devices()[0]
     yield "device", f"{device.platform}: {device.device_kind}, {os.cpu_count()} processors", True
     yield _cache(jax.config.values["jax_compilation_cache_dir"])
-    yield "C kernels", _kernels(), True
+    yield "kernels", _kernels(), True
     yield _self_test()
 
 
@@ -57,10 +57,10 @@ def _cache(folder: str | None) -> tuple[str, str, bool]:
 
 
 def _kernels() -> str:
-    """Whether large LoFi filters run on a CPU in kernels of their own."""
-    from filtax.beliefs import native
+    """Which kernels serve LoFi filters of many parameters."""
+    from filtax import _kernels
 
-    return f"{native.library()}" if native.usable() else "none (no C compiler, or FILTAX_NATIVE=0): products serve"
+    return _kernels.status()
 
 
 def _self_test() -> tuple[str, str, bool]:

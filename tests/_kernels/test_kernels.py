@@ -1,0 +1,190 @@
+"""The door to the kernels: what a CUDA device is given, what stays plain JAX, and derivatives of either."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from filtax import _kernels
+from filtax._kernels import cuda, cuda_algebra, cuda_passes
+from filtax.beliefs import LowRank
+from filtax.beliefs import low_rank_algebra as algebra
+from filtax.linalg import psd_root
+
+K, O, D = 6, 4, 40
+
+
+def numbers(K=K, D=D, O=O, seed=0):
+    rng = np.random.default_rng(seed)
+    U, J, c = rng.normal(size=(K, D)), rng.normal(size=(O, D)), rng.normal(size=(O, K))
+    return [jnp.asarray(a, jnp.float32) for a in (U, J, c, rng.uniform(0.5, 1.5, size=D))]
+
+
+def count(used):
+    return jnp.asarray(used, jnp.int32)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """Trace as on a machine with one CUDA device; PTX is not made, and what is lowered for this one is plain."""
+    for module in (_kernels, algebra):
+        monkeypatch.setattr(module, "backend", lambda: "gpu")
+    monkeypatch.setattr(_kernels, "MANY", 16)
+    monkeypatch.setattr(algebra, "MANY", 16)
+    monkeypatch.setattr(cuda, "usable", lambda: True)
+    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    monkeypatch.setattr(cuda, "compiled", lambda source, constants, arch: f"{constants} {arch}")
+    monkeypatch.setattr(cuda_passes, "_processors", lambda: 132)
+
+
+def launched(traced):
+    """Kernels of our own in the program for a CUDA device."""
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    return sorted(re.findall(r'kernel_type = "ptx", name = "(\w+)"', text))
+
+
+def all_passes(U, J, c, V, used):
+    half = algebra.project(U, J, used, V)
+    P = algebra.residual_projection(U, J, V, c, used)
+    residual, square = algebra.residual_gram(U, J, V, c, used)
+    diag_var, rows, inner = algebra.truncate_with_gram(V, U, jnp.eye(K, dtype=U.dtype) + 0.1, used, rank=3)
+    squared = algebra.gram(U, None, used, 0 * used) + square.sum() + inner.sum() + jnp.sin(diag_var).sum()
+    grown, moved = algebra.append_rows(U, J, V, c[:, 0], count(2), jnp.asarray(True))
+    smooth = sum(jnp.sin(a).sum() for a in (grown, moved, P, residual, rows))
+    return half.sum() + squared.sum() + smooth
+
+
+PASSES = ["append_rows", "gram", "gram", "project", "residual_projection", "residual_projection", "truncate"]
+
+
+def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
+    args = (*numbers(), count(6))
+    traced = jax.jit(all_passes).trace(*args)
+    assert launched(traced) == PASSES
+    assert "custom_call" not in traced.lower(lowering_platforms=("cpu",)).as_text()
+    many = jax.tree.map(lambda a: jnp.stack([a, a, a]), args)
+    assert launched(jax.jit(jax.vmap(all_passes)).trace(*many)) == PASSES
+    monkeypatch.setenv("FILTAX_KERNELS_OFF", "gram,residual_gram")
+    off = launched(jax.jit(lambda *args: all_passes(*args)).trace(*args))
+    assert off == [*PASSES[:1], "project", *PASSES[3:]]
+    monkeypatch.setenv("FILTAX_KERNELS", "0")
+    assert launched(jax.jit(lambda *args: all_passes(*args)).trace(*args)) == []
+
+
+def test_without_kernels_a_device_multiplies_long_rows_in_three_tf32_products(device, monkeypatch):
+    monkeypatch.setenv("FILTAX_KERNELS", "0")
+    args = (*numbers(), count(6))
+    traced = jax.jit(lambda *args: all_passes(*args)).trace(*args)
+    assert "lhs_precision_type = tf32" in traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "tf32" not in traced.lower(lowering_platforms=("cpu",)).as_text()
+
+
+def test_derivatives_of_kernels_are_those_of_products(device, monkeypatch):
+    args = (*numbers(), count(6))
+    found = jax.jit(jax.grad(all_passes, argnums=(0, 1, 2, 3)))(*args)
+    monkeypatch.setenv("FILTAX_KERNELS", "0")
+    plain = jax.jit(jax.grad(lambda *args: all_passes(*args), argnums=(0, 1, 2, 3)))(*args)
+    for a, b in zip(found, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_a_step_gets_one_kernel_for_each_operation(device):
+    belief = LowRank.start(jnp.zeros(20, jnp.float32), jnp.ones(20, jnp.float32), rank=3, spare=12)
+    args = jnp.ones((5, 20), jnp.float32), jnp.eye(5, dtype=jnp.float32), jnp.ones(5, jnp.float32)
+    step = lambda belief, *args: belief.condition(*args).belief
+    names = ["append_rows", "cholesky", "explained_variance", "gain_correction", "gram", "gram", "innovation"]
+    names += ["jacobi_angles", "jacobi_apply", "project", "project", "residual_projection", "scatter_block"]
+    names += ["subtract_rows", "triangular_solve", "triangular_solve", "truncate"]
+    assert launched(jax.jit(step).trace(belief, *args)) == names
+    noise = lambda belief, q: belief.add(q)
+    drift = launched(jax.jit(noise).trace(belief, jnp.ones((), jnp.float32)))
+    assert drift == ["cholesky", "gram", "triangular_solve"]
+    double = LowRank.start(jnp.zeros(20), jnp.ones(20), rank=3, spare=12)
+    assert not launched(jax.jit(step).trace(double, *(a.astype(double.mean.dtype) for a in args))) or (
+        double.mean.dtype == jnp.float32
+    )
+
+
+def test_under_vmap_there_is_a_block_for_each_case(device):
+    """No loop over them; what they share is given to each."""
+    s, S, L = jnp.ones((9, 5), jnp.float32), jnp.eye(9, dtype=jnp.float32), jnp.eye(9, dtype=jnp.float32)
+    shared = lambda s: algebra.explained_variance(s, S, L, count(4), size=D)
+    assert launched(jax.jit(jax.vmap(shared)).trace(jnp.stack([s, s]))) == ["explained_variance"]
+    cov = jnp.eye(5, dtype=jnp.float32)
+    twice = jax.vmap(jax.vmap(lambda r: algebra.innovation(cov, cov, r, size=D)))
+    text = jax.jit(twice).trace(jnp.zeros((2, 3, 5), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
+    assert "grid_y = 6" in text
+    assert "while" not in text
+
+
+def test_with_a_kernel_chosen_another_platform_gets_the_plain_form(device):
+    A = jnp.diag(jnp.arange(1.0, 6.0, dtype=jnp.float32))
+    np.testing.assert_array_equal(jax.jit(algebra.psd_cholesky)(A), psd_root(A))
+    slope = jax.grad(lambda A: jnp.sum(algebra.psd_cholesky(A)))(A)
+    np.testing.assert_array_equal(slope, jax.grad(lambda A: jnp.sum(psd_root(A)))(A))
+    many = jnp.stack([jnp.stack([A, A])] * 3)
+    assert launched(jax.jit(jax.vmap(jax.vmap(algebra.psd_cholesky))).trace(many)) == ["psd_cholesky"]
+
+
+def test_a_truncation_is_made_in_place(device):
+    U, _, _, V = numbers()
+    traced = jax.jit(cuda_passes.truncate, static_argnums=3).trace(V, U, U[:, :K], 3)
+    assert traced.lower(lowering_platforms=("cuda",)).as_text().count("output_operand_alias<") == 2
+
+
+def test_other_sizes_and_types_are_products(device, monkeypatch):
+    U, J, _, V = numbers()
+    assert _kernels.serves("project", U, J)
+    assert _kernels.serves("truncate", V, U, U[:, :K], rank=3, size=D)
+    refused = [(U, jnp.zeros((cuda_passes.MOST_OUTPUTS + 1, D), "float32")), (U.astype("float16"), J)]
+    for args in (*refused, (U[:, :8], J), (U[:0], J)):
+        assert not _kernels.serves("project", *args)
+    assert not _kernels.serves("nothing of this name", U, J)
+    monkeypatch.setattr(cuda, "usable", lambda: False)
+    assert not _kernels.serves("project", U, J)
+
+
+@pytest.mark.parametrize("capability", [80, 89, 90])
+def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
+    monkeypatch.setattr(cuda, "capability", lambda: capability)
+    grams = lambda K: cuda_passes.fits_gram(jnp.zeros((K, 1)))
+    for fits in (grams, lambda K: cuda_passes.fits(K, 10), lambda K: cuda_passes.fits_truncate(K, K, -(-K // 2))):
+        sizes = [rows for rows in range(1, 300) if fits(rows)]
+        assert sizes == list(range(1, sizes[-1] + 1))
+        assert 100 <= sizes[-1] < 299
+    assert not cuda_passes.fits(10, 33)
+    assert not cuda_passes.fits_truncate(10, 10, 0)
+    for outputs in (1, 10, 32):
+        sizes = [rows for rows in range(1, 200) if cuda_algebra.fits(rows, outputs)]
+        assert sizes == list(range(1, sizes[-1] + 1))
+        assert sizes[-1] <= cuda_algebra.MOST
+    with pytest.raises(AssertionError, match="`fits` says so"):
+        cuda_passes.truncate(jnp.ones(40), jnp.ones((300, 40)), jnp.eye(300), 150)
+
+
+def test_sources_compile(monkeypatch):
+    """Where the compiler is installed."""
+    try:
+        cuda._nvrtc()
+    except OSError:
+        pytest.skip("there is no NVRTC here")
+    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    U, J, c, V = numbers(30, 40, 10)
+    n = count(6)
+    for call in (
+        lambda: cuda_passes.project(U, J, n, V),
+        lambda: cuda_passes.residual_gram(U, J, V, c, n),
+        lambda: cuda_passes.append_rows(U, J, V, c[:, 0], n, jnp.asarray(True)),
+        lambda: cuda_passes.subtract_rows(J, U, c, n),
+        lambda: cuda_passes.gram(U, V, n, n),
+        lambda: cuda_passes.truncate(V, U, U[:, :30], 10),
+        lambda: cuda_algebra.explained_variance(U[:, :10], U[:, :30], U[:, :30], n),
+        lambda: cuda_algebra.triangular_solve(U[:, :30], U),
+    ):
+        jax.eval_shape(call)
+
+
+def test_without_a_device_there_are_no_cuda_kernels():
+    assert cuda.usable() == (jax.default_backend() == "gpu" and jax.device_count() == 1)
