@@ -29,7 +29,8 @@ def test_labels(classes, tmp_path):
     assert columns["what"].tolist() == names.tolist()
     assert np.mean(columns["forecast"][100:] == names[100:]) > 0.9
     chances = np.stack([columns[f"p({label})"] for label in run.note["labels"]])
-    np.testing.assert_allclose(chances[:, 10:].sum(axis=0), 1.0)
+    n, k = np.arange(10, 400), float(classes)
+    np.testing.assert_allclose(chances[:, 10:].sum(axis=0), 1.0 - k * (k + 1.0) / (n * n + n + 2.0 * k))  # Ristad's law
     assert scores(run)["table"]["last-class"]["accuracy"] == np.mean(names[1:] == names[:-1])
     assert (write_outputs(tmp_path / "run").report).read_text().count("<svg") >= 2
     stopped = iter([True])
@@ -45,3 +46,48 @@ def test_a_label_too_many_is_told_of(tmp_path):
     carry_on(Config(str(tmp_path / "t.csv"), "what", method="LG+C-Static", block=128), tmp_path / "run")
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     assert [(e["line"], e["label"]) for e in events if e["event"] == "unexpected label"] == [(162, "maybe")]
+
+
+def learned(folder, X, words):
+    folder.mkdir()
+    rows = [f"{a!r},{b!r},{word}\n" for (a, b), word in zip(X.tolist(), words, strict=True)]
+    (folder / "t.csv").write_text("a,b,what\n" + "".join(rows))
+    carry_on(Config(str(folder / "t.csv"), "what", block=128), folder / "run")
+    run = open_run(folder / "run")
+    [records] = run.records()
+    return run, records
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory):
+    """A table of four labels, of which the third and the fourth come late; and what a run made of it."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(400, 2)), rng.normal(size=(2, 4))
+    words = np.array(["a", "b", "c", "d"])[np.argmax(X @ W + rng.gumbel(size=(400, 4)), axis=1)]
+    words[:30] = np.where(np.arange(30) % 3, "a", "b")
+    words[30:60] = np.where(X[30:60, 0] > 0, "c", "a")
+    return X, words, *learned(tmp_path_factory.mktemp("four") / "whole", X, words)
+
+
+def test_no_forecast_of_labels_is_certain(four):
+    """The second one was: p = 1 for the one label that was known, and 0 for each when it came first."""
+    _, words, run, records = four
+    assert np.isnan(records["p_true"][0])
+    told = np.concatenate([records[name][1:] for name in ("p_true", "probability", "p0")])
+    assert 0.0 < told.min() < told.max() < 1.0
+    firsts = [int(np.flatnonzero(words == label)[0]) for label in run.note["labels"][1:]]
+    for known, row in enumerate(firsts, 1):  # a label that nobody knew has the chance of any such
+        law = known * (known + 1.0) / (row * row + row + 2.0 * known)
+        np.testing.assert_allclose(records["p_true"][row], law)
+        assert np.isnan(records[f"p{known}"][: row + 1]).all()
+        assert np.isfinite(records[f"p{known}"][row + 1 :]).all()
+    assert scores(run)["log_score"] > -1.6
+
+
+@pytest.mark.parametrize("cut", [5, 29, 45, 75])
+def test_a_forecast_looks_at_no_later_label(cut, four, tmp_path):
+    """Of three and more labels another method was the default, and one label that was known had another chance."""
+    X, words, _, whole = four
+    _, part = learned(tmp_path / "part", X, np.where(np.arange(400) < cut, words, ""))
+    for name in ("forecast", "probability", "p_true", "p0", "p1", "trust", "change_probability"):
+        np.testing.assert_array_equal(part[name][:cut], whole[name][:cut], err_msg=name)

@@ -97,7 +97,7 @@ def test_labels_have_probabilities(words, tmp_path):
     for row in told:
         chances = {word: float(row[f"p({word})"]) for word in words}
         assert max(chances, key=chances.get) == row["forecast"]
-        np.testing.assert_allclose(sum(chances.values()), 1.0)
+        assert 0.0 < 1.0 - sum(chances.values()) < 2e-4  # what is left is the chance of a label never met
 
 
 def test_each_series_and_none_that_was_never_met(tmp_path):

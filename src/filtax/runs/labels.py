@@ -1,7 +1,11 @@
 r"""Learn a label from blocks of rows.
 
-Two labels are one logistic filter. Of more, each has a filter of its own for "this label or another", $p_c$, and
-probabilities are $p_c / \sum_k p_k$ over the labels met so far, as in `filtax.estimators.Classifier`.
+While at most two labels are known, they are one logistic filter. Of more, each has a filter of its own for "this label
+or another", $p_c$, with probabilities $p_c / \sum_k p_k$ over the K labels known so far, as in
+`filtax.estimators.Classifier`. A further label has, after n labels, the probability
+$$\frac{K (K + 1)}{n^2 + n + 2 K}$$
+of Ristad's natural law of succession (1995), and those of the known labels are less by this share. How many labels come
+later decides how much room there is, and no forecast.
 
 Axes: B rows, H heads, C labels.
 """
@@ -87,6 +91,7 @@ class LabelStream:
         rows = np.concatenate([self._raw(block), known[:, None]], axis=1)
         slot = np.zeros(len(y), np.int64)
         come = np.cumsum(self.late.come(slot))
+        count = self.rivals.come(y)
         chances, told = np.zeros((len(y), self.room)), np.full((len(y), 4), np.nan)
         start = 0
         while start < len(y):
@@ -101,18 +106,19 @@ class LabelStream:
             self.seen += stop - start
             self.trace.look(self.seen, lambda: mean_of(self.carry))
             start = stop
-        said = np.where(known > 0, np.argmax(chances, axis=1), np.nan)
-        most = np.where(known > 0, chances.max(axis=1), np.nan)
         inside = np.where(np.isfinite(y), y, 0).astype(int)
-        true = np.where(np.isfinite(y) & (known > 0), chances[np.arange(len(y)), inside], np.nan)
-        expected = np.where(y < known, true, np.nan)
+        expected = np.where(y < known, chances[np.arange(len(y)), inside], np.nan)
+        likeliest = np.where(known > 0, chances.max(axis=1), 0.5)
         alarms, excess = np.nan_to_num(told[:, 2]), np.nan_to_num(told[:, 3])
         if self.plan.together:
             alarms = self.onset.since(excess, alarms)
-        found += self.surprise.labels(expected, np.nan_to_num(most, nan=0.5), not self.late.delay, alarms)
+        found += self.surprise.labels(expected, likeliest, not self.late.delay, alarms)
         if self.plan.elder:
             found = self.once.tell(slot, found)
         rivals = self.rivals.forecast(y)
+        new, said, most, chances = self._said(chances, known, count)
+        true = np.where(y < known, chances[np.arange(len(y)), inside], new)
+        true[~np.isfinite(y) | (known == 0)] = np.nan
         columns = [y, said, most, true, told[:, 0], told[:, 1], *chances.T, *rivals.T]
         return dict(zip(self.names, columns, strict=True)), found
 
@@ -121,9 +127,10 @@ class LabelStream:
         n, size = block.rows, self.plan.config.block
         rows = self.design(self._raw(block))
         made = self.learner.foresee(self.carry, np.zeros(size, int), padded(rows, size), self.late.delay + 1)
-        chances = self.shares(made, np.full(n, len(self.labels)))
-        said = [np.argmax(chances, axis=1).astype(np.float64), chances.max(axis=1), *chances.T]
-        return dict(zip(("forecast", "probability", *(f"p{i}" for i in range(self.room))), said, strict=True))
+        known = np.full(n, len(self.labels))
+        _, said, most, chances = self._said(self.shares(made, known), known, np.full(n, self.rivals.counts.sum()))
+        names = ("forecast", "probability", *(f"p{i}" for i in range(self.room)))
+        return dict(zip(names, [said, most, *chances.T], strict=True))
 
     def state(self) -> PyTree:
         """All arrays that a resumed run needs."""
@@ -188,12 +195,27 @@ class LabelStream:
         return np.concatenate([np.ones((len(rows), 1)), self.units.standard(rows)], axis=1)
 
     def shares(self, made: Any, known: np.ndarray) -> np.ndarray:
-        """Probability of each label, (B, C), from what the heads say; of those that are known."""
+        """Probability of each label, (B, C), from what the heads say, given that it is one of those that are known."""
         each = np.asarray(made)[: len(known)].reshape(len(known), -1)
-        if self.plan.heads == 1:
-            return np.concatenate([each, 1.0 - each], axis=1)
+        pair = np.zeros((len(known), self.room))
+        pair[:, 0], pair[:, 1] = each[:, 0], 1.0 - each[:, 0]
+        each = pair if self.plan.heads == 1 else np.where(known[:, None] <= 2, pair, each)
         inside = np.where(np.arange(self.room) < known[:, None], np.maximum(each, TINY), 0.0)
         return inside / np.maximum(inside.sum(axis=1, keepdims=True), TINY)
+
+    def _said(self, chances: np.ndarray, known: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Probability of a label that is not known, the forecast, its probability, and that of each label that is.
+
+        Args:
+            chances: Of labels, given that it is a known one, (B, C).
+            known: How many of them are, (B,); where none is, all is NaN.
+            count: Labels that had come before, (B,).
+        """
+        some = np.maximum(known, 1)
+        new = some * (some + 1) / (count * count + count + 2 * some)
+        each = np.where(np.arange(self.room) < known[:, None], (1.0 - new[:, None]) * chances, np.nan)
+        said = np.argmax(chances, axis=1)
+        return new, np.where(known > 0, said, np.nan), each[np.arange(len(each)), said], each
 
     def _advance(self, rows: np.ndarray, arrived: Arrived, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, size, y = len(rows), self.plan.config.block, arrived.labels
@@ -205,6 +227,8 @@ class LabelStream:
         self.carry, made, told = self.learner.advance(self.carry, *given, pad(known))
         asked = ("trust", "change_probability", "alarm", "excess")
         trust, change, alarm, excess = (np.asarray(told[name])[:n].reshape(n, -1) for name in asked)
+        used = np.arange(trust.shape[1]) < np.maximum(known, 1)[:, None]
+        trust, change = np.where(used, trust, 1.0), np.where(used, change, 0.0)
         shown = np.stack([trust.min(axis=1), change.max(axis=1), alarm.max(axis=1), excess[:, 0]], axis=1)
         there = np.isfinite(y)[:, None] & (not self.late.delay)
         return self.shares(made, known), np.where(there, shown, np.nan)

@@ -232,7 +232,7 @@ def _powers(block: Block, names: tuple[str, ...]) -> dict[str, int]:
 def _usual(config: Config, timed: bool, wide: bool, heads: int) -> str:
     """The method of those who name none."""
     if heads:
-        return LABELS if heads == 1 and not wide else LABELS_WIDE
+        return LABELS_WIDE if wide else LABELS
     return (AHEAD if config.late else TIMED) if timed else (PLAIN_WIDE if wide else PLAIN)
 
 

@@ -82,6 +82,11 @@ class LabelRivals:
     def __init__(self, labels: int, late: int = 0) -> None:
         self.last, self.counts, self.past = np.array([np.nan]), np.zeros(labels), np.full(late, np.nan)
 
+    def come(self, y: np.ndarray) -> np.ndarray:
+        """How many labels had come before each of some rows, (B,)."""
+        come = np.isfinite(np.concatenate([self.past, y])[: len(y)])
+        return self.counts.sum() + np.cumsum(come) - come
+
     def forecast(self, y: np.ndarray) -> np.ndarray:
         """Forecast every row from those before it, (B, 2), and remember them; of equals the first is the majority."""
         whole = np.concatenate([self.past, y])
