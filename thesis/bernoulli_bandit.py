@@ -20,10 +20,10 @@ import numpy as np
 
 from filtax import bandits, method
 from filtax.models import bernoulli
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.findings import keep
-from thesis.statistics import PAIRED, Verdict, all_of, below, of_mean
+from thesis.statistics import Verdict, all_of, below, of_mean
 
 CLAIMED = ("RL[1]-OUPR", "CPP-OU", "C-ACI", "RL[1]-PR")  # from the least regret to the most
 PUBLISHED = {"RL[1]-OUPR": 2367.0, "CPP-OU": 2594.0, "C-ACI": 3015.0, "RL[1]-PR": 4630.0}  # regret of rewards
@@ -162,7 +162,7 @@ def _draw(result: Result) -> Figure:
             axis.plot(result.arrays["rounds"], curve.mean(axis=1), color=colour, ls=dashes, label=name)
         axis.set(xlabel="round", title=f"steps of {sd:.4f}, {'as in the text' if label == 'text' else 'as published'}")
     axes[0].set_ylabel("cumulative regret of rewards")
-    axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
@@ -183,20 +183,9 @@ def _ranking(result: Result) -> Verdict:
 EXPERIMENT = Experiment(
     name="bernoulli-bandit",
     title="Ten Bernoulli arms whose probabilities walk",
-    sizes={
-        "quick": Setting(),
-        "full": Setting(10_000, 100, warm_up=(2000, 10), extra=("CPP-OU, searched", "Beta-RL")),
-    },
+    sizes={"quick": Setting(), "full": Setting(10_000, 100, warm_up=(2000, 10), extra=("CPP-OU, searched", "Beta-RL"))},
     run=_run,
     figures={"fig:bandit-results": _draw},
-    claims=(
-        Claim(
-            19,
-            "As under periodic drift RL[1]-OUPR has the least regret, then CPP-OU, C-ACI, and RL[1]-PR the most.",
-            "fig:bandit-results",
-            _ranking,
-            f"{PAIRED}, for neighbours in the order, by both step sizes and both regrets",
-        ),
-    ),
+    claims=claims({19: _ranking}),
     fixed={"steps": STEPS_OF_WALK, "hazards": HAZARDS, "variances": VARIANCES, "rates": RATES},
 )

@@ -283,8 +283,8 @@ def draw(result: Result) -> Figure:
         below.set(xlabel="tasks learned", xticks=range(1, N + 1), ylim=(0, 1))
     axes[0, 0].set_ylabel(f"labels foreseen, mean of {SPAN}")
     axes[1, 0].set_ylabel("accuracy on the tasks so far")
-    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    axes[1, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 

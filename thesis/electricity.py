@@ -36,9 +36,8 @@ from thesis.electricity_shown import (
     quickest,
     resets,
 )
-from thesis.experiment import Advance, Claim, Experiment, Result
+from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.findings import keep
-from thesis.statistics import PAIRED
 
 HALF_LIFE = 20.0
 BURN = 100  # rows without which the averages begin
@@ -304,36 +303,7 @@ EXPERIMENT = Experiment(
         "fig:day-ahead-rlpr-predictions": draw_runs,
         "fig:day-ahead-results": draw_boxes,
     },
-    claims=(
-        Claim(
-            11,
-            "The load turns from diurnal to flat about 7 March 2020.",
-            "fig:day-ahead-results-zoomed",
-            flat,
-            "standard deviation within the day below a third of that of the week before",
-        ),
-        Claim(
-            12,
-            "C-ACI and RL[1]-OUPR adapt quickest after 7 March.",
-            "fig:day-ahead-plot",
-            quickest,
-            "none: means over 7 to 10 March, each of the two below each of the others",
-        ),
-        Claim(
-            13,
-            "RL[1]-PR resets about twice a day until the change, and then never.",
-            "fig:day-ahead-rlpr-predictions",
-            resets,
-            "1.5 to 2.5 resets a day before, none after",
-        ),
-        Claim(
-            14,
-            "RL[1]-OUPR has the lowest 5-day mean absolute error.",
-            "fig:day-ahead-results",
-            lowest,
-            f"{PAIRED}, over 5-day means",
-        ),
-    ),
+    claims=claims({11: flat, 12: quickest, 13: resets, 14: lowest}),
     data=("electricity",),
     fixed={"spaces": SPACES, "published": PUBLISHED, "warm_up": WARM_UP},
 )

@@ -8,7 +8,7 @@ from matplotlib import dates
 
 from thesis.experiment import Result, Table
 from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
-from thesis.statistics import Interval, Verdict, all_of, below, block_draws, ends, holds_if, holds_only_if, of_series
+from thesis.statistics import Interval, Verdict, all_of, below, block_draws, holds_if, holds_only_if, middle, of_series
 
 CHANGE = "2020-03-07"
 SLOW = ("RL[1]-PR", "CPP-OU")
@@ -117,9 +117,9 @@ def of_hours(error: np.ndarray, block: int = BLOCK) -> Interval:
     drawn = []
     for places in block_draws(days, block):
         count = np.cumsum(np.bincount(places, minlength=days)[day])
-        middle = np.searchsorted(count, ((count[-1] + 1) // 2, count[-1] // 2 + 1))
-        drawn.append(value[middle].mean())
-    return ends(np.array(drawn))
+        at = np.searchsorted(count, ((count[-1] + 1) // 2, count[-1] // 2 + 1))
+        drawn.append(value[at].mean())
+    return middle(np.array(drawn))
 
 
 def diverged(errors: Mapping[str, np.ndarray], where: str) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def draw_change(result: Result) -> Figure:
     for name, dashes in zip(RULES, ("--", ":"), strict=True):
         bottom.plot(time, rolling(result, name)[seen], color=GREY, ls=dashes, label=name)
     bottom.set(ylabel="mean absolute error", title="Error of the last twelve hours", ylim=(0, None))
-    bottom.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    bottom.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     _days(top)
     _days(bottom)
     return figure
@@ -220,7 +220,7 @@ def draw_forecasts(result: Result) -> Figure:
         axis.plot(time, result.arrays["y"][seen], color=INK, lw=0.8, label="target")
         axis.plot(time, result.arrays[name][0, seen], color=colour, label="forecast")
         axis.set_title(name)
-        axis.legend(frameon=False, loc="upper right", ncols=2)
+        axis.legend(loc="upper right", ncols=2)
         _days(axis)
     return figure
 
@@ -250,7 +250,7 @@ def draw_runs(result: Result) -> Figure:
         axis.set(ylabel="normalised load", title=f"{words}: {_resets(time, runlength)}")
         _days(axis)
     handles = [one for axis in (axes[0], figure.axes[-1]) for one in axis.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from filtax import method, models, warmup
 from filtax.models import mlp
 from filtax.streams import read_images
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep
 from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, holds_only_if, of_mean
@@ -325,45 +325,6 @@ def _showdown(result: Result) -> Verdict:
     ])  # fmt: skip
 
 
-CLAIMS = (
-    (
-        37,
-        "A 784-100-100-100-10 network has 99,710 parameters, and one dense step needs 40 GB.",
-        "sec:experiments-scalability",
-        _dense_memory,
-        "none: 99,710 and 39.8 GB",
-    ),
-    (
-        38,
-        "A subspace of at most 10 dimensions is no better than chance; more are better.",
-        "fig:fashion-mnist-subspace-rank",
-        _subspace,
-        "0.85 is chance; a rank correlation of 0.8",
-    ),
-    (
-        39,
-        "PULSE in one dimension is much better than the subspace, and gains less from more.",
-        "fig:fashion-mnist-pulse-rank",
-        _pulse,
-        "0.10 at d = 1; half of the subspace's range",
-    ),
-    (
-        40,
-        "LoFi hardly depends on its rank, and its time grows with it.",
-        "fig:fashion-mnist-lofi-rank",
-        _lofi,
-        "a range of 0.03 over the ranks; 1.5 times the time",
-    ),
-    (
-        41,
-        "PULSE in 70 dimensions matches LoFi in half the time; so does a wide subspace.",
-        "fig:showdown-mnist-lofi-rank",
-        _showdown,
-        "0.02 from LoFi's median over d; 0.35 to 0.65 of its time",
-    ),
-)
-
-
 def _by_dimension(*kinds: str) -> Callable[[Result], Figure]:
     def draw(result: Result) -> Figure:
         figure, (left, right) = panels(1, 2, size=(9.5, 3.4))
@@ -374,13 +335,13 @@ def _by_dimension(*kinds: str) -> Callable[[Result], Figure]:
             curve = result.arrays[f"{kind}/{d}"]
             left.plot(curve, color=shades(0.9 * i / max(1, len(of_first) - 1)), lw=0.9, label=f"{d}")
         left.set(xlabel="data seen", ylabel="accuracy, EWMA of 100", title=kinds[0], ylim=(0, 1))
-        left.legend(title="dimension", frameon=False, ncols=2, loc="lower right")
+        left.legend(title="dimension", ncols=2, loc="lower right")
         for kind, marker in zip(kinds, "os", strict=False):
             points = [(d, error) for name, d, error, _ in rows if name == kind]
             right.plot(*zip(*points, strict=True), marker=marker, label=kind)
         right.axhline(result.numbers["majority"], color=GREY, ls="--", label="majority class")
         right.set(xlabel="dimension", ylabel="misclassification", title="Last part of the stream", ylim=(0, 1))
-        right.legend(frameon=False)
+        right.legend()
         return figure
 
     return draw
@@ -404,7 +365,7 @@ def _draw_showdown(result: Result) -> Figure:
     title = f"Error and time, by dimension (majority class: {result.numbers['majority']:.2f})"
     axis.set(xlabel="seconds for the stream", ylabel="misclassification", title=title)
     axis.set(ylim=(min(shown) - room, max(shown) + room))  # an untrained subspace of few dimensions is off the scale
-    axis.legend(frameon=False)
+    axis.legend()
     return figure
 
 
@@ -422,7 +383,7 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(600, 300, 300, 10, (1, 10), (30,), (1,), draws=2, pool=2), "full": Setting()},
     run=_run,
     figures=FIGURES,
-    claims=tuple(Claim(*claim) for claim in CLAIMS),
+    claims=claims({37: _dense_memory, 38: _subspace, 39: _pulse, 40: _lofi, 41: _showdown}),
     data=("fashion-mnist",),
     fixed={"grids": GRIDS},
 )

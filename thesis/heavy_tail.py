@@ -15,9 +15,9 @@ from filtax import method, models
 from filtax.evaluate import f1
 from filtax.segmentation import watch
 from filtax.streams import heavy_tailed_regression
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
-from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if, of_median
+from thesis.statistics import Verdict, all_of, below, holds_if, of_median
 
 STATIC, PLAIN, WOLF = "LG+C-Static", "LG+RL[inf]-PR", "WoLF+RL[inf]-PR"
 WINDOW = 10
@@ -239,7 +239,7 @@ def draw_errors(result: Result) -> Figure:
     for change in result.arrays["changes"]:
         left.axvline(change, color=GREY, ls=":")
     left.set(xlabel="step", ylabel=f"RMSE of the last {WINDOW}", title="One stream; dotted: true changes")
-    left.legend(frameon=False, fontsize=8)
+    left.legend(fontsize=8)
     boxes = right.boxplot([result.numbers["rmse"][n] for n in names], patch_artist=True, widths=0.6)
     for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
         box.set(facecolor=colour, alpha=0.5)
@@ -261,7 +261,7 @@ def draw_posteriors(result: Result) -> Figure:
         axis.set(title=name, xlabel="step t")
     longest = max(int(result.arrays[f"posterior {name}"].argmax(axis=0).max()) for name in (PLAIN, WOLF))
     axes[0].set(ylabel="run length", ylim=(0, 1.15 * longest + 5))
-    axes[0].legend(frameon=False, loc="upper left")
+    axes[0].legend(loc="upper left")
     figure.colorbar(axes[0].images[0], ax=axes, label="log p(r | y)", pad=0.01)
     return figure
 
@@ -276,28 +276,6 @@ EXPERIMENT = Experiment(
         "fig:outliers-lr-res": draw_errors,
         "fig:bocd-lr-stress": draw_posteriors,
     },
-    claims=(
-        Claim(
-            33,
-            "WoLF+RL[inf]-PR has the lowest RMSE of the three.",
-            "fig:outliers-lr-res",
-            _lowest,
-            f"{PAIRED}, over streams",
-        ),
-        Claim(
-            34,
-            "LG+RL[inf]-PR over-segments; WoLF+RL[inf]-PR resets rarely and where it should.",
-            "fig:bocd-lr-stress",
-            _segments,
-            "3 times the true changes, half of LG's resets, twice the true changes, F1 of 0.6 with a margin of 5 steps",
-        ),
-        Claim(
-            35,
-            "Up to the first change C-Static beats LG+RL[inf]-PR; afterwards it deteriorates.",
-            "fig:outliers-lr-res",
-            _deteriorates,
-            f"{PAIRED}, over streams whose first change comes after step 50",
-        ),
-    ),
+    claims=claims({33: _lowest, 34: _segments, 35: _deteriorates}),
     fixed={"laws": LAWS},
 )

@@ -220,7 +220,7 @@ def draw_errors(result: Result) -> Figure:
         axis.axhline(result.arrays[name].mean(), color=GREY, ls=dashes, label=f"{name}, mean")
     axis.set_xticks(range(1, len(FILTERS) + 1), FILTERS)
     axis.set(ylabel="share of labels missed", title="Errors over streams", ylim=(0, None))
-    axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
@@ -233,5 +233,5 @@ def draw_sweep(result: Result) -> Figure:
         axis.plot(keeps, line, color=colour, marker="o", ms=3, label=f"{hazard:.3f}")
     axis.axhline(same_streams(result).mean(), color=INK, ls=":", label="RL[1]-OUPR")
     axis.set(xlabel="hypotheses kept, K", ylabel="share of labels missed", title="RL[K]-PR by hazard")
-    axis.legend(frameon=False, title="hazard", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axis.legend(title="hazard", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

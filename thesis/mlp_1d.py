@@ -16,11 +16,11 @@ import numpy as np
 
 from filtax.models import mlp
 from filtax.streams import noisy_curve
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, INK, Figure, panels
 from thesis.findings import keep
 from thesis.online_methods import SPACES, build, learner, searched
-from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if, of_mean
+from thesis.statistics import Verdict, about, all_of, below, holds_if, of_mean
 
 RUNS = ("sorted", "unsorted", "published")
 TUNED = {  # by `tuned()`: on warm-up streams under the text's law
@@ -268,24 +268,6 @@ def _told(parts: list[Verdict]) -> Verdict:
     return Verdict(all_of(parts).text, f"{said}; not: {'; '.join(poor)}" if poor else said)
 
 
-CLAIMS = (
-    Claim(
-        31,
-        "Network: IMQ and EKF-IW have the lowest error and spread; EKF-IW takes twice as long, with longer tails.",
-        "fig:online-mlp-example-run-sorted",
-        _network,
-        f"{PAIRED}; standard deviations without a margin; 1.5 to 2.7 times the time",
-    ),
-    Claim(
-        32,
-        "True formula: IMQ, TMD and EKF-IW are alike; EKF and OGD fail at the tails; EKF-B rejects inliers.",
-        "fig:sorted-unsorted-clean-measurement",
-        _formula,
-        "10 % of IMQ's median for what is alike; 1.3 times for what fails at the tails; a probability of 0.8",
-    ),
-)
-
-
 METHODS = ("EKF", "EKF-B", "EKF-IW", "OGD", "WoLF-IMQ", "WoLF-TMD")
 
 
@@ -357,7 +339,7 @@ EXPERIMENT = Experiment(
         "fig:online-mlp-example-run-unsorted": draw_unsorted,
         "fig:sorted-unsorted-clean-measurement": draw_true,
     },
-    claims=CLAIMS,
+    claims=claims({31: _network, 32: _formula}),
     fixed={
         "searched": SPACES,
         "tuned": TUNED,

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float, PyTree
 from filtax import method
 from filtax.models import Linearised, Model, gaussian, linear
 from filtax.streams import linked_parabolas
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, GREY, INK, Figure, panels
-from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if, holds_only_if, of_median
+from thesis.statistics import Verdict, all_of, below, holds_if, holds_only_if, of_median
 
 HAZARD, NOISE = 0.01, 0.04
 FIXED = ", one frame"  # what the name of a method ends with whose features are those of the first datum's frame
@@ -223,7 +223,7 @@ def draw_forecasts(result: Result) -> Figure:
         right.spines["right"].set_visible(True)
         right.plot(of["x"], of[f"{name}, sample runs"], color=COLOURS[1], lw=0.8, ls="--", label="run length")
         right.set_ylabel("run length", color=COLOURS[1])
-    axes[0, 0].legend(frameon=False, loc="best")
+    axes[0, 0].legend(loc="best")
     box = axes[1, 1]
     names = [*ONE, "C-Static", "last value"]
     drawn = box.boxplot([of[n] for n in names], widths=0.5, patch_artist=True, medianprops={"color": INK})
@@ -248,7 +248,7 @@ def draw_counts(result: Result) -> Figure:
     axis.axhline(BOUNDARIES, color=COLOURS[4], lw=2, label=f"truth, {BOUNDARIES}")
     axis.set_xticks(range(1, len(ONE) + 1), ONE)
     axis.set(ylabel="changepoints counted", title="Data at which a segment is thought to begin")
-    axis.legend(frameon=False)
+    axis.legend()
     return figure
 
 
@@ -258,21 +258,5 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=100, keeps=(1, 5, 10, 15))},
     run=_run,
     figures={"fig:sements-dependency-lr": draw_forecasts, "fig:segments-count": draw_counts},
-    claims=(
-        Claim(
-            20,
-            "RL[1]-OUPR has the lowest RMSE: it is below each rival, where a tie within 10 % is not below.",
-            "fig:sements-dependency-lr",
-            lowest,
-            f"{PAIRED}; a tie within 10 % of the rival's median refutes it",
-        ),
-        Claim(
-            21,
-            "RL[1]-PR has many false alarms, the count of RL[1]-MMPR is near the truth, RL[1]-OUPR counts too few: "
-            "good forecasts are not good segments.",
-            "fig:segments-count",
-            counts,
-            "median counts: at least 12, 4 give or take 2, below 4",
-        ),
-    ),
+    claims=claims({20: lowest, 21: counts}),
 )

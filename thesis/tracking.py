@@ -16,10 +16,10 @@ import numpy as np
 
 from filtax import method, models, priors
 from filtax.streams import constant_velocity, tracking_2d
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep
-from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if, holds_only_if, of_median
+from thesis.statistics import Verdict, about, all_of, below, holds_if, holds_only_if, of_median
 
 KINDS, COMPONENTS = ("student", "mixture"), 4
 METHODS = ("KF", "KF-B", "KF-IW", "WoLF-IMQ", "WoLF-TMD")
@@ -330,38 +330,6 @@ def _particles(result: Result) -> Verdict:
     return particles(error, dearer)
 
 
-CLAIMS = (
-    Claim(
-        24,
-        "WoLF costs as much as the KF; KF-B and KF-IW cost their iterations.",
-        "tab:2d-ssm-running-time",
-        _cost,
-        "1.3 times the KF for WoLF; 0.7 to 1.4 times as often as they condition for KF-B and KF-IW",
-    ),
-    Claim(
-        25,
-        "Student noise: IMQ and TMD are closest to the truth; KF-IW and KF-B look like the KF.",
-        "fig:linear-ssm-sample-runs",
-        _student,
-        f"{PAIRED} for WoLF; 10 % of the KF's median for what looks like the KF",
-    ),
-    Claim(
-        26,
-        "Mixture noise: IMQ, TMD and KF-B are right, KF-IW and the KF are not robust.",
-        "fig:linear-ssm-sample-runs",
-        _mixture,
-        "0.2 of the KF's sum of squares for what is right, 0.5 of it for what is not robust, paired, with 95 %",
-    ),
-    Claim(
-        27,
-        "The RBPF performs like WoLF at a much higher cost.",
-        "fig:2d-ssm-sample",
-        _particles,
-        "20 % of the better WoLF's median RMSE; 10 times its time",
-    ),
-)
-
-
 def draw_sample(result: Result) -> Figure:
     """One trial of each kind: the path with its observations, then the error of every component."""
     figure, axes = panels(2, COMPONENTS + 1, size=(14.0, 5.4))
@@ -381,9 +349,9 @@ def draw_sample(result: Result) -> Figure:
         row[1].set_ylabel("filtered minus true")
     for axis in axes[-1, 1:]:
         axis.set_xlabel("step")
-    axes[0, 0].legend(frameon=False, fontsize=8, loc="best")
+    axes[0, 0].legend(fontsize=8, loc="best")
     handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(METHODS), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(METHODS))
     return figure
 
 
@@ -408,6 +376,6 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=500, narrow=True)},
     run=_run,
     figures={"fig:linear-ssm-sample-runs": draw_sample, "fig:2d-ssm-sample": draw_errors},
-    claims=CLAIMS,
+    claims=claims({24: _cost, 25: _student, 26: _mixture, 27: _particles}),
     fixed={"parts": PARTS, "betas": BETAS, "noise": "a key for each trial, of the seed"},
 )

@@ -19,12 +19,12 @@ from matplotlib.colors import to_hex, to_rgb
 from filtax import Log
 from filtax.models import mlp
 from filtax.streams import corrupted_table, read_table
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, INK, Figure, name_points, panels
 from thesis.findings import keep
 from thesis.online_methods import SPACES as NARROW
 from thesis.online_methods import build, learner, searched
-from thesis.statistics import PAIRED, UNDECIDED, Verdict, all_of, below, holds_if, of_mean, of_median
+from thesis.statistics import UNDECIDED, Verdict, all_of, below, holds_if, of_mean, of_median
 from thesis.uci_readings import (
     DIVERGED,
     HIDDEN,
@@ -379,7 +379,7 @@ def draw_quadrants(result: Result) -> Figure:
         side.set_minor_formatter(_sparse)
     axis.tick_params(which="both", labelsize=8)
     axis.margins(0.06)
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     name_points(figure, axis, named)
     return figure
 
@@ -395,29 +395,7 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=20, rows=None, budget=32, timed=SETS, read=3)},
     run=_run,
     figures={"fig:uci-per-step-time": draw_quadrants},
-    claims=(
-        Claim(
-            28,
-            "WoLF beats OGD in error on all sets.",
-            "fig:uci-per-step-time",
-            better,
-            f"{PAIRED}, on each of the nine sets",
-        ),
-        Claim(
-            29,
-            "The only points with less error and less time than OGD are WoLF's.",
-            "fig:uci-per-step-time",
-            quadrant,
-            "none: less error and less time than OGD, medians of rounds, on each set",
-        ),
-        Claim(
-            30,
-            "EKF-B and EKF-IW are much slower, the EKF is much less accurate.",
-            "fig:uci-per-step-time",
-            slower,
-            "twice WoLF's time; 1.3 times OGD's error; on each set",
-        ),
-    ),
+    claims=claims({28: better, 29: quadrant, 30: slower}),
     data=SETS,
     fixed={
         "spaces": SPACES,
