@@ -23,6 +23,7 @@ from filtax.models import bernoulli
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.findings import keep
+from thesis.online_methods import stacked
 from thesis.statistics import Verdict, all_of, below, of_mean
 
 CLAIMED = ("RL[1]-OUPR", "CPP-OU", "C-ACI", "RL[1]-PR")  # from the least regret to the most
@@ -71,12 +72,10 @@ class Setting:
 
 def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     arrays, numbers, names = {}, {}, (*CLAIMED, *setting.extra)
-    share = 1 / len(STEPS_OF_WALK)
     for at, (label, sd) in enumerate(STEPS_OF_WALK.items()):
         key = jax.random.fold_in(jax.random.key(seed), at)
-        told = lambda part, at=at: advance(share * (at + part))  # noqa: E731
-        results = keep(label, partial(contest, setting, key, sd, names, told))
-        advance(share * (at + 1))
+        results = keep(label, partial(contest, setting, key, sd, names, lambda part, at=at: advance((at + part) / 2)))
+        advance((at + 1) / len(STEPS_OF_WALK))
         numbers[label] = {name: result["number"] for name, result in results.items()}
         for name, result in results.items():
             arrays |= {f"{label}, {name}, {of}": result[f"regret_of_{of}"] for of in REGRETS}
@@ -118,7 +117,7 @@ def _played(name: str, warm: bandits.World, world: bandits.World, key: Any) -> d
     if warm.rewards.shape == world.rewards.shape:  # the program of the contest serves: one compilation less
         losses = jnp.stack([lost(chosen) for chosen in built])
     else:
-        losses = jax.vmap(lost)(jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built))
+        losses = jax.vmap(lost)(stacked(built))
     best = int(jnp.argmin(losses))
     return _score(world, bandits.play(built[best], bandits.thompson(), world, state, key=key)) | {
         "number": candidates[best]
@@ -171,13 +170,14 @@ def _ranking(result: Result) -> Verdict:
     said = []
     for label in STEPS_OF_WALK:
         for of in REGRETS:
-            at = lambda name, label=label, of=of: result.arrays[f"{label}, {name}, {of}"]  # noqa: E731
-            links = [below(at(a), at(b), (a, b)) for a, b in (*pairwise(CLAIMED), (CLAIMED[0], "uniform"))]
-            part = all_of(links)
-            means = ", ".join(f"{name} {at(name).mean():.0f}" for name in (*CLAIMED, "uniform"))
+            regret = {name: result.arrays[f"{label}, {name}, {of}"] for name in (*CLAIMED, "uniform")}
+            pairs = (*pairwise(CLAIMED), (CLAIMED[0], "uniform"))
+            links = [below(regret[a], regret[b], (a, b)) for a, b in pairs]
+            part = all_of(*links)
+            means = ", ".join(f"{name} {one.mean():.0f}" for name, one in regret.items())
             broken = [f"{a} < {b} {link.text}" for (a, b), link in zip(pairwise(CLAIMED), links, strict=False)]
             said.append(Verdict(part.text, f"{label} steps, regret of {of}: {means} ({'; '.join(broken)})"))
-    return all_of(said)
+    return all_of(*said)
 
 
 EXPERIMENT = Experiment(

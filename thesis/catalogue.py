@@ -192,7 +192,7 @@ def _five_parts(result: Result) -> Verdict:
 def _exact(result: Result) -> Verdict:
     gaps = result.numbers["gaps"]
     return all_of(
-        [
+        *[
             holds_if(max(gap.values()) <= 1e-10, f"{name} differs by {max(gap.values()):.1e}")
             for name, gap in gaps.items()
         ]

@@ -30,7 +30,7 @@ def _three_alike(result: Result) -> Verdict:
     """The three are within the margin of each other, and RL[1]-PR is above all of them."""
     of = result.arrays
     alike = [about(of[a], of[b], MARGIN, (a, b), relative=False) for a, b in combinations(ALIKE, 2)]
-    return all_of([*alike, *(below(of[name], of["RL[1]-PR"], (name, "RL[1]-PR")) for name in ALIKE)])
+    return all_of(*alike, *(below(of[name], of["RL[1]-PR"], (name, "RL[1]-PR")) for name in ALIKE))
 
 
 def _crossing(result: Result) -> Verdict:
@@ -42,7 +42,7 @@ def _crossing(result: Result) -> Verdict:
     passed = next((v for v in many if v.text == "holds"), many[int(least[keeps > 3].argmin())])
     lower = ", ".join(str(k) for k in keeps[np.flatnonzero(least < ours.mean())])
     crossing = f"RL[K] is below OUPR in the mean at K = {lower}" if lower else "RL[K] never is below OUPR in the mean"
-    return all_of([*few, passed, holds_if(True, crossing)])
+    return all_of(*few, passed, holds_if(True, crossing))
 
 
 EXPERIMENT = Experiment(

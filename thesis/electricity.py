@@ -38,6 +38,7 @@ from thesis.electricity_shown import (
 )
 from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.findings import keep
+from thesis.online_methods import stacked
 
 HALF_LIFE = 20.0
 BURN = 100  # rows without which the averages begin
@@ -66,17 +67,14 @@ def read_hours(scaling: str = "mean") -> Hours:
 
 
 def prepare(time: np.ndarray, load: np.ndarray, weather: np.ndarray, scaling: str = "mean") -> Hours:
-    """Make targets, inputs and baselines; nothing at a row comes from that hour or a later one.
+    r"""Make targets, inputs and baselines of load (T,) and weather (T, 6), all known an hour before.
 
-    Args:
-        time: Hours, (T,).
-        load: (T,).
-        weather: (T, 6).
-        scaling: Divide a column by its average ("mean", the text) or by its standard deviation ("sd", what was run).
+    The target is $y_t = (\ell_t - m_{t-1}) / s_{t-1}$, with m and s the exponentially weighted mean and standard
+    deviation of the load $\ell$, half-life 20 hours, both known an hour before. It is forecast from the weather of the
+    hour before, each column divided by its average ("mean", the text) or its standard deviation ("sd", what was run).
 
-    Returns:
-        The rows from the hundredth on. `last` forecasts the load of the hour before, `changed` adds to it the change of
-        the same hour a day before; both are in the unit of the target.
+    The rows begin with the hundredth. `last` forecasts the load of the hour before, `changed` adds to it the change of
+    the same hour a day before; both are in the unit of the target.
     """
     mean, sd = averages(load[:, None], 0.5 ** (1.0 / HALF_LIFE))
     mean, sd = mean[:-1, 0], sd[:-1, 0]
@@ -86,21 +84,16 @@ def prepare(time: np.ndarray, load: np.ndarray, weather: np.ndarray, scaling: st
     X = np.where(some, weather / np.where(some, size, 1.0), 0.0)[:-1]
     move = np.full(len(load), np.nan)
     move[DAY + 1 :] = load[1:-DAY] - load[: -DAY - 1]
-    unit = lambda value: ((value - mean) / sd)[BURN - 1 :]  # noqa: E731
     with np.errstate(divide="ignore", invalid="ignore"):
-        y, last, changed = unit(load[1:]), unit(load[:-1]), unit(load[:-1] + move[1:])
+        in_unit = [((value - mean) / sd)[BURN - 1 :] for value in (load[1:], load[:-1], load[:-1] + move[1:])]
+    y, last, changed = in_unit
     return Hours(time[BURN:], X[BURN - 1 :], y, load[BURN:], last, changed)
 
 
 def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
     """Exponentially weighted means and standard deviations of columns, the latter without bias; weights sum to one.
 
-    Args:
-        x: (T, M).
-        keep: What a weight keeps in a step.
-
-    Returns:
-        Means and standard deviations after each row, (T, M) each; the first deviation is NaN.
+    A weight keeps the share `keep` of itself in a step. The first deviation is NaN.
     """
     total, squares, weight, weight2 = np.zeros(x.shape[1]), np.zeros(x.shape[1]), 0.0, 0.0
     mean, var = np.empty(x.shape), np.empty(x.shape)
@@ -117,7 +110,11 @@ def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Shocked:
-    """OUPR whose mixture widens by a variance of its own, about the mean there is; dense covariances."""
+    """OUPR whose mixture widens by a variance of its own, about the mean there is, as the published run had it.
+
+    So a belief widens and stays where it is; a reset goes to the initial belief. In the thesis both are the initial
+    belief. Thesis: eq:SPR-equation-gt, eq:SPR-equation-Gt.
+    """
 
     prior: Any
     shock: Any
@@ -276,8 +273,7 @@ def _run_all(name: str, points: list[dict[str, float]], X: np.ndarray, y: np.nda
     methods = [_build(name, **point) for point in points]
     variances = [point.get("variance", 1.0) for point in points]
     states = [m.init(params=p, cov=v) for m, p, v in zip(methods, starts, variances, strict=True)]
-    stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
-    said, runs = _scan(jax.tree.map(stack, *methods), jax.tree.map(stack, *states), X, y)
+    said, runs = _scan(stacked(methods), stacked(states), X, y)
     return np.asarray(said), np.asarray(runs)
 
 

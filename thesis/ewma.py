@@ -171,16 +171,14 @@ def _robust(result: Result) -> Verdict:
     low, high = min(n["steps_ewma"]), max(n["steps_wolf"])
     gain, steady = max(n["gain_at_wrong"]), n["steady"]
     return all_of(
-        [
-            holds_if(low >= 0.04 and high <= 0.002, f"a wrong datum moves EWMA by {low:.4f}, WoLF-EWMA by {high:.5f}"),
-            holds_if(abs(steady - BETA) <= 1e-3, f"steady k {steady:.4f}, beta {BETA:g}"),
-            _agree(n["correlation"], n["correlation_calmest"]),
-            holds_if(
-                gain < 0.01,
-                f"k at the wrong data {gain:.4f}, and it falls below half of beta on {len(n['low_days'])} real "
-                f"days, {n['low_in_march_2020']} of them in March 2020",
-            ),
-        ]
+        holds_if(low >= 0.04 and high <= 0.002, f"a wrong datum moves EWMA by {low:.4f}, WoLF-EWMA by {high:.5f}"),
+        holds_if(abs(steady - BETA) <= 1e-3, f"steady k {steady:.4f}, beta {BETA:g}"),
+        _agree(n["correlation"], n["correlation_calmest"]),
+        holds_if(
+            gain < 0.01,
+            f"k at the wrong data {gain:.4f}, and it falls below half of beta on {len(n['low_days'])} real "
+            f"days, {n['low_in_march_2020']} of them in March 2020",
+        ),
     )
 
 

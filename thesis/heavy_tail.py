@@ -16,7 +16,7 @@ from filtax.evaluate import f1
 from filtax.segmentation import watch
 from filtax.streams import heavy_tailed_regression
 from thesis.experiment import Advance, Experiment, Result, Table, claims
-from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
+from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, boxes, panels
 from thesis.statistics import Verdict, all_of, below, holds_if, of_median
 
 STATIC, PLAIN, WOLF = "LG+C-Static", "LG+RL[inf]-PR", "WoLF+RL[inf]-PR"
@@ -178,7 +178,7 @@ def _tables(setting: Setting, numbers: Mapping[str, Any]) -> tuple[Table, ...]:
 def _lowest(result: Result) -> Verdict:
     """WoLF below both others, and below the last value."""
     rmse = result.numbers["rmse"]
-    return all_of([below(rmse[WOLF], rmse[other], (WOLF, other)) for other in (PLAIN, STATIC, LAST)])
+    return all_of(*[below(rmse[WOLF], rmse[other], (WOLF, other)) for other in (PLAIN, STATIC, LAST)])
 
 
 def _segments(result: Result) -> Verdict:
@@ -192,7 +192,7 @@ def _segments(result: Result) -> Verdict:
         holds_if(wolf <= 2 * true, f"WoLF's {wolf:g} against twice the truth, {2 * true:.2g}"),
         holds_if(f1 >= 0.6, f"F1 of WoLF's resets {f1:.2f}"),
     ]
-    return all_of(parts)
+    return all_of(*parts)
 
 
 def _deteriorates(result: Result) -> Verdict:
@@ -200,10 +200,8 @@ def _deteriorates(result: Result) -> Verdict:
     n = result.numbers
     before, after = n["before"], n["after"]
     return all_of(
-        [
-            below(before[STATIC], before[PLAIN], ("before it C-Static", PLAIN)),
-            below(before[STATIC], after[STATIC], ("C-Static before", "after")),
-        ]
+        below(before[STATIC], before[PLAIN], ("before it C-Static", PLAIN)),
+        below(before[STATIC], after[STATIC], ("C-Static before", "after")),
     )
 
 
@@ -240,11 +238,7 @@ def draw_errors(result: Result) -> Figure:
         left.axvline(change, color=GREY, ls=":")
     left.set(xlabel="step", ylabel=f"RMSE of the last {WINDOW}", title="One stream; dotted: true changes")
     left.legend(fontsize=8)
-    boxes = right.boxplot([result.numbers["rmse"][n] for n in names], patch_artist=True, widths=0.6)
-    for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
-        box.set(facecolor=colour, alpha=0.5)
-        middle.set(color="black")
-    right.set_xticks(range(1, 4), [n.replace("+", "+\n", 1) for n in names], fontsize=8)
+    boxes(right, [result.numbers["rmse"][n] for n in names], [n.replace("+", "+\n", 1) for n in names])
     right.set(ylabel="RMSE", title="All streams", ylim=(0, None))
     return figure
 

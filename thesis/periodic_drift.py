@@ -27,7 +27,7 @@ def _best_of_all(result: Result) -> Verdict:
     """OUPR is below each of the others, and below the last label; its lead over RL[1]-PR is told."""
     ours = result.arrays["RL[1]-OUPR"]
     others = ("C-ACI", "CPP-OU", "RL[1]-PR", "last label")
-    verdict = all_of([below(ours, result.arrays[name], ("OUPR", name)) for name in others])
+    verdict = all_of(*[below(ours, result.arrays[name], ("OUPR", name)) for name in others])
     lead = 100 * (result.arrays["RL[1]-PR"].mean() - ours.mean())
     return Verdict(verdict.text, f"{verdict.evidence}; RL[1]-PR is {lead:.1f} points above OUPR (published: 35.6)")
 
@@ -39,10 +39,8 @@ def _never_as_good(result: Result) -> Verdict:
     best = int(least.argmin())
     name = f"best RL[{result.arrays['keeps'][best]}]"
     return all_of(
-        [
-            holds_if(worse <= MARGIN, f"by one more hypothesis the error rises by {worse:.4f} at most"),
-            below(same_streams(result), errors[best], ("OUPR", name)),
-        ]
+        holds_if(worse <= MARGIN, f"by one more hypothesis the error rises by {worse:.4f} at most"),
+        below(same_streams(result), errors[best], ("OUPR", name)),
     )
 
 

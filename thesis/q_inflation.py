@@ -165,8 +165,8 @@ def _bowl(found: dict[str, Any]) -> list[Verdict]:
 def _u_shaped(result: Result) -> Verdict:
     """As used; the printed probability is told beside it."""
     used, printed = result.numbers["used"], result.numbers["printed"]
-    verdict = all_of(_bowl(used))
-    beside = all_of(_bowl(printed)).text
+    verdict = all_of(*_bowl(used))
+    beside = all_of(*_bowl(printed)).text
     evidence = (
         f"{verdict.evidence} ({used['streams']} streams with a change); at the printed {PRINTED:g} only "
         f"{printed['share_changed']:.0%} of streams change, over which it {beside}, and over all of them the best "

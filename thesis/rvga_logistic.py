@@ -215,12 +215,8 @@ def _near_batch(result: Result) -> Verdict:
     ratio = np.median(np.array(n["away"]) / np.array(n["away_at_quarter"]))
     worst = max(n["within"])
     return all_of(
-        [
-            holds_if(
-                worst <= 2, f"at most {worst:.2f} posterior sd off the batch estimate, {len(n['within'])} streams"
-            ),
-            holds_if(ratio < 0.5, f"the distance at the end is {ratio:.3f} of that at a quarter (median)"),
-        ]
+        holds_if(worst <= 2, f"at most {worst:.2f} posterior sd off the batch estimate, {len(n['within'])} streams"),
+        holds_if(ratio < 0.5, f"the distance at the end is {ratio:.3f} of that at a quarter (median)"),
     )
 
 

@@ -7,7 +7,7 @@ Intervals are of 95 %: a pair of numbers, or None where there are too few to say
 other, so that their order tells nothing; hours are not, and are drawn again in blocks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 from typing import Any
@@ -152,10 +152,10 @@ def about(a: Any, b: Any, margin: float, names: tuple[str, str] = ("a", "b"), *,
     return Verdict(text, f"{medians}; median difference in [{low:.3g}, {high:.3g}], margin {room:.3g}")
 
 
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+def all_of(*verdicts: Verdict) -> Verdict:
     """Holds if all parts do, fails if one does; the evidence is that of all, what holds first.
 
-    >>> all_of([holds_if(False, "first"), holds_if(True, "second")])
+    >>> all_of(holds_if(False, "first"), holds_if(True, "second"))
     Verdict(text='does not hold', evidence='second; but first')
     """
     texts = [verdict.text for verdict in verdicts]

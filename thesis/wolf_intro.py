@@ -216,18 +216,16 @@ def _bounded(result: Result) -> Verdict:
         parts.append(
             holds_if(finite and gap <= 1e-6, f"{name}: at most {found[name]['largest']:.2f}, {gap:.0e} off its limit")
         )
-    return all_of(parts)
+    return all_of(*parts)
 
 
 def _conservative(result: Result) -> Verdict:
     """Robust minus plain covariance has no negative eigenvalue beyond rounding."""
     least, of_imq, run = (result.numbers[name] for name in ("least_any", "least_imq", "least_over_run"))
     return all_of(
-        [
-            holds_if(least >= -1e-12, f"least eigenvalue of the difference, any W in [0, 1]: {least:.0e} of the prior"),
-            holds_if(of_imq >= -1e-12, f"under IMQ: {of_imq:.0e}"),
-            holds_if(run >= -1e-12, f"over the linear run: {run:.0e}"),
-        ]
+        holds_if(least >= -1e-12, f"least eigenvalue of the difference, any W in [0, 1]: {least:.0e} of the prior"),
+        holds_if(of_imq >= -1e-12, f"under IMQ: {of_imq:.0e}"),
+        holds_if(run >= -1e-12, f"over the linear run: {run:.0e}"),
     )
 
 
