@@ -22,6 +22,7 @@ from jaxtyping import Array, PyTree
 from filtax import Log, Uniform, method, tune
 from filtax.models import mlp, nonlinear
 from filtax.priors import additive_inflation
+from filtax.protocols import Prior, Proposal
 from filtax.streams import read_table
 from thesis.electricity_shown import (
     diverged,
@@ -107,9 +108,7 @@ def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(var)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Shocked:
+class Shocked(Prior):
     """OUPR whose mixture widens by a variance of its own, about the mean there is, as the published run had it.
 
     So a belief widens and stays where it is; a reset goes to the initial belief. In the thesis both are the initial
@@ -119,26 +118,23 @@ class Shocked:
     prior: Any
     shock: Any
     name = "OUPR"
-    shown = {}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
 
     @property
     def dynamics(self) -> Any:
-        """How the parameters move besides."""
         return self.prior.dynamics
 
-    def __call__(self, proposed: Any, initial: PyTree, dt: Array | None) -> PyTree:
-        """Beliefs before the datum, (C, ...)."""
-        return self.prior(proposed, initial, dt)
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        return self.prior(proposal, initial, dt)
 
     def revise(
-        self, proposed: Any, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
-    ) -> tuple[Any, PyTree]:
-        """As OUPR, with what is mixed in replaced; newborns have the initial belief."""
-        mean = jnp.sum(jnp.where(proposed.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
+        self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
+        """As OUPR, with what is mixed in replaced; a new hypothesis has the initial belief."""
+        mean = jnp.sum(jnp.where(proposal.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
         target = type(initial).start(mean, self.shock * jnp.ones_like(mean))
-        chosen, settled = self.prior.revise(proposed, beliefs, log_score, target, ask)
+        chosen, settled = self.prior.revise(proposal, beliefs, log_score, target, ask)
 
         def pick(old: Array, new: Array) -> Array:
             return jnp.where(chosen.is_new.reshape(-1, *[1] * (old.ndim - 1)), new[None], old)

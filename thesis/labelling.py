@@ -19,6 +19,7 @@ from matplotlib import colormaps
 
 from filtax import Bone, Log, method, tune
 from filtax.models import bernoulli, linear
+from filtax.protocols import Weighting
 from filtax.streams import Stream
 from thesis.experiment import Advance, Result, Table
 from thesis.figures import GREY, INK, Figure, boxes, panels
@@ -116,9 +117,7 @@ def sweep_errors(
     return np.stack(table)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Best:
+class _Best(Weighting):
     """Of all hypotheses the best K survive, K an array: what `bounded` does for a K known when it is compiled."""
 
     keep: Any

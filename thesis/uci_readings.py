@@ -8,7 +8,6 @@ filter learns on. In effect that is a drift which the text does not have.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.models import mlp
+from filtax.protocols import Dynamics
 from thesis.experiment import Table
 from thesis.online_methods import build, learner
 from thesis.statistics import of_mean
@@ -55,15 +55,10 @@ TRIED = (1.0, 2.0, 4.0)  # thresholds, on run 0
 _HALF = 0.87962566103423978  # standard deviation of a normal that is cut off at 2
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Rounded:
+class Rounded(Dynamics):
     """The parameters do not move, but the covariance is rounded to the 8 bits of bfloat16."""
 
     name = "Static"
-    shown = {}  # noqa: RUF012
-    needs = ()
-    moves = True
 
     def __call__(self, belief: Any, initial: Any, aux: Any, dt: Any) -> Any:
         """Round the covariance."""
