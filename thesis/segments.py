@@ -6,7 +6,7 @@ hazard is 0.01, the noise 0.04, the prior N(0, I), as in the published run.
 Thesis: experiment:segmentation, eq:h_fct_aux, fig:sements-dependency-lr, fig:segments-count.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from filtax import method
-from filtax.models import Linearised, Model, gaussian, linear
+from filtax.models import Linearised, Model, Predictor, gaussian, linear
 from filtax.streams import linked_parabolas
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, GREY, Figure, boxes, panels
@@ -53,18 +53,13 @@ class Setting:
     keeps: tuple[int, ...] = (1, 5, 15)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Curve:
+class _Curve(Predictor):
     """A parabola in the frame of the segment; x is the number of the datum, `positions` where all of them are."""
 
     positions: Any
-    moving: bool = field(metadata={"static": True}, default=True)
+    moving: bool = eqx.field(static=True, default=True)
 
-    def bind(self, layout: Any) -> "_Curve":
-        return self
-
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:
         at = x[0].astype(jnp.int32)
         run = getattr(aux, "runlength", None)
         began = 0 if run is None or not self.moving else jnp.maximum(at - run, 0)

@@ -1,14 +1,15 @@
 r"""(M.1) A measurement model: a predictor of the natural parameter times a likelihood in output space.
 
-The seam of the whole library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J, and needs no y, so
-forecasts can use it. A likelihood looks at O numbers only: it turns y into a whitener B (O x O) and a residual r such
-that, to first order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Every
-Gaussian-type posterior needs no more.
+The seam of the library. A predictor gives $\eta = h(\theta, x)$ and its Jacobian J; it needs no y, so forecasts can use
+it. A likelihood knows O numbers and no theta: it turns y into a whitener B (O x O) and a residual r such that, to first
+order, y carries the information $(BJ)^\top(BJ)$ and the score $(BJ)^\top r$ about theta. Gaussian posteriors need no
+more.
 
 Thesis: eq:conditional-posterior, sec:exponential-family-ekf (errata E8).
 """
 
-from typing import Any, Protocol
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,11 +19,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax.layout import Layout
 from filtax.module import Module
 
-__all__ = ["Direct", "Likelihood", "Linearised", "Model", "Predicted", "Predictor", "Whitened"]
-
 
 class Linearised(Module):
-    """Natural parameter and Jacobian at a point; `scalar` when h returns a number without an axis.
+    """Natural parameter and Jacobian at a point; `scalar` if h returns a number without an axis.
 
     >>> Linearised(jnp.zeros(1), jnp.ones((1, 3)), scalar=True).jacobian.shape
     (1, 3)
@@ -34,7 +33,7 @@ class Linearised(Module):
 
 
 class Predicted(Module):
-    """Natural parameter alone, for those who need no Jacobian; with a leading axis for several points.
+    """Natural parameter without a Jacobian; with a leading axis for several points.
 
     >>> Predicted(jnp.zeros(1), scalar=True).scalar
     True
@@ -47,9 +46,9 @@ class Predicted(Module):
 class Whitened(Module):
     """One datum in units of its own noise: r = B (J (theta - mean)) + e with e ~ N(0, I).
 
-    `log_scale` is log |det B| over what was observed: with it a Gaussian likelihood has its evidence from the update
-    itself; None where the evidence is asked of the forecast. `trust` is None for a plain likelihood; a robust one
-    multiplies B and r by it and reports it, and its evidence is always asked of the forecast.
+    `log_scale` is log |det B| over the observed entries, from which the update computes the evidence under Gaussian
+    noise; it is None where the forecast computes the evidence. `trust` is None for a plain likelihood; a robust one
+    multiplies B and r by it.
 
     >>> Whitened(jnp.eye(1), jnp.zeros(1)).trust is None
     True
@@ -61,67 +60,81 @@ class Whitened(Module):
     trust: Float[Array, ""] | None = None
 
 
-class Predictor(Protocol):
-    """h(theta, x): what a model predicts before any noise.
-
-    A predictor may also have `value(theta, x, aux)`, which returns `Predicted` without a derivative of h.
-    """
+class Predictor(Module):
+    """h(theta, x): what a model predicts before any noise. A predictor provides `linearise`; the rest has defaults."""
 
     def bind(self, layout: Layout | None) -> "Predictor":
-        """Take note of how theta lies in a parameter pytree."""
-        ...
+        """The predictor for parameters that lie in theta as `layout` says."""
+        return self
 
-    def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
+    @abstractmethod
+    def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:
         """Value and Jacobian at theta."""
-        ...
+
+    def value(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Predicted:
+        """Value at theta; worth overriding where it is cheaper without the Jacobian."""
+        at = self.linearise(theta, x, aux)
+        return Predicted(at.eta, at.scalar)
 
 
-class Likelihood(Protocol):
-    """The law of y given the natural parameter. All of it is in output space; a new family is these seven methods.
+class Likelihood(Module):
+    """p(y | eta) for O natural parameters. A family provides `whiten` and `predictive`; the rest has defaults.
 
-    Labels may also have `log_flat(count, outputs)`, the log probability of labels of which nothing is known: a robust
-    model weighs hypotheses by it where a label is not trusted.
+    `normalised` is False for a loss, which has no distribution of y. `has_covariance` is True for Gaussian noise, whose
+    likelihood has a method `covariance(x, eta)`.
     """
+
+    normalised: ClassVar[bool] = True
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return False
+
+    @property
+    def plain(self) -> "Likelihood":
+        """The likelihood without a trust."""
+        return self
 
     def width(self, outputs: int) -> int:
         """How many numbers one y holds when eta has `outputs` of them."""
-        ...
+        return outputs
 
     def admits(self, y: Float[Array, " W"], outputs: int) -> Bool[Array, " W"]:
-        """Which entries of y are possible at all."""
-        ...
+        """Which entries of y are possible."""
+        return jnp.isfinite(y)
 
+    @abstractmethod
     def whiten(self, eta: Array, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Whitened:
         """Whitener and residual of y at eta; masked entries carry nothing."""
-        ...
 
+    @abstractmethod
     def predictive(self, eta: Array, spread: Float[Array, "O O"], x: Array | None, scalar: bool) -> PyTree:
-        """Proper distribution of y when eta is N(eta, spread)."""
-        ...
+        """Distribution of y when eta ~ N(eta, spread)."""
 
     def residual(self, y: Float[Array, " W"], mean: Array) -> Array:
-        """Y minus its forecast, in the forecast's shape."""
-        ...
+        """Y minus its forecast, in the shape of the forecast."""
+        return y.reshape(mean.shape) - mean
 
     def given(self, eta: Array, x: Array | None, scalar: bool) -> PyTree:
-        """Distribution of y when eta is known; asked by posteriors that sample."""
-        ...
+        """Distribution of y when eta is known."""
+        return self.predictive(eta, jnp.zeros((eta.size, eta.size), eta.dtype), x, scalar)
 
     def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Array:
-        """Log density of y when eta is known; masked entries add nothing. Asked by posteriors that sample."""
-        ...
+        """Log density of y when eta is known; masked entries add nothing."""
+        return self.given(eta, x, scalar=False).log_prob(y, mask)
+
+    def log_flat(self, count: Array, outputs: int) -> Array | None:
+        """Log probability of `count` labels about which nothing is known; None for numbers, which have no such law."""
+        return None
 
 
-class Direct(Module):
-    """eta = theta: y looks at the parameters themselves, and x is not used.
+class Direct(Predictor):
+    """eta = theta: the parameters themselves are observed, and x is not used.
 
     >>> Direct().linearise(jnp.array([0.5]), None, None).eta.tolist()
     [0.5]
     """
-
-    def bind(self, layout: Layout | None) -> "Direct":
-        """Parameters are used flat: nothing to note."""
-        return self
 
     def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
         """Identity."""
@@ -129,7 +142,7 @@ class Direct(Module):
 
 
 class Model(Module):
-    """A predictor and a likelihood: everything the framework asks of (M.1).
+    """A predictor and a likelihood.
 
     >>> import filtax as fx
     >>> fx.models.linear(noise=0.25).linearise(jnp.ones(2), jnp.array([3.0, 4.0]), None).eta.tolist()
@@ -140,7 +153,7 @@ class Model(Module):
     likelihood: Any
 
     def bind(self, layout: Layout | None) -> "Model":
-        """Return the model for parameters that lie as `layout` says."""
+        """The model for parameters that lie in theta as `layout` says."""
         return Model(self.predictor.bind(layout), self.likelihood)
 
     def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree = None) -> Linearised:
@@ -148,16 +161,13 @@ class Model(Module):
         return self.predictor.linearise(theta, x, aux)
 
     def value(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree = None) -> Predicted:
-        """Natural parameter (O,) at theta; what is not differentiable will do."""
-        if hasattr(self.predictor, "value"):
-            return self.predictor.value(theta, x, aux)
-        at = self.predictor.linearise(theta, x, aux)
-        return Predicted(at.eta, at.scalar)
+        """Natural parameter (O,) at theta; h need not be differentiable."""
+        return self.predictor.value(theta, x, aux)
 
     def values(self, members: Float[Array, "S D"], x: Array | None, aux: PyTree = None) -> Predicted:
         """Natural parameters (S, O) at each of S points."""
         return jax.vmap(lambda theta: self.value(theta, x, aux))(members)
 
     def outputs(self, theta: Array, x: Array | None) -> int:
-        """How many natural parameters the model has for this x, known from shapes alone."""
+        """Number of natural parameters O for an x of this shape."""
         return eqx.filter_eval_shape(self.value, theta, x).eta.size
