@@ -61,7 +61,14 @@ class Whitened(Module):
 
 
 class Predictor(Module):
-    """h(theta, x): what a model predicts before any noise. A predictor provides `linearise`; the rest has defaults."""
+    """h(theta, x): what a model predicts before any noise. A predictor provides `linearise`; the rest has defaults.
+
+    >>> class Level(Predictor):
+    ...     def linearise(self, theta, x, aux):
+    ...         return Linearised(theta[:1], jnp.eye(1, theta.size))
+    >>> Level().value(jnp.array([3.0, 4.0]), None, None).eta.tolist()
+    [3.0]
+    """
 
     def bind(self, layout: Layout | None) -> "Predictor":
         """The predictor for parameters that lie in theta as `layout` says."""
@@ -82,6 +89,10 @@ class Likelihood(Module):
 
     `normalised` is False for a loss, which has no distribution of y. `has_covariance` is True for Gaussian noise, whose
     likelihood has a method `covariance(x, eta)`.
+
+    >>> from filtax.models import gaussian
+    >>> isinstance(gaussian(1.0), Likelihood), gaussian(1.0).residual(jnp.ones(1), jnp.full(1, 0.25)).item()
+    (True, 0.75)
     """
 
     normalised: ClassVar[bool] = True
