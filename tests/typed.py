@@ -6,7 +6,6 @@ is made when it is first needed, and looks once at each argument and at the resu
 a function that tells of no arrays needs no context either.
 """
 
-import dataclasses
 import functools
 import inspect
 import types
@@ -14,6 +13,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+import equinox
 import jaxtyping
 from beartype import BeartypeConf, beartype
 
@@ -29,10 +29,10 @@ def install(*packages: str) -> None:
 
 
 def checked(what: Any) -> Any:
-    """Check calls of a function, or of a dataclass."""
+    """Check calls of a function, or of an `equinox.Module`; registered dataclasses hold placeholders, too."""
     if not inspect.isclass(what):
         return _function(what)
-    if dataclasses.is_dataclass(what) and not hasattr(what.__init__, "__wrapped__"):
+    if issubclass(what, equinox.Module) and not hasattr(what.__init__, "__wrapped__"):
         what.__init__ = _function(what.__init__)
     return what
 

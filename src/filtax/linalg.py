@@ -41,6 +41,8 @@ def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"
     [[3.0, 0.0], [0.0, 3.0]]
     """
     M = A.shape[1]
+    if M > THIN and B.shape[1] == 1 and A.size <= 4096:
+        return jnp.sum(A * B[:, 0][None, :], axis=1)[:, None]
     if M > THIN or (M > SMALL and max(A.shape[0], B.shape[1]) > THIN):
         return jnp.matmul(A, B, precision="highest")
     if max(A.shape[0], B.shape[1]) > THIN:

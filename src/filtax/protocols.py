@@ -9,9 +9,10 @@ Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, dataclass_transform
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
@@ -29,6 +30,18 @@ __all__ = [
     "Weighting",
     "over_hypotheses",
 ]
+
+static = partial(field, metadata={"static": True})  # a field of a pytree that is structure, not data
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, static))
+def pytree(cls: type) -> type:
+    """Make a class an immutable pytree: fields are children, those declared `static(...)` are structure.
+
+    JAX flattens registered dataclasses in C++, so that they cross the border to a compiled function quickly.
+    """
+    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+
 
 LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses beats a batch of them
 
@@ -94,10 +107,6 @@ class Belief(Module):
     def decompress(self) -> Any:
         """Undo `compress`; a belief that was not compressed is returned as it is."""
         return _of_inner(self, lambda inner: inner.decompress())
-
-    def at(self, mean: Float[Array, " D"]) -> Any:
-        """Return this belief about another mean."""
-        return eqx.tree_at(lambda belief: belief.mean, self, mean)
 
     def prepare(self, J: Float[Array, "O D"]) -> Any:
         """Return a belief that has computed once what the forecast through J and the update both need."""

@@ -27,7 +27,7 @@ from filtax.linalg import matmul, trace
 
 __all__ = ["SMALL", "Cut", "cut", "guarded", "symmetric"]
 
-SMALL = 16  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
+SMALL = 32  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
 # The rounding of a cut in ε of the variances is (2 √D + 8): with √D near-collinear features went negative, with 4 for
 # the 8 one stream of few parameters in fifty thousand, with none one in a hundred.
 ROUNDING, LEAST = 2.0, 8.0

@@ -1,0 +1,321 @@
+"""One online pipeline: features, scale, bank of experts, mixture, calibration. A pure function of a pytree and a row.
+
+    state = pipe.init()
+    state, out = pipe.step(state, row)        # the forecast is made before y is looked at
+    state, outs = pipe.scan(state, rows)      # the same numbers, bit for bit
+
+A row is an origin and a datum: first the targets ahead are forecast, of which the row itself is the first (with
+`steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves both verbs, which is why
+they agree in every bit.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from filtax.forecasting._aggregate import Aggregate
+from filtax.forecasting._calibrate import Calibration
+from filtax.forecasting._experts import Expert, baseline, profile
+from filtax.forecasting._features import RECENT, History, Scale, View, look, own_design, scaled_known
+from filtax.forecasting._heads import Heads
+from filtax.forecasting._layout import Layout, Row
+from filtax.protocols import pytree, static
+
+BLOCK = 64  # rows of one call of the compiled loop
+STILL = 4  # regressors of a residual head
+
+
+@pytree
+class Errors:
+    """The latest errors of the targeted experts, as regressors of their heads.
+
+    Attributes:
+        last, before: (N,) the last two errors; a missing target leaves them.
+        sums: (2, N) running sums over a few rows and over a season.
+        weights: (2,) of these sums.
+    """
+
+    last: Float[Array, " N"]
+    before: Float[Array, " N"]
+    sums: Float[Array, "2 N"]
+    weights: Float[Array, " 2"]
+
+    @classmethod
+    def start(cls, N: int) -> "Errors":
+        """No errors."""
+        return cls(jnp.zeros(N), jnp.zeros(N), jnp.zeros((2, N)), jnp.zeros(2))
+
+    def learn(self, layout: Layout, errors: Float[Array, " N"]) -> "Errors":
+        """One row later."""
+        rates, last = jnp.asarray(layout.rates[:2]), jnp.where(jnp.isnan(errors), self.last, errors)
+        sums = (1.0 - rates)[:, None] * self.sums + rates[:, None] * last[None]
+        return Errors(last, self.last, sums, (1.0 - rates) * self.weights + rates)
+
+    @property
+    def regressors(self) -> Float[Array, "N 4"]:
+        """The last error, two running means, and the error before."""
+        means = self.sums / jnp.where(self.weights > 0.0, self.weights, 1.0)[:, None]
+        return jnp.stack([self.last, means[0], means[1], self.before], axis=1)
+
+
+@pytree
+class State:
+    """Everything the pipeline remembers: arrays of fixed shape.
+
+    Attributes:
+        scale: Units of the series.
+        wakes: (3,) rows after which experts that wake "first", "warm" and "known" are listened to.
+        history: What is remembered of the series.
+        experts: The states of the experts.
+        errors, heads: Errors of the targeted experts, and what follows from them.
+        walk: The head on the last value and its differences (an autoregression).
+        mixture: The weights of the experts.
+        calibration: The intervals.
+    """
+
+    scale: Scale
+    wakes: Int[Array, " 3"]
+    history: History
+    experts: tuple
+    errors: Errors
+    heads: Heads
+    walk: Heads
+    mixture: Aggregate
+    calibration: Calibration
+
+
+@pytree
+class Out:
+    """What one row showed, in the units of the series.
+
+    Attributes:
+        forecast, lower, upper: (H,) or (T, H) at the targets, made before y; NaN where nothing was known yet.
+        weights: (K,) or (T, K) of the experts in the first forecast.
+    """
+
+    forecast: Any
+    lower: Any
+    upper: Any
+    weights: Any
+
+
+@pytree
+class Issued:
+    """What is issued before a row, in scaled units."""
+
+    base: Float[Array, "N H"]
+    forecasts: Float[Array, "K H"]
+    mixtures: Float[Array, "2 H"]
+    mixed: Float[Array, " H"]
+    low: Float[Array, " H"]
+    high: Float[Array, " H"]
+    weights: Float[Array, "H K"]
+
+
+@pytree
+class Pipeline:
+    """The five stages of a forecast, as one value.
+
+    Attributes:
+        layout: Fixed sizes.
+        experts: The members of the bank, beside the autoregression.
+        miss: Share of targets that may lie outside of the interval.
+    """
+
+    layout: Layout = static()
+    experts: tuple[Expert, ...] = static()
+    miss: float = static(default=0.1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the K forecasts that are mixed, in their order."""
+        plain = [name for expert in self.experts if not expert.targeted for name in expert.names]
+        return (*plain, *self.targeted, "autoregression")
+
+    @property
+    def targeted(self) -> tuple[str, ...]:
+        """Names of the forecasts that have residual heads."""
+        return tuple(name for expert in self.experts if expert.targeted for name in expert.names)
+
+    def init(self, scale: Scale | None = None, wakes: Sequence[int] = (0, 48, 0)) -> State:
+        """The state before the first row.
+
+        Args:
+            scale: Units of the series; 0 and 1 if left out.
+            wakes: Rows after which experts that wake "first", "warm" and "known" are listened to.
+        """
+        layout, N, K = self.layout, len(self.targeted), len(self.names)
+        H, L, F = len(layout.steps), layout.furthest, layout.known
+        if scale is None:
+            zero, one = jnp.zeros(F), jnp.ones(F)
+            scale = Scale(jnp.zeros(()), jnp.ones(()), zero, one, jnp.zeros((F, 4)))
+        return State(
+            scale,
+            jnp.asarray(wakes, jnp.int32),
+            History.start(layout),
+            tuple(expert.init(layout) for expert in self.experts),
+            Errors.start(N),
+            Heads.start(N, H, STILL, L),
+            Heads.start(1, H, RECENT + 2, L),
+            Aggregate.start(K, H, L),
+            Calibration.start(layout),
+        )
+
+    def step(self, state: State, row: Row) -> tuple[State, Out]:
+        """Forecast the targets ahead of a row, then learn the row."""
+        rows = jax.tree.map(lambda leaf: np.asarray(leaf)[None], row)
+        state, outs = self.scan(state, rows)
+        return state, jax.tree.map(lambda leaf: leaf[0], outs)
+
+    def scan(self, state: State, rows: Row) -> tuple[State, Out]:
+        """Do `step` for every row."""
+        T, parts = len(rows.y), []
+        for start in range(0, T, BLOCK):
+            state, outs = _block(self, state, jax.tree.map(partial(_padded, start), rows), min(BLOCK, T - start))
+            parts.append(jax.tree.map(np.asarray, outs))
+        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves)[:T], *parts)
+
+    def forecast(self, state: State, row: Row) -> Out:
+        """What comes next: the forecast that `step` would make before this row."""
+        return _forecast(self, state, row)
+
+
+def standard(known: int = 0) -> tuple[Expert, ...]:
+    """The members of the default bank.
+
+    >>> [name for expert in standard() for name in expert.names][:3]
+    ['last', 'mean', 'median']
+    """
+    rules = ("last", "mean", "median", "season", "week", "shifted season")
+    filters = (profile("slot mean", "constant", slow=0.03), profile("profile", fast=0.01))
+    return (*map(baseline, rules), *filters, *((profile("known", "known", fast=0.01),) if known else ()))
+
+
+def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: float = 0.1) -> Pipeline:
+    """The pipeline of a shape, without the experts that have no place in it.
+
+    >>> pipeline(Layout()).names
+    ('last', 'mean', 'median', 'autoregression')
+    """
+    members = standard(layout.known) if experts is None else tuple(experts)
+    fits = [expert for expert in members if _fits(expert, layout)]
+    return Pipeline(layout, tuple(fits), miss)
+
+
+def _fits(expert: Expert, layout: Layout) -> bool:
+    if "week" in expert.names and not layout.week:
+        return False
+    return (layout.profiles or not expert.targeted) and (layout.season > 1 or not expert.seasonal)
+
+
+def _padded(start: int, leaf: Any) -> np.ndarray:
+    leaf = np.asarray(leaf[start : start + BLOCK])
+    if len(leaf) == BLOCK:
+        return leaf
+    return np.concatenate([leaf, np.zeros((BLOCK - len(leaf), *leaf.shape[1:]), leaf.dtype)])
+
+
+@jax.jit
+def _block(pipe: Pipeline, state: State, rows: Row, count: Any) -> tuple[State, Out]:
+    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
+    H, K = len(pipe.layout.steps), len(pipe.names)
+    empty = jnp.zeros((BLOCK, H))
+    outs = Out(empty, empty, empty, jnp.zeros((BLOCK, K)))
+
+    def turn(i: Array, carry: tuple[State, Out]) -> tuple[State, Out]:
+        state, outs = carry
+        state, out = _step(pipe, state, jax.tree.map(lambda leaf: leaf[i], rows))
+        return state, jax.tree.map(lambda table, value: table.at[i].set(value), outs, out)
+
+    return jax.lax.fori_loop(0, count, turn, (state, outs))
+
+
+@jax.jit
+def _forecast(pipe: Pipeline, state: State, row: Row) -> Out:
+    view = look(pipe.layout, state.history, row, state.scale)
+    settled = state.mixture.settle(pipe.layout.stride)
+    return _out(state, _issue(pipe, state, settled, view))
+
+
+def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
+    """Forecast, then learn."""
+    layout, history = pipe.layout, state.history
+    view = look(layout, history, row, state.scale)
+    place = history.count % layout.furthest  # of this origin, in what waits for targets
+    settled = state.mixture.settle(layout.stride)
+    mixture = jax.tree.map(partial(_choose, row.issue), settled, state.mixture)
+    issued = _issue(pipe, state, mixture, view)
+    origins = history.count // layout.stride
+    heads = state.heads.issue(place, origins, issued.base, state.errors.regressors, row.issue)
+    walk = state.walk.issue(place, origins, view.everywhere(view.last)[None], _differences(history)[None], row.issue)
+    mixture = mixture.issue(place, issued.forecasts, issued.mixtures, issued.mixed, row.issue)
+    calibration = state.calibration.issue(place, issued.low, issued.high)
+
+    z = (row.y - state.scale.center) / state.scale.spread
+    known = scaled_known(state.scale, row.known, history.known)
+    places = (history.count + 1 - np.asarray(layout.steps, np.int32)) % layout.furthest
+    here = row.slot * layout.bins // layout.season
+    head = np.arange(places.size)
+    calibration = calibration.learn(layout, places, here, z, mixture.issued[places, head], pipe.miss)
+    designs = own_design(layout, history, row, state.scale, known)
+    learned = [e.learn(s, layout, row, z, designs) for e, s in zip(pipe.experts, state.experts, strict=True)]
+    errors = [error for e, (_, error) in zip(pipe.experts, learned, strict=True) if e.targeted]
+    after = State(
+        state.scale,
+        state.wakes,
+        history.learn(layout, row, z, known),
+        tuple(new for new, _ in learned),
+        state.errors.learn(layout, jnp.concatenate([*errors, jnp.zeros(0)])),
+        heads.learn(places, z),
+        walk.learn(places, z),
+        mixture.learn(places, z),
+        calibration,
+    )
+    return after, _out(state, issued)
+
+
+def _issue(pipe: Pipeline, state: State, mixture: Aggregate, view: View) -> Issued:
+    """What each expert, the mixtures and the intervals say at the targets."""
+    plain, base, wakes = [], [], []
+    order = {"first": 0, "warm": 1, "known": 2}
+    for targeted in (False, True):
+        for expert, memory in zip(pipe.experts, state.experts, strict=True):
+            if expert.targeted == targeted:
+                said = jnp.atleast_2d(expert.forecast(memory, view))
+                (base if targeted else plain).append(said)
+                wakes += [order[expert.wakes]] * len(expert.names)
+    H = len(pipe.layout.steps)
+    base = jnp.concatenate([*base, jnp.zeros((0, H))])
+    last = view.everywhere(view.last)[None]
+    corrected = state.heads.correct(base, state.errors.regressors)
+    walk = state.walk.correct(last, _differences(state.history)[None])
+    said = jnp.concatenate([*plain, corrected, walk])
+    history = state.history
+    margin = 0.5 * (history.high - history.low)
+    said = jnp.clip(said, history.low - margin, history.high + margin)  # never far outside the range so far
+    awake = (history.count >= state.wakes[np.asarray([*wakes, 1])]) & (history.seen > 0)
+    said = jnp.where(awake[:, None], said, jnp.nan)
+    mixtures, mixed, weights = mixture.mix(said)
+    low, high = state.calibration.interval(mixed, view.bins)
+    return Issued(base, said, mixtures, mixed, low, high, weights)
+
+
+def _out(state: State, issued: Issued) -> Out:
+    center, spread = state.scale.center, state.scale.spread
+    forecast, lower, upper = (center + spread * part for part in (issued.mixed, issued.low, issued.high))
+    return Out(forecast, lower, upper, issued.weights[0])
+
+
+def _differences(history: History) -> Float[Array, " R"]:
+    """Regressors of the autoregression: 24 differences, and how far the last value is from three running means."""
+    recent = history.recent
+    return jnp.concatenate([recent[:-1] - recent[1:], recent[0] - history.running])
+
+
+def _choose(on: Array, new: Array, old: Array) -> Array:
+    return jnp.where(on, new, old)

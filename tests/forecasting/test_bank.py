@@ -1,0 +1,84 @@
+"""The pipeline against the bank in plain numpy, and the promises of its verbs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bank_in_numpy
+from filtax.forecasting._clock import Clock
+from filtax.forecasting._features import Scale, effects
+from filtax.forecasting._layout import Layout
+from filtax.forecasting._pipeline import pipeline
+
+pytestmark = pytest.mark.x64
+HOURS = np.datetime64("2024-01-01T00") + np.arange(600).astype("timedelta64[h]")
+
+
+def series(rows, missing=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    y = 5.0 + np.sin(np.arange(rows) * 2 * np.pi / 24) + np.cumsum(rng.normal(size=rows)) * 0.1
+    y[rng.random(rows) < 0.02] += 8.0
+    y[rng.random(rows) < missing] = np.nan
+    return y
+
+
+def prepared(y, steps, times=HOURS, scale=(5.0, 1.5), wakes=(0, 49, 0)):
+    clock = Clock.of(times)
+    layout = Layout.of(clock, steps)
+    rows = layout.rows(clock, times[: len(y)], y, np.zeros((len(y), 0)), np.ones(len(y), bool))
+    pipe = pipeline(layout)
+    none = jnp.zeros(0)
+    units = Scale(jnp.asarray(scale[0]), jnp.asarray(scale[1]), none, none, jnp.zeros((0, 4)))
+    return clock, pipe, pipe.init(units, wakes), rows
+
+
+@pytest.mark.parametrize("steps", [(1,), (1, 2, 3), (2, 24, 25, 30)], ids=str)
+def test_forecasts_and_weights_are_those_of_plain_numpy(steps):
+    y = series(420)
+    clock, pipe, state, rows = prepared(y, steps)
+    _, out = pipe.scan(state, rows)
+    where = clock.moments(HOURS[: 420 + max(steps)])
+    forecasts, weights = bank_in_numpy.run(
+        y,
+        where.slot,
+        where.week,
+        where.calendar,
+        effects(pipe.layout, known=False),
+        steps=steps,
+        season=24,
+        weeks=168,
+        center=5.0,
+        spread=1.5,
+        wakes=(0, 49),
+    )
+    np.testing.assert_allclose(out.weights, weights, atol=1e-7)
+    np.testing.assert_allclose(out.forecast, forecasts, rtol=1e-8, atol=1e-8)
+
+
+def test_step_by_step_and_in_chunks_gives_the_same_bits():
+    y = series(150)
+    _, pipe, start, rows = prepared(y, (1, 2, 3))
+    _, whole = pipe.scan(start, rows)
+    state, parts = start, []
+    for low, high in ((0, 70), (70, 71), (71, 150)):
+        state, out = pipe.scan(state, jax.tree.map(lambda leaf, a=low, b=high: leaf[a:b], rows))
+        parts.append(out)
+    chunks = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    jax.tree.map(np.testing.assert_array_equal, chunks, whole)
+    state, single = start, []
+    for t in range(150):
+        state, out = pipe.step(state, jax.tree.map(lambda leaf, t=t: leaf[t], rows))
+        single.append(out)
+    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda *leaves: np.stack(leaves), *single), whole)
+
+
+def test_what_comes_later_changes_nothing_that_was_said():
+    y, cut = series(260), 180
+    _, pipe, state, rows = prepared(y, (1, 6, 24))
+    _, plain = pipe.scan(state, rows)
+    for later in (np.full(80, np.nan), np.random.default_rng(1).normal(size=80) * 1e3):
+        altered = np.concatenate([y[:cut], later])
+        _, other = pipe.scan(state, prepared(altered, (1, 6, 24))[3])
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[: cut + 1], b[: cut + 1]), plain, other)
+        assert not np.array_equal(plain.forecast[cut + 1 :], other.forecast[cut + 1 :])
