@@ -2,13 +2,16 @@
 
 import copy
 import math
+import pickle
+import sys
+import threading
 
 import jax
 import numpy as np
 import pytest
 
 from filtax import store
-from filtax.estimators import Fleet, Regressor, load, save
+from filtax.estimators import Classifier, Fleet, Regressor, load, save
 
 STATIC = "NIG(shape=2)+C-Static"
 
@@ -290,3 +293,32 @@ def test_odd_targets_are_refused(regressor):
         twin(regressor).learn_one({"a": 1.0}, "high")
     with pytest.raises(AttributeError, match="nothing was learned yet"):
         _ = Regressor().alarm_
+
+
+@pytest.mark.parametrize("kind", [Regressor, Classifier])
+def test_threads_may_share_an_estimator(kind):
+    """A datum was lost where two learned at once, or a bare AssertionError came; copies have locks of their own."""
+    model, failed = kind(method="LG+C-Static"), []
+
+    def learn(seed):
+        try:
+            for t, a in enumerate(np.random.default_rng(seed).normal(size=25).tolist()):
+                model.learn_one({"a": a, "t": float(t)}, round(abs(a)))
+                model.predict_one({"a": a})
+        except Exception as problem:
+            failed.append(problem)
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=learn, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(often)
+    assert not failed
+    for one in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert one._engine().layout.unpack(one._vector).inputs.count.max() == 100.0
+        one.learn_one({"a": 1.0}, 1)

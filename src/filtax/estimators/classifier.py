@@ -10,6 +10,7 @@ from filtax import checks
 from filtax.estimators import arrays
 from filtax.estimators.features import hashable, is_missing
 from filtax.estimators.forecast import Chances
+from filtax.estimators.params import one_at_a_time
 from filtax.estimators.stream import Learner, records
 
 __all__ = ["Classifier"]
@@ -90,6 +91,7 @@ class Classifier(Learner):
         law = Chances(self.predict_proba_one(x, id=id))
         return law if with_dist else law.mode
 
+    @one_at_a_time
     def predict_proba_one(self, x: Mapping, *, id: Hashable = None) -> dict[Any, float]:
         """The probability of each class met so far; empty before any was met.
 
@@ -116,11 +118,13 @@ class Classifier(Learner):
         rows = [self.predict_one(x) for x in records(X)]
         return pd.Series(rows, index=X.index)
 
+    @one_at_a_time
     def fit(self, X: Any, y: Any) -> "Classifier":
         """Forget everything, then learn from the rows of arrays, in their order."""
         self._forget()
         return self.partial_fit(X, y)
 
+    @one_at_a_time
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "Classifier":
         """Go on learning from the rows of arrays, in their order.
 
@@ -142,6 +146,7 @@ class Classifier(Learner):
         chances = self.predict_proba(X)
         return self.classes_[np.argmax(chances, axis=1)]
 
+    @one_at_a_time
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (T, C), columns in the order of `classes_`."""
         rows = self._rows_of(X)

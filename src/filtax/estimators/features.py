@@ -131,7 +131,7 @@ class SlotTable:
             warnings.warn(
                 f"capacity={self.capacity}: {self.own} names have a slot of their own; {_told(shared[0])} and all "
                 f"further ones share the last {self.capacity - self.own}; give a larger capacity to keep them apart.",
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _wanted(self, shared: bool) -> int:

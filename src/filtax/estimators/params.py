@@ -6,15 +6,33 @@ Neither library is imported by filtax. Where one is there already, its own code 
 import copy
 import inspect
 import sys
-from collections.abc import Iterator
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from threading import RLock
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from filtax import checks
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "one_at_a_time"]
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def one_at_a_time(verb: Verb) -> Verb:
+    """Let threads that share an estimator wait for each other: each datum is learned once, whole.
+
+    >>> one_at_a_time(Estimator.get_params).__name__
+    'get_params'
+    """
+
+    @wraps(verb)
+    def run(self: Any, *arguments: Any, **settings: Any) -> Any:
+        with self._lock:
+            return verb(self, *arguments, **settings)
+
+    return cast(Verb, run)
 
 
 class Estimator:
@@ -24,6 +42,8 @@ class Estimator:
     >>> Regressor(level=0.8).get_params()["level"]
     0.8
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_lock")  # the lock is no attribute that is copied or stored
 
     kind = ""  # the class of river that this is one of
 
@@ -35,7 +55,12 @@ class Estimator:
             if known is not None:
                 known.register(cls)
                 break
-        return super().__new__(cls)
+        made = super().__new__(cls)
+        made._lock = RLock()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""

@@ -9,6 +9,7 @@ import numpy as np
 from filtax.estimators import arrays
 from filtax.estimators.beginning import Beginning
 from filtax.estimators.features import SIZES, is_missing
+from filtax.estimators.params import one_at_a_time
 from filtax.estimators.stream import Learner, records
 from filtax.estimators.stretch import deviation
 
@@ -20,7 +21,8 @@ class Regressor(Learner):
 
     The verbs of river for dicts (`learn_one`, `predict_one`, `learn_many`, `predict_many`), those of scikit-learn for
     arrays (`fit`, `partial_fit`, `predict`, `score`). Features may come and go; texts are categories; numbers are put
-    into units as they come. The noise variance is learned. Forecasts are those of a Bayesian linear filter.
+    into units as they come. The noise variance is learned. Forecasts are those of a Bayesian linear filter. Threads may
+    share one: they wait for each other.
 
     Args:
         method: Name of a filter for a linear model, in the grammar of `filtax.method`.
@@ -62,6 +64,7 @@ class Regressor(Learner):
         self.level = level
         self.pending = pending
 
+    @one_at_a_time
     def predict_one(self, x: Mapping, with_dist: bool = False, *, id: Hashable = None) -> Any:
         """Forecast y for one datum; nothing that was learned changes.
 
@@ -79,6 +82,7 @@ class Regressor(Learner):
             return self._distribution(row)
         return float(self._engine().look(self._vector, row[None])[0, 0]) if row.size else 0.0
 
+    @one_at_a_time
     def predict_interval_one(self, x: Mapping, level: float | None = None) -> tuple[float, float]:
         """The central interval that holds y with probability `level`, the estimator's own if left out.
 
@@ -88,6 +92,7 @@ class Regressor(Learner):
         own = self._engine().stretch(self._vector) if row.size else 0.0
         return self._distribution(row).interval(self.level if level is None else level, own)
 
+    @one_at_a_time
     def predict_many(self, X: Any) -> Any:
         """Forecast y for each row of a data frame, as `predict_one` does."""
         found = [self._ask(row) for row in records(X)]
@@ -98,11 +103,13 @@ class Regressor(Learner):
 
         return pd.Series(means, index=X.index)
 
+    @one_at_a_time
     def fit(self, X: Any, y: Any) -> "Regressor":
         """Forget everything, then learn from the rows of arrays, in their order."""
         self._forget()
         return self.partial_fit(X, y)
 
+    @one_at_a_time
     def partial_fit(self, X: Any, y: Any) -> "Regressor":
         """Go on learning from the rows of arrays, in their order; equals `learn_one` on each, with as many slots."""
         target = self._fit_arrays(X, y, arrays.numbers_of, "n_features_in_" not in vars(self))
@@ -111,6 +118,7 @@ class Regressor(Learner):
         self._learn_table(self._names(table.shape[1]), table, list(target))
         return self
 
+    @one_at_a_time
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Forecast y for the rows of an array, from what is known now.
 

@@ -11,7 +11,7 @@ from filtax import checks
 from filtax.estimators import arrays
 from filtax.estimators.features import is_missing
 from filtax.estimators.forecast import Chances
-from filtax.estimators.params import Estimator
+from filtax.estimators.params import Estimator, one_at_a_time
 from filtax.estimators.reading import Course, together
 from filtax.estimators.vigil import Vigil
 from filtax.segmentation import Settings
@@ -63,6 +63,7 @@ class Segmenter(Estimator):
         self.keep = keep
         self.false_alarms = false_alarms
 
+    @one_at_a_time
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Take one reading.
 
@@ -80,6 +81,7 @@ class Segmenter(Estimator):
         """
         together([self._course(x, y)])
 
+    @one_at_a_time
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Take many readings, as `learn_one` does with each: a data frame, or a sequence of dicts or numbers."""
         rows = X.to_dict("records") if hasattr(X, "columns") else X
@@ -119,12 +121,14 @@ class Segmenter(Estimator):
         before = len(self.changes_) - int(self._told("new"))
         return {before: 1.0 - self.change_probability_, before + 1: self.change_probability_}
 
+    @one_at_a_time
     def fit(self, X: Any, y: Any = None) -> "Segmenter":
         """Forget everything, then take the rows of an array (T, O) as readings."""
         for name in ("_names", "_vigil", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
         return self.partial_fit(X)
 
+    @one_at_a_time
     def partial_fit(self, X: Any, y: Any = None) -> "Segmenter":
         """Go on with the rows of an array (T, O) as readings."""
         owner = type(self).__name__

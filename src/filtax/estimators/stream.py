@@ -13,7 +13,7 @@ from filtax.estimators.beginning import Beginning
 from filtax.estimators.engine import EXTRA, Engine, engine, grown
 from filtax.estimators.features import SlotTable
 from filtax.estimators.memory import TOLD
-from filtax.estimators.params import Estimator
+from filtax.estimators.params import Estimator, one_at_a_time
 from filtax.estimators.pending import Pending
 from filtax.estimators.stretch import deviation
 
@@ -38,6 +38,7 @@ class Learner(Estimator):
 
     # one datum
 
+    @one_at_a_time
     def learn_one(self, x: Mapping | None, y: Any, *, id: Hashable = None) -> None:
         """Learn from one datum.
 
@@ -72,6 +73,7 @@ class Learner(Estimator):
 
     # many rows
 
+    @one_at_a_time
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from many rows: exactly what `learn_one` would have learned from each in turn.
 
@@ -243,6 +245,7 @@ class Learner(Estimator):
         """Targets as numbers, and how many classes were known before each, (T, 2)."""
         raise TypeError("a Learner has no target of its own; use Regressor or Classifier.")
 
+    @one_at_a_time
     def _told(self, name: str) -> float:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(
