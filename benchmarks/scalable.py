@@ -52,7 +52,7 @@ def ours(sizes, steps: int, rank: int, form: str, q: float, spare: int | None = 
     import jax.numpy as jnp
 
     import filtax as fx
-    from filtax.models.networks import mlp
+    from filtax.models import mlp
     from filtax.posteriors import Extended
 
     net = mlp(sizes)

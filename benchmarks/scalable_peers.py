@@ -52,7 +52,7 @@ def published(sizes, steps: int, rank: int, form: str, spread: float):
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
-    from filtax.models.networks import mlp
+    from filtax.models import mlp
 
     net = mlp(sizes)
     rng = np.random.default_rng(0)

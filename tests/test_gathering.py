@@ -30,18 +30,17 @@ print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith(
     assert of("auxiliary") == {"auxiliary.constant"}
     assert of("weighting") == {"weighting.exact"}
     assert not of("beliefs") & {"beliefs.low_rank", "beliefs.particles", "beliefs.conjugate"}
-    assert not of("models") & {"models.networks", "models.exponential_family", "models.subspace"}
+    assert not of("models") & {"models._networks", "models._exponential_family", "models._subspace"}
 
 
 def test_a_module_does_not_take_the_place_of_the_function_by_its_name():
-    """Whichever is asked for first; `last_layer` is a module, and a function of another one."""
+    """Whichever is asked for first."""
     code = """
-import filtax.models.linear, filtax.models.last_layer, filtax.priors.reset
-from filtax.models.gaussian import resolve
-print(*(type(f).__name__ for f in (filtax.models.linear, filtax.models.last_layer, filtax.priors.reset)))
-print(filtax.models.last_layer.__module__, filtax.auxiliary.hazards.__name__)
+import filtax.priors.subset, filtax.priors.reset
+print(*(type(f).__name__ for f in (filtax.priors.subset, filtax.priors.reset)))
+print(filtax.priors.reset.__module__, filtax.auxiliary.hazards.__name__)
 """
-    assert run(code) == ["function"] * 3 + ["filtax.models.subspace", "filtax.auxiliary.hazards"]
+    assert run(code) == ["function"] * 2 + ["filtax.priors.reset", "filtax.auxiliary.hazards"]
 
 
 def test_garbage_is_looked_for_as_before_and_not_while_a_name_is_loaded():

@@ -7,7 +7,7 @@ An experiment is found by its name and imported when it is asked for. The packag
 'Recursive ridge regression equals batch ridge regression'
 """
 
-from thesis.experiment import Claim, Experiment, Result, Table, expected_seconds, find, names
+from thesis.experiment import Claim, Experiment, Result, Table, claims, expected_seconds, find, names
 from thesis.findings import Finding, folder_of, gather, keep, stored
 from thesis.page import write_report
 from thesis.runner import reproduce
@@ -23,6 +23,7 @@ __all__ = [
     "about",
     "all_of",
     "below",
+    "claims",
     "expected_seconds",
     "find",
     "folder_of",

@@ -18,7 +18,7 @@ import numpy as np
 from filtax import auxiliary, method, priors
 from filtax.methods import PUBLISHED, Published
 from filtax.models import bernoulli, linear
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.statistics import Verdict, all_of, holds_if, holds_only_if
 
 THESIS = {  # the table of the thesis: M.2, M.3, A.1, A.2
@@ -192,7 +192,7 @@ def _five_parts(result: Result) -> Verdict:
 def _exact(result: Result) -> Verdict:
     gaps = result.numbers["gaps"]
     return all_of(
-        [
+        *[
             holds_if(max(gap.values()) <= 1e-10, f"{name} differs by {max(gap.values()):.1e}")
             for name, gap in gaps.items()
         ]
@@ -205,20 +205,5 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(data=12)},
     run=_run,
     figures={},
-    claims=(
-        Claim(
-            9,
-            "21 published methods are choices of five parts.",
-            "tab:related-bone-methods",
-            _five_parts,
-            "none: every row runs and reports the parts of the table",
-        ),
-        Claim(
-            10,
-            "RL[inf]-PR is exact, and CPT is equivalent to it.",
-            "eq:bocd-joint",
-            _exact,
-            "1e-10 against all histories of up to 12 data",
-        ),
-    ),
+    claims=claims({9: _five_parts, 10: _exact}),
 )

@@ -8,7 +8,7 @@ Thesis: the task of online continual learning in chapter 3, for which it has no 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rota
 from thesis.experiment import Advance, Experiment, Result, Table
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep
+from thesis.online_methods import stacked
 from thesis.statistics import of_mean
 
 METHODS = {  # what each is in the grammar; K is the number of hypotheses kept
@@ -53,14 +54,9 @@ class Learned(NamedTuple):
 
 
 class Learner:
-    """One method on one network; it compiles once.
+    """One of `METHODS` on one network; it compiles once.
 
-    Args:
-        name: Of `METHODS`.
-        sizes: Widths of the network; two of them make a linear model, which starts at zero.
-        posterior: The first word of a method's name, such as "LG(form=diagonal)".
-        keep: Hypotheses that RL-PR keeps.
-        seed: Of the first weights.
+    Two sizes make a linear model, which starts at zero; RL-PR keeps `keep` hypotheses; `seed` is of the first weights.
     """
 
     def __init__(self, name: str, sizes: tuple[int, ...], posterior: str, keep: int, seed: int) -> None:
@@ -82,8 +78,7 @@ class Learner:
         pieces = []
         for start in range(0, len(at), TOGETHER):
             some = (runs + spare * runs[-1:])[start : start + TOGETHER]
-            stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
-            method, state = jax.tree.map(stack, *[self.build(at[i]) for i in some])
+            method, state = stacked([self.build(at[i]) for i in some])
             rows = [
                 np.stack([getattr(tasks[i], part) for i in some]).astype(np.float32)
                 for part in ("X", "y", "X_test", "y_test")
@@ -199,8 +194,11 @@ def _streams(setting: Setting, scenario: str, seed: int) -> tuple[list[TaskStrea
     first = [make(before, **size, key=int(key)) for key in keys[: setting.first]]
     tasks = [make(after, **size, key=int(key)) for key in keys[setting.first :]]
     level, spread = np.mean([one.X.mean() for one in first]), np.mean([one.X.std() for one in first])
-    scaled = lambda s: TaskStream((s.X - level) / spread, s.y, (s.X_test - level) / spread, s.y_test, s.names)  # noqa: E731
-    return [scaled(one) for one in first], [scaled(one) for one in tasks]
+
+    def scaled(streams: list[TaskStream]) -> list[TaskStream]:
+        return [replace(s, X=(s.X - level) / spread, X_test=(s.X_test - level) / spread) for s in streams]
+
+    return scaled(first), scaled(tasks)
 
 
 def _all(learner: Learner, at: dict[str, float], kinds: dict[str, list[TaskStream]]) -> dict[str, Learned]:
@@ -283,8 +281,8 @@ def draw(result: Result) -> Figure:
         below.set(xlabel="tasks learned", xticks=range(1, N + 1), ylim=(0, 1))
     axes[0, 0].set_ylabel(f"labels foreseen, mean of {SPAN}")
     axes[1, 0].set_ylabel("accuracy on the tasks so far")
-    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    axes[1, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 

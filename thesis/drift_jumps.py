@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from filtax.streams import jumping_labels
-from thesis.experiment import Advance, Claim, Experiment, Result
+from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
-from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if
+from thesis.statistics import Verdict, about, all_of, below, holds_if
 
 PUBLISHED = {
     "RL[1]-OUPR": (0.1208, 0.2347),
@@ -30,7 +30,7 @@ def _three_alike(result: Result) -> Verdict:
     """The three are within the margin of each other, and RL[1]-PR is above all of them."""
     of = result.arrays
     alike = [about(of[a], of[b], MARGIN, (a, b), relative=False) for a, b in combinations(ALIKE, 2)]
-    return all_of([*alike, *(below(of[name], of["RL[1]-PR"], (name, "RL[1]-PR")) for name in ALIKE)])
+    return all_of(*alike, *(below(of[name], of["RL[1]-PR"], (name, "RL[1]-PR")) for name in ALIKE))
 
 
 def _crossing(result: Result) -> Verdict:
@@ -42,7 +42,7 @@ def _crossing(result: Result) -> Verdict:
     passed = next((v for v in many if v.text == "holds"), many[int(least[keeps > 3].argmin())])
     lower = ", ".join(str(k) for k in keeps[np.flatnonzero(least < ours.mean())])
     crossing = f"RL[K] is below OUPR in the mean at K = {lower}" if lower else "RL[K] never is below OUPR in the mean"
-    return all_of([*few, passed, holds_if(True, crossing)])
+    return all_of(*few, passed, holds_if(True, crossing))
 
 
 EXPERIMENT = Experiment(
@@ -51,21 +51,6 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": FULL},
     run=_run,
     figures={"fig:clf-results-abrupt": draw_errors, "fig:clf-rlpr-comparison-abrupt": draw_sweep},
-    claims=(
-        Claim(
-            17,
-            "C-ACI, CPP-OU and RL[1]-OUPR are comparable, RL[1]-PR is worst.",
-            "fig:clf-results-abrupt",
-            _three_alike,
-            "0.015 between any two of the three; RL[1]-PR above each, paired, with 95 %",
-        ),
-        Claim(
-            18,
-            "Up to three hypotheses the best RL[K]-PR is worse than RL[1]-OUPR, with more it is better.",
-            "fig:clf-rlpr-comparison-abrupt",
-            _crossing,
-            f"{PAIRED}: OUPR below RL[1], RL[2] and RL[3], and one RL[K] with K > 3 below OUPR",
-        ),
-    ),
+    claims=claims({17: _three_alike, 18: _crossing}),
     fixed={"spaces": SPACES, "published": PUBLISHED},
 )

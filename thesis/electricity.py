@@ -22,6 +22,7 @@ from jaxtyping import Array, PyTree
 from filtax import Log, Uniform, method, tune
 from filtax.models import mlp, nonlinear
 from filtax.priors import additive_inflation
+from filtax.protocols import Prior, Proposal
 from filtax.streams import read_table
 from thesis.electricity_shown import (
     diverged,
@@ -36,9 +37,9 @@ from thesis.electricity_shown import (
     quickest,
     resets,
 )
-from thesis.experiment import Advance, Claim, Experiment, Result
+from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.findings import keep
-from thesis.statistics import PAIRED
+from thesis.online_methods import stacked
 
 HALF_LIFE = 20.0
 BURN = 100  # rows without which the averages begin
@@ -67,17 +68,14 @@ def read_hours(scaling: str = "mean") -> Hours:
 
 
 def prepare(time: np.ndarray, load: np.ndarray, weather: np.ndarray, scaling: str = "mean") -> Hours:
-    """Make targets, inputs and baselines; nothing at a row comes from that hour or a later one.
+    r"""Make targets, inputs and baselines of load (T,) and weather (T, 6), all known an hour before.
 
-    Args:
-        time: Hours, (T,).
-        load: (T,).
-        weather: (T, 6).
-        scaling: Divide a column by its average ("mean", the text) or by its standard deviation ("sd", what was run).
+    The target is $y_t = (\ell_t - m_{t-1}) / s_{t-1}$, with m and s the exponentially weighted mean and standard
+    deviation of the load $\ell$, half-life 20 hours, both known an hour before. It is forecast from the weather of the
+    hour before, each column divided by its average ("mean", the text) or its standard deviation ("sd", what was run).
 
-    Returns:
-        The rows from the hundredth on. `last` forecasts the load of the hour before, `changed` adds to it the change of
-        the same hour a day before; both are in the unit of the target.
+    The rows begin with the hundredth. `last` forecasts the load of the hour before, `changed` adds to it the change of
+    the same hour a day before; both are in the unit of the target.
     """
     mean, sd = averages(load[:, None], 0.5 ** (1.0 / HALF_LIFE))
     mean, sd = mean[:-1, 0], sd[:-1, 0]
@@ -87,21 +85,16 @@ def prepare(time: np.ndarray, load: np.ndarray, weather: np.ndarray, scaling: st
     X = np.where(some, weather / np.where(some, size, 1.0), 0.0)[:-1]
     move = np.full(len(load), np.nan)
     move[DAY + 1 :] = load[1:-DAY] - load[: -DAY - 1]
-    unit = lambda value: ((value - mean) / sd)[BURN - 1 :]  # noqa: E731
     with np.errstate(divide="ignore", invalid="ignore"):
-        y, last, changed = unit(load[1:]), unit(load[:-1]), unit(load[:-1] + move[1:])
+        in_unit = [((value - mean) / sd)[BURN - 1 :] for value in (load[1:], load[:-1], load[:-1] + move[1:])]
+    y, last, changed = in_unit
     return Hours(time[BURN:], X[BURN - 1 :], y, load[BURN:], last, changed)
 
 
 def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
     """Exponentially weighted means and standard deviations of columns, the latter without bias; weights sum to one.
 
-    Args:
-        x: (T, M).
-        keep: What a weight keeps in a step.
-
-    Returns:
-        Means and standard deviations after each row, (T, M) each; the first deviation is NaN.
+    A weight keeps the share `keep` of itself in a step. The first deviation is NaN.
     """
     total, squares, weight, weight2 = np.zeros(x.shape[1]), np.zeros(x.shape[1]), 0.0, 0.0
     mean, var = np.empty(x.shape), np.empty(x.shape)
@@ -115,34 +108,33 @@ def averages(x: np.ndarray, keep: float) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(var)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Shocked:
-    """OUPR whose mixture widens by a variance of its own, about the mean there is; dense covariances."""
+class Shocked(Prior):
+    """OUPR whose mixture widens by a variance of its own, about the mean there is, as the published run had it.
+
+    So a belief widens and stays where it is; a reset goes to the initial belief. In the thesis both are the initial
+    belief. Thesis: eq:SPR-equation-gt, eq:SPR-equation-Gt.
+    """
 
     prior: Any
     shock: Any
     name = "OUPR"
-    shown = {}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
 
     @property
     def dynamics(self) -> Any:
-        """How the parameters move besides."""
         return self.prior.dynamics
 
-    def __call__(self, proposed: Any, initial: PyTree, dt: Array | None) -> PyTree:
-        """Beliefs before the datum, (C, ...)."""
-        return self.prior(proposed, initial, dt)
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        return self.prior(proposal, initial, dt)
 
     def revise(
-        self, proposed: Any, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
-    ) -> tuple[Any, PyTree]:
-        """As OUPR, with what is mixed in replaced; newborns have the initial belief."""
-        mean = jnp.sum(jnp.where(proposed.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
+        self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
+        """As OUPR, with what is mixed in replaced; a new hypothesis has the initial belief."""
+        mean = jnp.sum(jnp.where(proposal.is_new[:, None], 0.0, beliefs.mean), axis=0)  # of the one that goes on
         target = type(initial).start(mean, self.shock * jnp.ones_like(mean))
-        chosen, settled = self.prior.revise(proposed, beliefs, log_score, target, ask)
+        chosen, settled = self.prior.revise(proposal, beliefs, log_score, target, ask)
 
         def pick(old: Array, new: Array) -> Array:
             return jnp.where(chosen.is_new.reshape(-1, *[1] * (old.ndim - 1)), new[None], old)
@@ -277,8 +269,7 @@ def _run_all(name: str, points: list[dict[str, float]], X: np.ndarray, y: np.nda
     methods = [_build(name, **point) for point in points]
     variances = [point.get("variance", 1.0) for point in points]
     states = [m.init(params=p, cov=v) for m, p, v in zip(methods, starts, variances, strict=True)]
-    stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
-    said, runs = _scan(jax.tree.map(stack, *methods), jax.tree.map(stack, *states), X, y)
+    said, runs = _scan(stacked(methods), stacked(states), X, y)
     return np.asarray(said), np.asarray(runs)
 
 
@@ -304,36 +295,7 @@ EXPERIMENT = Experiment(
         "fig:day-ahead-rlpr-predictions": draw_runs,
         "fig:day-ahead-results": draw_boxes,
     },
-    claims=(
-        Claim(
-            11,
-            "The load turns from diurnal to flat about 7 March 2020.",
-            "fig:day-ahead-results-zoomed",
-            flat,
-            "standard deviation within the day below a third of that of the week before",
-        ),
-        Claim(
-            12,
-            "C-ACI and RL[1]-OUPR adapt quickest after 7 March.",
-            "fig:day-ahead-plot",
-            quickest,
-            "none: means over 7 to 10 March, each of the two below each of the others",
-        ),
-        Claim(
-            13,
-            "RL[1]-PR resets about twice a day until the change, and then never.",
-            "fig:day-ahead-rlpr-predictions",
-            resets,
-            "1.5 to 2.5 resets a day before, none after",
-        ),
-        Claim(
-            14,
-            "RL[1]-OUPR has the lowest 5-day mean absolute error.",
-            "fig:day-ahead-results",
-            lowest,
-            f"{PAIRED}, over 5-day means",
-        ),
-    ),
+    claims=claims({11: flat, 12: quickest, 13: resets, 14: lowest}),
     data=("electricity",),
     fixed={"spaces": SPACES, "published": PUBLISHED, "warm_up": WARM_UP},
 )

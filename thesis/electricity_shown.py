@@ -1,4 +1,10 @@
-"""The rules by which the claims about the electricity load are decided, and the means they rest on."""
+"""What is shown and decided of the electricity load: the rules of its claims, tables, figures.
+
+Errors of an hour resemble those of the same weekday (correlation 0.4 to 0.8 of daily means a week apart) and of the
+season (up to 0.4 of 5-day means a month apart, at most 0.1 two months apart). So days are not drawn again one by one,
+but in blocks of 35, the shortest that hold whole weeks and whole buckets of five days, and last a month. The networks
+are those of the run; the intervals are those of other years, not of other networks.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,12 +13,14 @@ import numpy as np
 from matplotlib import dates
 
 from thesis.experiment import Result, Table
-from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
-from thesis.statistics import Interval, Verdict, all_of, below, block_draws, ends, holds_if, holds_only_if, of_series
+from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, boxes, panels
+from thesis.statistics import Interval, Verdict, all_of, below, block_draws, holds_if, holds_only_if, middle, of_series
 
 CHANGE = "2020-03-07"
 SLOW = ("RL[1]-PR", "CPP-OU")
 RULES = ("last value", "plus yesterday's change")
+METHODS = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR")
+OURS, SHOWN = METHODS[0], (*METHODS, "RL[1]-OUPR+ACI", *RULES)
 
 
 def window(result: Result, first: str, last: str) -> np.ndarray:
@@ -65,19 +73,19 @@ def resets(result: Result) -> Verdict:
     old, old_later = counted("RL[1]-PR, runs at the published setting")
     said = f"{rate:.1f} resets a day on 1-6 March, {later:g} in all on 7-10 March"
     theirs = f"at the published scaling and hazard {old:.1f} a day and {old_later:g} in all"
-    twice = lambda rate, later: 1.5 <= rate <= 2.5 and later == 0  # noqa: E731
-    if twice(rate, later):
+    ours, published = (1.5 <= a <= 2.5 and b == 0 for a, b in ((rate, later), (old, old_later)))
+    if ours:
         return holds_if(True, f"{said}; {theirs}")
-    return holds_only_if(twice(old, old_later), "scaling and hazard are the published ones", f"{said}; {theirs}")
+    return holds_only_if(published, "scaling and hazard are the published ones", f"{said}; {theirs}")
 
 
 def lowest(result: Result) -> Verdict:
     """Paired over buckets of five days, among the four methods and then with the rules of thumb."""
-    means = lambda name: five_day(np.abs(result.arrays[name] - result.arrays["y"]))  # noqa: E731
-    ours = means("RL[1]-OUPR")
-    among = all_of([below(ours, means(name), ("OUPR", name)) for name in ("C-ACI", "CPP-OU", "RL[1]-PR")])
-    rules = all_of([below(ours, means(name), ("OUPR", name)) for name in RULES])
-    with_walk = float(np.median(means("RL[1]-OUPR+ACI")))
+    mean = {name: five_day(np.abs(result.arrays[name] - result.arrays["y"])) for name in SHOWN}
+    among, rules = (
+        all_of(*[below(mean[OURS], mean[name], ("OUPR", name)) for name in some]) for some in (METHODS[1:], RULES)
+    )
+    with_walk = float(np.median(mean["RL[1]-OUPR+ACI"]))
     said = f"{among.evidence}; with a random walk and a tuned variance OUPR has {with_walk:.3f}"
     said = f"{said}. With the rules of thumb it {rules.text.replace('holds', 'still holds')}: {rules.evidence}"
     if among.text == "holds" and rules.text != "holds":
@@ -87,20 +95,14 @@ def lowest(result: Result) -> Verdict:
 
 DAY, BUCKET, BLOCK = 24, 5, 35  # hours; days; days
 FAR = 3.0  # times the median over networks
-OURS = "RL[1]-OUPR"
 TITLE = "Absolute error: median of all hours, median of 5-day means, and the latter less that of RL[1]-OUPR, in pairs"
 Scores = tuple[float, Interval, float, Interval]
 
 
 def scores(error: np.ndarray) -> Scores:
-    """Median of all hours and networks with its interval, and median of 5-day means with its own.
-
-    Args:
-        error: Absolute errors, (networks, T).
-    """
+    """Of absolute errors (networks, T) the median of all hours, and that of 5-day means, each with its interval."""
     means = five_day(error)
-    days = of_series(means, BLOCK // BUCKET)
-    return float(np.median(error)), of_hours(error), float(np.median(means)), days
+    return float(np.median(error)), of_hours(error), float(np.median(means)), of_series(means, BLOCK // BUCKET)
 
 
 def of_hours(error: np.ndarray, block: int = BLOCK) -> Interval:
@@ -117,18 +119,13 @@ def of_hours(error: np.ndarray, block: int = BLOCK) -> Interval:
     drawn = []
     for places in block_draws(days, block):
         count = np.cumsum(np.bincount(places, minlength=days)[day])
-        middle = np.searchsorted(count, ((count[-1] + 1) // 2, count[-1] // 2 + 1))
-        drawn.append(value[middle].mean())
-    return ends(np.array(drawn))
+        at = np.searchsorted(count, ((count[-1] + 1) // 2, count[-1] // 2 + 1))
+        drawn.append(value[at].mean())
+    return middle(np.array(drawn))
 
 
 def diverged(errors: Mapping[str, np.ndarray], where: str) -> tuple[str, ...]:
-    """A sentence for each method that diverges from some first networks: mean error above 3 times their median.
-
-    Args:
-        errors: Of each method, (networks, T).
-        where: Which table, in words.
-    """
+    """A sentence for each method that diverges from some first networks: mean error above 3 times their median."""
     said = []
     for name, error in errors.items():
         means = np.nan_to_num(np.mean(error, axis=1), nan=np.inf)
@@ -150,16 +147,9 @@ def error_tables(
     published: Mapping[str, tuple[Any, float | None, float | None]],
     chosen: Mapping[str, Mapping[str, float]],
 ) -> tuple[Table, Table]:
-    """As the text has it, and as the published runs had it.
+    """Two tables: errors as the text has it, and `theirs`, at the published scaling and numbers, (networks, T) each.
 
-    Args:
-        errors: Of each method and rule of thumb, (networks, T).
-        theirs: Of each method at the published scaling and numbers.
-        published: For each method its numbers, the median absolute error, and the median 5-day error.
-        chosen: Numbers of each method.
-
-    Returns:
-        The two tables.
+    `published` are for each method its numbers, the median absolute error and the median 5-day error; `chosen` ours.
     """
     rows: list[Sequence[Any]] = []
     for name, error in errors.items():
@@ -178,9 +168,6 @@ def error_tables(
     ]
     title = "The same with the published scaling ('sd') and numbers"
     return Table(TITLE, columns, [tuple(row) for row in rows], marked), Table(title, heads, again, marked)
-
-
-METHODS = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR")
 
 
 def _days(axis: Any) -> None:
@@ -206,7 +193,7 @@ def draw_change(result: Result) -> Figure:
     for name, dashes in zip(RULES, ("--", ":"), strict=True):
         bottom.plot(time, rolling(result, name)[seen], color=GREY, ls=dashes, label=name)
     bottom.set(ylabel="mean absolute error", title="Error of the last twelve hours", ylim=(0, None))
-    bottom.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    bottom.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     _days(top)
     _days(bottom)
     return figure
@@ -220,7 +207,7 @@ def draw_forecasts(result: Result) -> Figure:
         axis.plot(time, result.arrays["y"][seen], color=INK, lw=0.8, label="target")
         axis.plot(time, result.arrays[name][0, seen], color=colour, label="forecast")
         axis.set_title(name)
-        axis.legend(frameon=False, loc="upper right", ncols=2)
+        axis.legend(loc="upper right", ncols=2)
         _days(axis)
     return figure
 
@@ -250,7 +237,7 @@ def draw_runs(result: Result) -> Figure:
         axis.set(ylabel="normalised load", title=f"{words}: {_resets(time, runlength)}")
         _days(axis)
     handles = [one for axis in (axes[0], figure.axes[-1]) for one in axis.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
@@ -263,13 +250,9 @@ def _resets(time: np.ndarray, runlength: np.ndarray) -> str:
 
 def draw_boxes(result: Result) -> Figure:
     """The 5-day mean absolute errors over the whole stream, of methods and of rules of thumb."""
-    names = (*METHODS, "RL[1]-OUPR+ACI", *RULES)
-    colours = (*COLOURS[:5], GREY, GREY)
     figure, axis = panels(size=(8.0, 3.8))
-    errors = [five_day(np.abs(result.arrays[name] - result.arrays["y"])) for name in names]
-    boxes = axis.boxplot(errors, widths=0.5, patch_artist=True, medianprops={"color": INK}, flierprops={"ms": 3})
-    for box, colour in zip(boxes["boxes"], colours, strict=True):
-        box.set(facecolor=colour, alpha=0.6)
-    axis.set_xticks(range(1, len(names) + 1), [name.replace(" ", "\n").replace("+", "\n+") for name in names])
+    errors = [five_day(np.abs(result.arrays[name] - result.arrays["y"])) for name in SHOWN]
+    names = [name.replace(" ", "\n").replace("+", "\n+") for name in SHOWN]
+    boxes(axis, errors, names, (*COLOURS[:5], GREY, GREY))
     axis.set(ylabel="mean absolute error", title="Buckets of five days", ylim=(0, None))
     return figure

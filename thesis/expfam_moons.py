@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from filtax import method, models, warmup
 from filtax.streams import moons
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.statistics import FAILS, HOLDS, Verdict, of_mean, of_median
 
@@ -228,7 +228,7 @@ def _draw(result: Result) -> Figure:
             axis.fill_between(steps, low, high, color=COLOURS[i], alpha=0.18, lw=0)
         axis.axhline(found["network"], color=GREY, lw=1, ls=":", label="batch network")
         axis.set(xlabel="step", title=title, ylim=(0.7, 1.02))
-        axis.legend(frameon=False, loc="lower right")
+        axis.legend(loc="lower right")
     axes[0].set_ylabel(f"accuracy, last {WINDOW} steps")
     return figure
 
@@ -278,21 +278,6 @@ EXPERIMENT = Experiment(
     },
     run=_run,
     figures={"fig:recursive-nnet-rvga-vs-eekf": _draw},
-    claims=(
-        Claim(
-            5,
-            "With Q = 1e-5 the median rolling accuracy settles at about 100 %.",
-            "fig:recursive-nnet-rvga-vs-eekf",
-            _settles,
-            "0.97 in the end, or 0.01 below the best possible guess of the same labels, at every noise",
-        ),
-        Claim(
-            6,
-            "The static filter degrades after 200 steps from numerical instability, so random-walk noise is needed.",
-            "fig:recursive-nnet-rvga-vs-eekf",
-            _degrades,
-            "a fall of 0.05 from the peak, a spread 1.5 times that with the walk, and a belief not finite or not PSD",
-        ),
-    ),
+    claims=claims({5: _settles, 6: _degrades}),
     fixed={"methods": METHODS},
 )

@@ -18,9 +18,8 @@ import matplotlib as mpl
 import numpy as np
 
 from filtax import method, models, warmup
-from filtax.models import mlp
 from filtax.streams import read_images
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep
 from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, holds_only_if, of_mean
@@ -92,9 +91,17 @@ def _tasks(setting: Setting, seed: int) -> tuple[Task, Task]:
         began = time.perf_counter()
         stride = max(1, setting.epochs * -(-len(y_warm) // 64) // (2 * max(setting.dimensions + setting.wide)))
         warm = warmup(
-            model, first, X_warm, y_warm, 1e-3, epochs=setting.epochs, batch=64, stride=stride, each="step",
+            model,
+            first,
+            X_warm,
+            y_warm,
+            1e-3,
+            epochs=setting.epochs,
+            batch=64,
+            stride=stride,
+            each="step",
             key=jax.random.key(seed + 1),
-        )  # fmt: skip
+        )
         return Task(net, model, X, y, first, warm, time.perf_counter() - began)
 
     return task(X_warm[:split], y_warm[:split], X_warm[split:], y_warm[split:]), task(X_warm, y_warm, X, y)
@@ -123,13 +130,8 @@ def _method(task: Task, kind: str, d: int, cov: float) -> tuple[Any, Any]:
 def learner(task: Task, kind: str, d: int) -> Callable[[float], tuple[np.ndarray, float]]:
     """One pass of a method over the stream of a task, compiled once for every variance at the start.
 
-    Args:
-        task: Network and data.
-        kind: A name of `GRIDS`.
-        d: Dimension of the subspace, or rank.
-
-    Returns:
-        A function of the variance: whether each label was the most probable before it was seen, (T,), and the seconds.
+    `kind` is a name of `GRIDS`, d the dimension of the subspace, or the rank. Returned is a function of the variance:
+    whether each label was the most probable before it was seen, (T,), and the seconds.
     """
 
     def right(filter_: Any, state: Any, X: Any, y: Any) -> Any:
@@ -256,21 +258,18 @@ def _ewma(right: np.ndarray, span: int = 100) -> np.ndarray:
 PULSE_AT, WIDE = 70, 100  # dimensions that the last claim names
 
 
-def _errors(result: Result, kind: str) -> dict[int, float]:
-    return {d: error for name, d, error, _ in result.numbers["rows"] if name == kind}
-
-
-def _seconds(result: Result, kind: str) -> dict[int, float]:
-    return {d: seconds for name, d, _, seconds in result.numbers["rows"] if name == kind}
+def _by(result: Result, kind: str, column: int = 2) -> dict[int, float]:
+    """Errors by dimension, or seconds, which are the next column."""
+    return {row[1]: row[column] for row in result.numbers["rows"] if row[0] == kind}
 
 
 def _dense_memory(result: Result) -> Verdict:
-    D = mlp((784, 100, 100, 100, 10)).size
+    D = models.mlp((784, 100, 100, 100, 10)).size
     return holds_if(D == 99_710 and round(4 * D**2 / 1e9, 1) == 39.8, f"{D:,} parameters, {4 * D**2 / 1e9:.1f} GB")
 
 
 def _subspace(result: Result) -> Verdict:
-    trained, untrained = _errors(result, "subspace"), _errors(result, "subspace, untrained")
+    trained, untrained = _by(result, "subspace"), _by(result, "subspace, untrained")
     few = [d for d in trained if d <= 10]
     chance = all(trained[d] >= 0.85 for d in few)
     d, error = np.array(list(trained)), np.array(list(trained.values()))
@@ -278,112 +277,73 @@ def _subspace(result: Result) -> Verdict:
     grows = holds_if(rank > 0.8, f"rank correlation of d and accuracy {rank:.2f}")
     seen = ", ".join(f"d={k}: {trained[k]:.3f}" for k in few)
     if chance:
-        return all_of([holds_if(True, f"with d <= 10 {seen}"), grows])
+        return all_of(holds_if(True, f"with d <= 10 {seen}"), grows)
     other = {d: error for d, error in untrained.items() if d <= 10}
     told = f"offset trained {seen}; untrained " + ", ".join(f"d={d}: {error:.3f}" for d, error in other.items())
-    return all_of([holds_only_if(all(e >= 0.85 for e in other.values()), "the offset is untrained", told), grows])
+    return all_of(holds_only_if(all(e >= 0.85 for e in other.values()), "the offset is untrained", told), grows)
 
 
 def _pulse(result: Result) -> Verdict:
-    pulse, subspace = _errors(result, "PULSE"), _errors(result, "subspace")
-    spread = lambda errors: max(errors.values()) - min(errors.values())  # noqa: E731
-    return all_of([
+    pulse, subspace = _by(result, "PULSE"), _by(result, "subspace")
+    ours, other = (max(errors.values()) - min(errors.values()) for errors in (pulse, subspace))
+    return all_of(
         holds_if(subspace[1] - pulse[1] >= 0.10, f"d = 1: subspace {subspace[1]:.3f}, PULSE {pulse[1]:.3f}"),
-        holds_if(spread(pulse) < spread(subspace) / 2, f"ranges {spread(pulse):.3f} and {spread(subspace):.3f}"),
-    ])  # fmt: skip
+        holds_if(ours < other / 2, f"ranges {ours:.3f} and {other:.3f}"),
+    )
 
 
 def _lofi(result: Result) -> Verdict:
-    seconds = _seconds(result, "LoFi")
-    all_draws = [*_errors(result, "LoFi").items(), *result.numbers["draws"]]
+    seconds = _by(result, "LoFi", 3)
+    all_draws = [*_by(result, "LoFi").items(), *result.numbers["draws"]]
     errors = {d: float(np.mean([error for rank, error in all_draws if rank == d])) for d in seconds}
     low, high = min(seconds), max(seconds)
     spread = max(errors.values()) - min(errors.values())
     ratio = seconds[high] / seconds[low]
-    return all_of([
-        holds_if(spread <= 0.03, f"errors from {min(errors.values()):.3f} to {max(errors.values()):.3f}, means of "
-                 f"{len(all_draws) // len(errors)} draws"),
+    return all_of(
+        holds_if(
+            spread <= 0.03,
+            f"errors from {min(errors.values()):.3f} to {max(errors.values()):.3f}, means of "
+            f"{len(all_draws) // len(errors)} draws",
+        ),
         holds_if(ratio >= 1.5, f"rank {high} takes {ratio:.2f} times as long as rank {low}"),
-    ])  # fmt: skip
+    )
 
 
 def _showdown(result: Result) -> Verdict:
-    lofi, pulse, subspace = (_errors(result, kind) for kind in ("LoFi", "PULSE", "subspace"))
+    lofi, pulse, subspace = (_by(result, kind) for kind in ("LoFi", "PULSE", "subspace"))
     if max(pulse) < PULSE_AT or max(subspace) < WIDE:
         said = f"the claim is about PULSE at {PULSE_AT} and a subspace of {WIDE} or more"
         return Verdict(UNDECIDED, f"{said}; the largest that were run are {max(pulse)} and {max(subspace)}")
-    times = {kind: _seconds(result, kind) for kind in ("LoFi", "PULSE", "subspace")}
+    times = {kind: _by(result, kind, 3) for kind in ("LoFi", "PULSE", "subspace")}
     middle, d = float(np.median(list(lofi.values()))), min(pulse, key=lambda k: abs(k - PULSE_AT))
     ratio = times["PULSE"][d] / times["LoFi"][d]
     wide = max(subspace)
     near = min(times["LoFi"], key=lambda k: abs(k - wide))
-    return all_of([
+    return all_of(
         holds_if(abs(pulse[d] - middle) <= 0.02, f"PULSE at {d}: {pulse[d]:.3f}, median LoFi {middle:.3f}"),
         holds_if(0.35 <= ratio <= 0.65, f"time ratio {ratio:.2f}"),
         holds_if(abs(subspace[wide] - middle) <= 0.02, f"subspace at {wide}: {subspace[wide]:.3f}"),
         holds_if(times["subspace"][wide] < times["LoFi"][near], f"its time {times['subspace'][wide]:.3g} s"),
-    ])  # fmt: skip
+    )
 
 
-CLAIMS = (
-    (
-        37,
-        "A 784-100-100-100-10 network has 99,710 parameters, and one dense step needs 40 GB.",
-        "sec:experiments-scalability",
-        _dense_memory,
-        "none: 99,710 and 39.8 GB",
-    ),
-    (
-        38,
-        "A subspace of at most 10 dimensions is no better than chance; more are better.",
-        "fig:fashion-mnist-subspace-rank",
-        _subspace,
-        "0.85 is chance; a rank correlation of 0.8",
-    ),
-    (
-        39,
-        "PULSE in one dimension is much better than the subspace, and gains less from more.",
-        "fig:fashion-mnist-pulse-rank",
-        _pulse,
-        "0.10 at d = 1; half of the subspace's range",
-    ),
-    (
-        40,
-        "LoFi hardly depends on its rank, and its time grows with it.",
-        "fig:fashion-mnist-lofi-rank",
-        _lofi,
-        "a range of 0.03 over the ranks; 1.5 times the time",
-    ),
-    (
-        41,
-        "PULSE in 70 dimensions matches LoFi in half the time; so does a wide subspace.",
-        "fig:showdown-mnist-lofi-rank",
-        _showdown,
-        "0.02 from LoFi's median over d; 0.35 to 0.65 of its time",
-    ),
-)
-
-
-def _by_dimension(*kinds: str) -> Callable[[Result], Figure]:
-    def draw(result: Result) -> Figure:
-        figure, (left, right) = panels(1, 2, size=(9.5, 3.4))
-        rows = [row for row in result.numbers["rows"] if row[0] in kinds]
-        shades = mpl.colormaps["viridis"]
-        of_first = [row for row in rows if row[0] == kinds[0]]
-        for i, (kind, d, *_) in enumerate(of_first):
-            curve = result.arrays[f"{kind}/{d}"]
-            left.plot(curve, color=shades(0.9 * i / max(1, len(of_first) - 1)), lw=0.9, label=f"{d}")
-        left.set(xlabel="data seen", ylabel="accuracy, EWMA of 100", title=kinds[0], ylim=(0, 1))
-        left.legend(title="dimension", frameon=False, ncols=2, loc="lower right")
-        for kind, marker in zip(kinds, "os", strict=False):
-            points = [(d, error) for name, d, error, _ in rows if name == kind]
-            right.plot(*zip(*points, strict=True), marker=marker, label=kind)
-        right.axhline(result.numbers["majority"], color=GREY, ls="--", label="majority class")
-        right.set(xlabel="dimension", ylabel="misclassification", title="Last part of the stream", ylim=(0, 1))
-        right.legend(frameon=False)
-        return figure
-
-    return draw
+def _by_dimension(result: Result, kinds: tuple[str, ...]) -> Figure:
+    figure, (left, right) = panels(1, 2, size=(9.5, 3.4))
+    rows = [row for row in result.numbers["rows"] if row[0] in kinds]
+    shades = mpl.colormaps["viridis"]
+    of_first = [row for row in rows if row[0] == kinds[0]]
+    for i, (kind, d, *_) in enumerate(of_first):
+        curve = result.arrays[f"{kind}/{d}"]
+        left.plot(curve, color=shades(0.9 * i / max(1, len(of_first) - 1)), lw=0.9, label=f"{d}")
+    left.set(xlabel="data seen", ylabel="accuracy, EWMA of 100", title=kinds[0], ylim=(0, 1))
+    left.legend(title="dimension", ncols=2, loc="lower right")
+    for kind, marker in zip(kinds, "os", strict=False):
+        points = [(d, error) for name, d, error, _ in rows if name == kind]
+        right.plot(*zip(*points, strict=True), marker=marker, label=kind)
+    right.axhline(result.numbers["majority"], color=GREY, ls="--", label="majority class")
+    right.set(xlabel="dimension", ylabel="misclassification", title="Last part of the stream", ylim=(0, 1))
+    right.legend()
+    return figure
 
 
 def _draw_showdown(result: Result) -> Figure:
@@ -404,16 +364,8 @@ def _draw_showdown(result: Result) -> Figure:
     title = f"Error and time, by dimension (majority class: {result.numbers['majority']:.2f})"
     axis.set(xlabel="seconds for the stream", ylabel="misclassification", title=title)
     axis.set(ylim=(min(shown) - room, max(shown) + room))  # an untrained subspace of few dimensions is off the scale
-    axis.legend(frameon=False)
+    axis.legend()
     return figure
-
-
-FIGURES = {
-    "fig:fashion-mnist-subspace-rank": _by_dimension("subspace", "subspace, untrained"),
-    "fig:fashion-mnist-pulse-rank": _by_dimension("PULSE"),
-    "fig:fashion-mnist-lofi-rank": _by_dimension("LoFi", "LoFi, warmed up"),
-    "fig:showdown-mnist-lofi-rank": _draw_showdown,
-}
 
 
 EXPERIMENT = Experiment(
@@ -421,8 +373,13 @@ EXPERIMENT = Experiment(
     title="Filters of a network by their dimension: subspace, PULSE, LoFi",
     sizes={"quick": Setting(600, 300, 300, 10, (1, 10), (30,), (1,), draws=2, pool=2), "full": Setting()},
     run=_run,
-    figures=FIGURES,
-    claims=tuple(Claim(*claim) for claim in CLAIMS),
+    figures={
+        "fig:fashion-mnist-subspace-rank": partial(_by_dimension, kinds=("subspace", "subspace, untrained")),
+        "fig:fashion-mnist-pulse-rank": partial(_by_dimension, kinds=("PULSE",)),
+        "fig:fashion-mnist-lofi-rank": partial(_by_dimension, kinds=("LoFi", "LoFi, warmed up")),
+        "fig:showdown-mnist-lofi-rank": _draw_showdown,
+    },
+    claims=claims({37: _dense_memory, 38: _subspace, 39: _pulse, 40: _lofi, 41: _showdown}),
     data=("fashion-mnist",),
     fixed={"grids": GRIDS},
 )

@@ -20,22 +20,17 @@ STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "legend.frameon": False,
 }
 
 
 def panels(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = (9.0, 3.2), **shared: Any
 ) -> tuple[Figure, Any]:
-    """A figure and its axes: one, or an array of them, as in `matplotlib.pyplot.subplots`.
-
-    Args:
-        rows: Rows of axes.
-        columns: Columns of axes.
-        size: Inches.
-        **shared: `sharex`, `sharey`, `width_ratios` and the like.
-
-    Returns:
-        The figure, and an axis or an array of axes. Titles stand to the left, ticks are small, the layout fits.
+    """A figure, and an axis or an array of axes, as in `matplotlib.pyplot.subplots`; `size` in inches.
 
     >>> figure, axis = panels()
     >>> axis.plot([0, 1], [0, 1])[0].get_color() == COLOURS[0]
@@ -47,6 +42,14 @@ def panels(
     return figure, axes
 
 
+def boxes(axis: Any, values: Sequence[Any], names: Sequence[str], colours: Sequence[str] = COLOURS) -> None:
+    """A box of each sequence of values, beside each other, in colours."""
+    drawn = axis.boxplot(values, widths=0.5, patch_artist=True, medianprops={"color": INK})
+    for patch, colour in zip(drawn["boxes"], colours, strict=False):
+        patch.set(facecolor=colour, alpha=0.6)
+    axis.set_xticks(range(1, len(names) + 1), names)
+
+
 def look() -> Any:
     """A context in which figures have our look; what is drawn outside of it has the user's.
 
@@ -55,8 +58,7 @@ def look() -> Any:
     ...     axis.set_title("here").get_fontsize()
     10.0
     """
-    own: dict[Any, Any] = {"axes.prop_cycle": cycler(color=COLOURS), "axes.titlelocation": "left", "axes.titlesize": 10}
-    return mpl.rc_context({**STYLE, **own})
+    return mpl.rc_context(STYLE)
 
 
 MARK = 5.0  # half a point's width, in points of type
@@ -66,18 +68,10 @@ Named = tuple[str, float, float, str]
 
 
 def name_points(figure: Figure, axis: Any, named: Sequence[Named], size: float = 7.0) -> list[Any]:
-    """Write names beside points so that none covers another, a point or a straight line across the axis.
+    """Write names (word, x, y, colour) so that none covers another, a point or a straight line across the axis.
 
-    A thin line leads to a name that stands off.
-
-    Args:
-        figure: It is laid out here: set scales, limits and legends before.
-        axis: On which the points are.
-        named: Name, x, y and colour of each.
-        size: Of the type, in points.
-
-    Returns:
-        The names as matplotlib has them. Where there is no room at all, a name stands where it covers least.
+    A thin line leads to a name that stands off. Where there is no room at all, a name stands where it covers least. The
+    figure is laid out here: set scales, limits and legends before.
 
     >>> figure, axis = panels()
     >>> points = axis.scatter([1.0, 1.0], [1.0, 1.0])
@@ -99,22 +93,14 @@ def name_points(figure: Figure, axis: Any, named: Sequence[Named], size: float =
         half = np.ptp(_box_of(text.get_window_extent(), scale).reshape(2, 2), axis=0) * (0.5, 0.4)
         text.remove()
         shifts = [side * (MARK + half + 1.0 + step) for step, side in product(STEPS, SIDES)]
-        boxes = [_box(at[i] + shift, half) for shift in shifts]
-        costs = [sum(_overlap(box, other) for other in taken) + _outside(box, frame) for box in boxes]
+        spots = [_box(at[i] + shift, half) for shift in shifts]
+        costs = [sum(_overlap(box, other) for other in taken) + _outside(box, frame) for box in spots]
         best = int(np.argmin(costs))
         line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
-        names[i] = axis.annotate(
-            word,
-            (x, y),
-            xytext=tuple(shifts[best]),
-            textcoords="offset points",
-            fontsize=size,
-            color=colour,
-            ha="center",
-            va="center",
-            arrowprops=line if best >= len(SIDES) else None,
-        )
-        taken.append(boxes[best])
+        place: Any = {"xytext": tuple(shifts[best]), "textcoords": "offset points", "ha": "center", "va": "center"}
+        place["arrowprops"] = line if best >= len(SIDES) else None
+        names[i] = axis.annotate(word, (x, y), fontsize=size, color=colour, **place)
+        taken.append(spots[best])
     return [names[i] for i in range(len(named))]
 
 

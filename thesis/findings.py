@@ -3,6 +3,9 @@
 A quick run does not touch what the full size found, nor one seed what another did. A finding is current as long as its
 digest is (that of the setting, of what is searched and held fixed, of the seed and the version), and as its files are
 there. Its claims are decided anew whenever it is read: a rule may be another by then.
+
+Parts of a long run are kept as they are done: a run that was interrupted goes on after the last of them. A part is one
+file, which has its name only once it is whole, and belongs to the digest of its result.
 """
 
 import hashlib
@@ -20,7 +23,6 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from thesis.claims import NONE, PRINTED, REASONS
 from thesis.experiment import SIZES, Experiment, Result, find, names
 from thesis.statistics import FAILS
 
@@ -53,11 +55,7 @@ def folder_of(out: Path, name: str, size: str, seed: int) -> Path:
 
 
 def digest_of(experiment: Experiment, size: str, seed: int) -> str:
-    """What a result depends on, in 16 letters.
-
-    >>> digest_of(find("ridge"), "quick", 0) == digest_of(find("ridge"), "quick", 1)
-    False
-    """
+    """What a result depends on, in 16 letters."""
     given = [experiment.name, experiment.setting(size), experiment.shared(), seed, version("filtax")]
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -67,17 +65,12 @@ def decide(experiment: Experiment, result: Result) -> list[dict[str, Any]]:
 
     Each has its text, label and tolerance; the words of the thesis and the form that was tested, None where that is the
     printed one; the verdict, what it rests on, and of what does not hold the reason that was found.
-
-    >>> decide(find("continual"), Result({}))
-    []
     """
     said = []
     for claim in experiment.claims:
         verdict = claim.decide(result)
-        of = {"number": claim.number, "text": claim.text, "source": claim.source, "tolerance": claim.tolerance}
-        form = PRINTED.get(claim.number)
-        of |= {"printed": form and form.words, "tested": form and form.tested}
-        reason = REASONS.get(claim.number, NONE) if verdict.text == FAILS else None
+        of = {part: getattr(claim, part) for part in ("number", "text", "source", "tolerance", "printed", "tested")}
+        reason = claim.reason if verdict.text == FAILS else None
         said.append(of | {"verdict": verdict.text, "evidence": verdict.evidence, "reason": reason})
     return said
 
@@ -102,28 +95,14 @@ def stored(folder: Path, experiment: Experiment, size: str, seed: int) -> tuple[
 
 
 def lost_figures(folder: Path, experiment: Experiment) -> list[str]:
-    """Labels of figures of which a file is not there, or not whole: it may have been cut off as it was written.
-
-    >>> lost_figures(Path("nowhere"), find("ridge"))
-    ['fig:recursive-ridge-params-and-rmse']
-    """
-    there = lambda label: all(_whole(folder / f"{label.removeprefix('fig:')}.{end}", end) for end in ENDINGS)  # noqa: E731
-    return [label for label in experiment.figures if not there(label)]
+    """Labels of figures of which a file is not there, or not whole: it may have been cut off as it was written."""
+    files = {label: folder / label.removeprefix("fig:") for label in experiment.figures}
+    return [label for label, path in files.items() if not all(_whole(Path(f"{path}.{end}"), end) for end in ENDINGS)]
 
 
 def _whole(path: Path, ending: str) -> bool:
     """Whether a picture has its end: the last chunk of a PNG, the closing tag of an SVG."""
     return path.is_file() and path.read_bytes().rstrip(b"\r\n").endswith(LAST[ending])
-
-
-def current(folder: Path, experiment: Experiment, size: str, seed: int) -> Finding | None:
-    """An earlier finding that is whole, figures and all, with its claims decided anew.
-
-    >>> current(Path("nowhere"), find("ridge"), "quick", 0) is None
-    True
-    """
-    found = stored(folder, experiment, size, seed)
-    return None if found is None or lost_figures(folder, experiment) else found[0]
 
 
 def gather(out: Path) -> list[Finding]:
@@ -138,9 +117,9 @@ def gather(out: Path) -> list[Finding]:
             size, seed = (_content(path.parent).get(part) for part in ("size", "seed"))
             if size not in SIZES or not isinstance(seed, int) or path.parent != folder_of(out, name, size, seed):
                 continue
-            finding = current(path.parent, find(name), size, seed)
-            if finding is not None:
-                found.append((-SIZES.index(size), seed, place, finding))
+            kept = stored(path.parent, find(name), size, seed)
+            if kept is not None and not lost_figures(path.parent, find(name)):
+                found.append((-SIZES.index(size), seed, place, kept[0]))
     return [finding for *_, finding in sorted(found, key=lambda row: row[:3])]
 
 
@@ -154,11 +133,7 @@ def _content(folder: Path) -> dict[str, Any]:
 
 @dataclass
 class Shelf:
-    """Where parts are kept; `saved` are the seconds that those found there once took.
-
-    >>> Shelf(Path("parts"), "0123").saved
-    0.0
-    """
+    """Where parts are kept; `saved` are the seconds that those found there once took."""
 
     folder: Path
     digest: str
@@ -196,12 +171,8 @@ def keeping(folder: Path, digest: str) -> Iterator[Shelf]:
 def keep(name: str, compute: Callable[[], Any]) -> Any:
     """A part of a run: taken from where the run keeps its parts, or else computed and kept there.
 
-    Args:
-        name: Of the part; once in a run.
-        compute: Gives words, numbers, arrays, and lists and dictionaries of them. Where nothing is kept, it is called.
-
-    Returns:
-        What it gives, with lists for tuples and arrays of numpy: the same, whether computed or found.
+    A name stands for one part of a run. `compute` gives words, numbers, arrays, lists and dictionaries; what is
+    returned is the same whether computed or found, with lists for tuples and arrays of numpy.
 
     >>> keep("means", lambda: {"a": (1.0, np.float32(2.0)), "b": np.ones(2)})
     {'a': [1.0, 2.0], 'b': array([1., 1.])}

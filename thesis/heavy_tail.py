@@ -15,9 +15,9 @@ from filtax import method, models
 from filtax.evaluate import f1
 from filtax.segmentation import watch
 from filtax.streams import heavy_tailed_regression
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
-from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if, of_median
+from thesis.experiment import Advance, Experiment, Result, Table, claims
+from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, boxes, panels
+from thesis.statistics import Verdict, all_of, below, holds_if, of_median
 
 STATIC, PLAIN, WOLF = "LG+C-Static", "LG+RL[inf]-PR", "WoLF+RL[inf]-PR"
 WINDOW = 10
@@ -178,7 +178,7 @@ def _tables(setting: Setting, numbers: Mapping[str, Any]) -> tuple[Table, ...]:
 def _lowest(result: Result) -> Verdict:
     """WoLF below both others, and below the last value."""
     rmse = result.numbers["rmse"]
-    return all_of([below(rmse[WOLF], rmse[other], (WOLF, other)) for other in (PLAIN, STATIC, LAST)])
+    return all_of(*[below(rmse[WOLF], rmse[other], (WOLF, other)) for other in (PLAIN, STATIC, LAST)])
 
 
 def _segments(result: Result) -> Verdict:
@@ -192,7 +192,7 @@ def _segments(result: Result) -> Verdict:
         holds_if(wolf <= 2 * true, f"WoLF's {wolf:g} against twice the truth, {2 * true:.2g}"),
         holds_if(f1 >= 0.6, f"F1 of WoLF's resets {f1:.2f}"),
     ]
-    return all_of(parts)
+    return all_of(*parts)
 
 
 def _deteriorates(result: Result) -> Verdict:
@@ -200,10 +200,8 @@ def _deteriorates(result: Result) -> Verdict:
     n = result.numbers
     before, after = n["before"], n["after"]
     return all_of(
-        [
-            below(before[STATIC], before[PLAIN], ("before it C-Static", PLAIN)),
-            below(before[STATIC], after[STATIC], ("C-Static before", "after")),
-        ]
+        below(before[STATIC], before[PLAIN], ("before it C-Static", PLAIN)),
+        below(before[STATIC], after[STATIC], ("C-Static before", "after")),
     )
 
 
@@ -239,12 +237,8 @@ def draw_errors(result: Result) -> Figure:
     for change in result.arrays["changes"]:
         left.axvline(change, color=GREY, ls=":")
     left.set(xlabel="step", ylabel=f"RMSE of the last {WINDOW}", title="One stream; dotted: true changes")
-    left.legend(frameon=False, fontsize=8)
-    boxes = right.boxplot([result.numbers["rmse"][n] for n in names], patch_artist=True, widths=0.6)
-    for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
-        box.set(facecolor=colour, alpha=0.5)
-        middle.set(color="black")
-    right.set_xticks(range(1, 4), [n.replace("+", "+\n", 1) for n in names], fontsize=8)
+    left.legend(fontsize=8)
+    boxes(right, [result.numbers["rmse"][n] for n in names], [n.replace("+", "+\n", 1) for n in names])
     right.set(ylabel="RMSE", title="All streams", ylim=(0, None))
     return figure
 
@@ -261,7 +255,7 @@ def draw_posteriors(result: Result) -> Figure:
         axis.set(title=name, xlabel="step t")
     longest = max(int(result.arrays[f"posterior {name}"].argmax(axis=0).max()) for name in (PLAIN, WOLF))
     axes[0].set(ylabel="run length", ylim=(0, 1.15 * longest + 5))
-    axes[0].legend(frameon=False, loc="upper left")
+    axes[0].legend(loc="upper left")
     figure.colorbar(axes[0].images[0], ax=axes, label="log p(r | y)", pad=0.01)
     return figure
 
@@ -276,28 +270,6 @@ EXPERIMENT = Experiment(
         "fig:outliers-lr-res": draw_errors,
         "fig:bocd-lr-stress": draw_posteriors,
     },
-    claims=(
-        Claim(
-            33,
-            "WoLF+RL[inf]-PR has the lowest RMSE of the three.",
-            "fig:outliers-lr-res",
-            _lowest,
-            f"{PAIRED}, over streams",
-        ),
-        Claim(
-            34,
-            "LG+RL[inf]-PR over-segments; WoLF+RL[inf]-PR resets rarely and where it should.",
-            "fig:bocd-lr-stress",
-            _segments,
-            "3 times the true changes, half of LG's resets, twice the true changes, F1 of 0.6 with a margin of 5 steps",
-        ),
-        Claim(
-            35,
-            "Up to the first change C-Static beats LG+RL[inf]-PR; afterwards it deteriorates.",
-            "fig:outliers-lr-res",
-            _deteriorates,
-            f"{PAIRED}, over streams whose first change comes after step 50",
-        ),
-    ),
+    claims=claims({33: _lowest, 34: _segments, 35: _deteriorates}),
     fixed={"laws": LAWS},
 )

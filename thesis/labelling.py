@@ -19,10 +19,12 @@ from matplotlib import colormaps
 
 from filtax import Bone, Log, method, tune
 from filtax.models import bernoulli, linear
+from filtax.protocols import Weighting
 from filtax.streams import Stream
 from thesis.experiment import Advance, Result, Table
-from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.figures import GREY, INK, Figure, boxes, panels
 from thesis.findings import keep
+from thesis.online_methods import stacked
 from thesis.statistics import of_mean
 
 FILTERS = ("RL[1]-OUPR", "C-ACI", "CPP-OU", "RL[1]-PR")
@@ -56,17 +58,9 @@ def compare(
     make: Callable[..., Stream],
     published: dict[str, tuple[float | None, float]],
 ) -> Result:
-    """Tune, test, sweep.
+    """Tune, test, sweep streams that `make` makes of steps and a key: errors (N,) by filter; (K, hazards, swept).
 
-    Args:
-        setting: Sizes.
-        seed: Of streams and tuning.
-        advance: Told the share done.
-        make: From steps and a key to a stream.
-        published: For each filter its published number, if ours has that number, and its published error.
-
-    Returns:
-        Errors by filter, (N,) each; the sweep (K, hazards, swept).
+    `published` are for each filter its published number, if ours has that number, and its published error.
     """
     warm = _streams(make, setting.warm_up, setting.steps, (seed, 0))
     test = _streams(make, setting.trials, setting.steps, (seed, 1))
@@ -123,9 +117,7 @@ def sweep_errors(
     return np.stack(table)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Best:
+class _Best(Weighting):
     """Of all hypotheses the best K survive, K an array: what `bounded` does for a K known when it is compiled."""
 
     keep: Any
@@ -151,15 +143,17 @@ def _build(name: str, number: float | None) -> Bone:
 
 def _tuned(name: str, warm: tuple[np.ndarray, ...], budget: int, seed: int) -> float:
     """The number with the least error on the warm-up streams; the first of equals."""
-    lost = lambda at: _errors([_build(name, number) for number in at["number"]], *warm[:2]).mean(axis=1)  # noqa: E731
+
+    def lost(at: Any) -> np.ndarray:
+        return _errors([_build(name, number) for number in at["number"]], *warm[:2]).mean(axis=1)
+
     return tune(lost, {"number": SPACES[name]}, budget=budget, batch=2, seed=seed).best["number"]
 
 
 def _errors(built: list[Bone], X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Shares of labels missed, (B, N), for B settings of one method and N streams."""
-    together = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built)
     state = built[0].init(mean=jnp.zeros(2, jnp.float32), cov=1.0)
-    pieces = [_missed(together, state, X[at : at + CHUNK], Y[at : at + CHUNK]) for at in range(0, len(X), CHUNK)]
+    pieces = [_missed(stacked(built), state, X[at : at + CHUNK], Y[at : at + CHUNK]) for at in range(0, len(X), CHUNK)]
     return np.concatenate([np.asarray(piece, np.float64) for piece in pieces], axis=1)
 
 
@@ -211,16 +205,11 @@ def _grid(arrays: dict[str, np.ndarray]) -> Table:
 def draw_errors(result: Result) -> Figure:
     """A box for each filter, lines for what needs none."""
     figure, axis = panels(size=(6.5, 3.4))
-    boxes = axis.boxplot(
-        [result.arrays[name] for name in FILTERS], widths=0.5, patch_artist=True, medianprops={"color": INK}
-    )
-    for box, colour in zip(boxes["boxes"], COLOURS, strict=False):
-        box.set(facecolor=colour, alpha=0.6)
+    boxes(axis, [result.arrays[name] for name in FILTERS], FILTERS)
     for name, dashes in zip(BASELINES, (":", "-.", "--"), strict=True):
         axis.axhline(result.arrays[name].mean(), color=GREY, ls=dashes, label=f"{name}, mean")
-    axis.set_xticks(range(1, len(FILTERS) + 1), FILTERS)
     axis.set(ylabel="share of labels missed", title="Errors over streams", ylim=(0, None))
-    axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
@@ -233,5 +222,5 @@ def draw_sweep(result: Result) -> Figure:
         axis.plot(keeps, line, color=colour, marker="o", ms=3, label=f"{hazard:.3f}")
     axis.axhline(same_streams(result).mean(), color=INK, ls=":", label="RL[1]-OUPR")
     axis.set(xlabel="hypotheses kept, K", ylabel="share of labels missed", title="RL[K]-PR by hazard")
-    axis.legend(frameon=False, title="hazard", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axis.legend(title="hazard", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

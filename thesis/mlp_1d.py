@@ -4,7 +4,6 @@ Thesis: experiment:training-neural-network, eq:noisy-sinusoidal, eq:experiment-m
 square of the forecast error against what was observed.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +15,11 @@ import numpy as np
 
 from filtax.models import mlp
 from filtax.streams import noisy_curve
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, INK, Figure, panels
 from thesis.findings import keep
-from thesis.online_methods import SPACES, build, learner, searched
-from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if, of_mean
+from thesis.online_methods import SPACES, alternating, build, learner, searched
+from thesis.statistics import Verdict, about, all_of, below, holds_if, of_mean
 
 RUNS = ("sorted", "unsorted", "published")
 TUNED = {  # by `tuned()`: on warm-up streams under the text's law
@@ -161,33 +160,17 @@ def _tail(mean: np.ndarray, data: Mapping[str, np.ndarray]) -> list[float]:
 
 def _times(setting: Setting, data: Mapping[str, np.ndarray], seed: int) -> dict[str, list[float]]:
     """Seconds of alternating warm runs of one stream, network model."""
-    runs = {}
+    start, runs = jax.tree.map(lambda leaf: leaf[:1], _starts("MLP", [0], seed)), {}
     for name in ("WoLF-IMQ", "EKF-IW"):
-        start = jax.tree.map(lambda leaf: leaf[:1], _starts("MLP", [0], seed))
         args = ([TUNED["MLP"][name]], start, data["x"][:1, :, None], data["y"][:1])
         runs[name] = partial(learner(_method("MLP", name)), *args)
-        runs[name]()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(setting.rounds):
-        for name, run in runs.items():
-            began = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - began)
-    return times
+    return alternating(runs, dict.fromkeys(runs, setting.rounds))
 
 
 def tuned(model: str, name: str, *, seed: int = 314, steps: int = 500, budget: int = 48) -> dict[str, float]:
     """Search the hyper-parameters of a method on warm-up streams: two sorted and two unsorted, of no trial.
 
-    Args:
-        model: "MLP" or "true".
-        name: As in the tables.
-        seed: Of the streams and of the search.
-        steps: Length of the streams.
-        budget: Settings to try.
-
-    Returns:
-        The setting with the least RMedSE, the mean over the four streams.
+    The model is "MLP" or "true". Returned is the setting with the least RMedSE, the mean over the four streams.
     """
     data = _data(Setting(trials=2, steps=steps), 10_000 + seed)
     x, y = (np.concatenate([data[run][part] for run in RUNS[:2]]) for part in ("x", "y"))
@@ -265,38 +248,10 @@ def _told(parts: list[Verdict]) -> Verdict:
     """The verdict on all parts; its evidence is that of those which do not hold."""
     poor = [part.evidence for part in parts if part.text != "holds"]
     said = f"{len(parts) - len(poor)} of {len(parts)} parts hold"
-    return Verdict(all_of(parts).text, f"{said}; not: {'; '.join(poor)}" if poor else said)
-
-
-CLAIMS = (
-    Claim(
-        31,
-        "Network: IMQ and EKF-IW have the lowest error and spread; EKF-IW takes twice as long, with longer tails.",
-        "fig:online-mlp-example-run-sorted",
-        _network,
-        f"{PAIRED}; standard deviations without a margin; 1.5 to 2.7 times the time",
-    ),
-    Claim(
-        32,
-        "True formula: IMQ, TMD and EKF-IW are alike; EKF and OGD fail at the tails; EKF-B rejects inliers.",
-        "fig:sorted-unsorted-clean-measurement",
-        _formula,
-        "10 % of IMQ's median for what is alike; 1.3 times for what fails at the tails; a probability of 0.8",
-    ),
-)
+    return Verdict(all_of(*parts).text, f"{said}; not: {'; '.join(poor)}" if poor else said)
 
 
 METHODS = ("EKF", "EKF-B", "EKF-IW", "OGD", "WoLF-IMQ", "WoLF-TMD")
-
-
-def draw_sorted(result: Result) -> Figure:
-    """fig:online-mlp-example-run-sorted."""
-    return _draw_network(result, "sorted")
-
-
-def draw_unsorted(result: Result) -> Figure:
-    """fig:online-mlp-example-run-unsorted; no trial is left out."""
-    return _draw_network(result, "unsorted")
 
 
 def draw_true(result: Result) -> Figure:
@@ -312,6 +267,7 @@ def draw_true(result: Result) -> Figure:
 
 
 def _draw_network(result: Result, run: str) -> Figure:
+    """A run of each method, and the errors of all trials; none is left out."""
     figure, axes = panels(2, 4, size=(13.0, 5.4), width_ratios=(1.0, 1.0, 1.0, 1.4))
     for axis, name in zip(axes[:, :3].ravel(), METHODS, strict=True):
         _draw_run(axis, result, "MLP", run, name)
@@ -353,17 +309,11 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=100)},
     run=_run,
     figures={
-        "fig:online-mlp-example-run-sorted": draw_sorted,
-        "fig:online-mlp-example-run-unsorted": draw_unsorted,
+        "fig:online-mlp-example-run-sorted": partial(_draw_network, run="sorted"),
+        "fig:online-mlp-example-run-unsorted": partial(_draw_network, run="unsorted"),
         "fig:sorted-unsorted-clean-measurement": draw_true,
     },
-    claims=CLAIMS,
-    fixed={
-        "searched": SPACES,
-        "tuned": TUNED,
-        "published": PUBLISHED,
-        "drift": DRIFT,
-        "iterations": ITERATIONS,
-        "inner": INNER,
-    },
+    claims=claims({31: _network, 32: _formula}),
+    fixed={"searched": SPACES, "tuned": TUNED, "published": PUBLISHED}
+    | {"drift": DRIFT, "iterations": ITERATIONS, "inner": INNER},
 )

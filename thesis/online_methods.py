@@ -1,6 +1,7 @@
 """The six methods that chapter 4 compares on networks, built of numbers that may be searched and mapped over."""
 
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import jax
@@ -24,16 +25,28 @@ SPACES: dict[str, dict[str, Uniform]] = {
 REVISED: dict[str, Any] = {"EKF-B": posteriors.BernoulliOutliers, "EKF-IW": posteriors.InverseWishartNoise}
 
 
+def stacked(trees: Sequence[Any]) -> Any:
+    """One pytree of several alike: each leaf has them along its first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def alternating(runs: Mapping[str, Callable[[], Any]], rounds: Mapping[str, int]) -> dict[str, list[float]]:
+    """Seconds of warm runs that take turns, so that those of one round can be compared; `rounds` is by name."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for i in range(-1, max(rounds.values())):  # the first is to compile
+        for name, run in runs.items():
+            began = perf_counter()
+            if i < rounds[name]:
+                run()
+                times[name].append(perf_counter() - began)
+    return {name: of[1:] for name, of in times.items()}
+
+
 def build(name: str, h: Any, chosen: Mapping[str, Any], *, drift: Any, iterations: int, inner: int) -> Any:
     """A method by its name in the tables, for observations h(params, x) with noise variance 1.
 
-    Args:
-        name: EKF, EKF-B, EKF-IW, OGD, WoLF-IMQ or WoLF-TMD.
-        h: Function of parameters and x.
-        chosen: Its hyper-parameters, as in `SPACES`; `p` belongs to the initial belief.
-        drift: Variance that a step adds to each parameter, or one of `filtax.priors`.
-        iterations: Of EKF-B and EKF-IW.
-        inner: Steps of OGD for a datum.
+    `chosen` are its hyper-parameters, as in `SPACES`; `p` belongs to the initial belief. `drift` is the variance that a
+    step adds to each parameter, or a prior; `iterations` are those of EKF-B and EKF-IW, `inner` the steps of OGD.
 
     >>> build("WoLF-IMQ", lambda theta, x: theta[0] * x, {"p": 1.0, "c": 4.0}, drift=0.01, iterations=2, inner=1).name
     'WoLF-IMQ(c=4.0)+LG(form=covariance)+C-ACI(q=0.01)'
@@ -56,11 +69,8 @@ def learner(make: Callable[[Mapping[str, Any]], Any], *, in_turn: bool = False) 
     """A function that learns from N streams at once, each with its own numbers and start; it compiles once for a shape.
 
     It takes N settings with the same names; initial parameters, vectors or a pytree with a leading axis N; inputs
-    (N, T, M); and what was observed, (N, T). It returns forecasts and trusts, (N, T) each.
-
-    Args:
-        make: From hyper-parameters to a method.
-        in_turn: One stream after the other: faster where one belief fills the cache of the machine.
+    (N, T, M); and what was observed, (N, T). It returns forecasts and trusts, (N, T) each. `in_turn` takes one stream
+    after the other: faster where one belief fills the cache of the machine.
 
     >>> make = lambda at: build("EKF", lambda theta, x: theta[0] * x[0], at, drift=0.0, iterations=1, inner=1)
     >>> mean, trust = learner(make)([{"p": 1.0}], np.zeros((1, 1)), np.ones((1, 2, 1)), np.ones((1, 2)))
@@ -96,18 +106,7 @@ def searched(
     batch: int = 8,
     in_turn: bool = False,
 ) -> dict[str, float]:
-    """The setting with the least RMedSE, the mean over N warm-up streams.
-
-    Args:
-        make: From hyper-parameters to a method.
-        space: Where to search, such as one of `SPACES`.
-        starts: Initial parameters, with a leading axis N.
-        X: Inputs, (N, T, M).
-        y: What was observed, (N, T).
-        budget: Settings to try.
-        seed: Of the search.
-        batch: Settings at a time.
-        in_turn: As in `learner`.
+    """The setting in a space with the least RMedSE, the mean over N warm-up streams; arguments as in `learner`.
 
     >>> make = lambda at: build("EKF", lambda theta, x: theta[0] * x[0], at, drift=0.0, iterations=1, inner=1)
     >>> at = np.zeros((1, 1)), np.ones((1, 3, 1)), np.ones((1, 3))

@@ -6,9 +6,9 @@ Thesis: exp:logistic-reg, fig:clf-results, fig:clf-rlpr-comparison.
 import numpy as np
 
 from filtax.streams import rotating_labels
-from thesis.experiment import Advance, Claim, Experiment, Result
+from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
-from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if
+from thesis.statistics import Verdict, all_of, below, holds_if
 
 PUBLISHED = {
     "RL[1]-OUPR": (0.4154, 0.1456),
@@ -27,7 +27,7 @@ def _best_of_all(result: Result) -> Verdict:
     """OUPR is below each of the others, and below the last label; its lead over RL[1]-PR is told."""
     ours = result.arrays["RL[1]-OUPR"]
     others = ("C-ACI", "CPP-OU", "RL[1]-PR", "last label")
-    verdict = all_of([below(ours, result.arrays[name], ("OUPR", name)) for name in others])
+    verdict = all_of(*[below(ours, result.arrays[name], ("OUPR", name)) for name in others])
     lead = 100 * (result.arrays["RL[1]-PR"].mean() - ours.mean())
     return Verdict(verdict.text, f"{verdict.evidence}; RL[1]-PR is {lead:.1f} points above OUPR (published: 35.6)")
 
@@ -39,10 +39,8 @@ def _never_as_good(result: Result) -> Verdict:
     best = int(least.argmin())
     name = f"best RL[{result.arrays['keeps'][best]}]"
     return all_of(
-        [
-            holds_if(worse <= MARGIN, f"by one more hypothesis the error rises by {worse:.4f} at most"),
-            below(same_streams(result), errors[best], ("OUPR", name)),
-        ]
+        holds_if(worse <= MARGIN, f"by one more hypothesis the error rises by {worse:.4f} at most"),
+        below(same_streams(result), errors[best], ("OUPR", name)),
     )
 
 
@@ -52,21 +50,6 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": FULL},
     run=_run,
     figures={"fig:clf-results": draw_errors, "fig:clf-rlpr-comparison": draw_sweep},
-    claims=(
-        Claim(
-            15,
-            "RL[1]-OUPR is best, and far better than RL[1]-PR.",
-            "fig:clf-results",
-            _best_of_all,
-            f"{PAIRED}, over streams",
-        ),
-        Claim(
-            16,
-            "RL[K]-PR improves with K and a tuned hazard, but never matches RL[1]-OUPR.",
-            "fig:clf-rlpr-comparison",
-            _never_as_good,
-            f"0.005 for a rise with K; {PAIRED} for OUPR below the best of the grid",
-        ),
-    ),
+    claims=claims({15: _best_of_all, 16: _never_as_good}),
     fixed={"spaces": SPACES, "published": PUBLISHED},
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from filtax import method, models, priors
 from filtax.streams import Stream, piecewise_polynomial
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, of_mean, of_median
 
@@ -165,8 +165,8 @@ def _bowl(found: dict[str, Any]) -> list[Verdict]:
 def _u_shaped(result: Result) -> Verdict:
     """As used; the printed probability is told beside it."""
     used, printed = result.numbers["used"], result.numbers["printed"]
-    verdict = all_of(_bowl(used))
-    beside = all_of(_bowl(printed)).text
+    verdict = all_of(*_bowl(used))
+    beside = all_of(*_bowl(printed)).text
     evidence = (
         f"{verdict.evidence} ({used['streams']} streams with a change); at the printed {PRINTED:g} only "
         f"{printed['share_changed']:.0%} of streams change, over which it {beside}, and over all of them the best "
@@ -220,7 +220,7 @@ def draw_errors(result: Result) -> Figure:
     for change in a["example_changes"]:
         left.axvline(change, color=GREY, lw=0.8, ls=":")
     left.set(xlabel="step", ylabel="RMSE", title=f"Over the last {WINDOW} steps, the stream shown")
-    left.legend(frameon=False, ncols=2, fontsize=8)
+    left.legend(ncols=2, fontsize=8)
     for name, label, colour in (("used", f"change with {HAZARD:g}", 0), ("printed", f"with {PRINTED:g} (printed)", 1)):
         rmse = a[f"rmse_{name}"][:, a[f"changed_{name}"]]
         if rmse.size:
@@ -230,7 +230,7 @@ def draw_errors(result: Result) -> Figure:
     right.axhline(result.numbers["last_value"], color=GREY, ls="--", lw=1, label="last value")
     right.set(xlabel="q", title="Total, streams that change: median, quartiles")
     right.set_xticks(range(len(a["q"])), [f"{q:g}" for q in a["q"]], rotation=60, fontsize=8)
-    right.legend(frameon=False, fontsize=8)
+    right.legend(fontsize=8)
     return figure
 
 
@@ -241,7 +241,7 @@ def draw_ensembles(result: Result) -> Figure:
     axis.loglog(np.repeat(sizes, gaps.shape[1]), gaps.reshape(-1), ls="", marker="o", ms=3, color=GREY, label="a run")
     axis.loglog(sizes, gaps.mean(axis=1), color=COLOURS[0], label=f"mean, slope {result.numbers['slope']:.3f}")
     axis.set(xlabel="members", ylabel="distance from the KF's mean", title="The EnKF tends to the KF")
-    axis.legend(frameon=False)
+    axis.legend()
     return figure
 
 
@@ -255,20 +255,5 @@ EXPERIMENT = Experiment(
         "fig:segments-lr-results": draw_errors,
         "enkf-tends-to-kf": draw_ensembles,
     },
-    claims=(
-        Claim(
-            7,
-            "The total error is U-shaped in q: at 0 the filter cannot adapt, at large q it follows the noise.",
-            "fig:segments-lr-results",
-            _u_shaped,
-            "both ends at least 15 % above the least; median of at least 50 streams with a change",
-        ),
-        Claim(
-            8,
-            "The EnKF tends to the KF as the ensemble grows.",
-            "algo:ensemble-kalman-filter",
-            _converges,
-            "a slope of -0.5 give or take 0.1, over three decades of members",
-        ),
-    ),
+    claims=claims({7: _u_shaped, 8: _converges}),
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from filtax import method, models
 from filtax.streams import fixed_labels, fixed_regression
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if, of_mean
 
@@ -195,7 +195,7 @@ def _draw_parameters(result: Result) -> Figure:
         axis.fill_between(steps, mean - 2 * sd, mean + 2 * sd, color=COLOURS[i], alpha=0.2, lw=0)
         axis.axhline(a["batch"][i], color=GREY, ls="--", lw=1.2, label="batch" if i == 2 else None)
     axis.set(xlabel="labels seen", ylabel="parameter", title="Mean and two standard deviations")
-    axis.legend(frameon=False, ncols=4)
+    axis.legend(ncols=4)
     return figure
 
 
@@ -215,12 +215,8 @@ def _near_batch(result: Result) -> Verdict:
     ratio = np.median(np.array(n["away"]) / np.array(n["away_at_quarter"]))
     worst = max(n["within"])
     return all_of(
-        [
-            holds_if(
-                worst <= 2, f"at most {worst:.2f} posterior sd off the batch estimate, {len(n['within'])} streams"
-            ),
-            holds_if(ratio < 0.5, f"the distance at the end is {ratio:.3f} of that at a quarter (median)"),
-        ]
+        holds_if(worst <= 2, f"at most {worst:.2f} posterior sd off the batch estimate, {len(n['within'])} streams"),
+        holds_if(ratio < 0.5, f"the distance at the end is {ratio:.3f} of that at a quarter (median)"),
     )
 
 
@@ -230,22 +226,7 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(streams=200, sampled_steps=1000)},
     run=_run,
     figures={"fig:recursive-logreg": _draw_boundaries, "fig:recursive-logreg-params": _draw_parameters},
-    claims=(
-        Claim(
-            2,
-            "R-VGA contains Bayesian linear regression.",
-            "prop:rvga-matches-linreg",
-            _contains_regression,
-            "1e-8 relative, for 1 to 5 inner iterations",
-        ),
-        Claim(
-            3,
-            "The parameters converge to the batch logistic estimate.",
-            "fig:recursive-logreg-params",
-            _near_batch,
-            "2 posterior standard deviations in every coordinate and stream; half of the distance at a quarter",
-        ),
-    ),
+    claims=claims({2: _contains_regression, 3: _near_batch}),
     fixed={
         "theta": THETA,
         "labels": "a key for each stream, of the seed",

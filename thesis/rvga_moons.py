@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from filtax import method
 from filtax.streams import moons
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.expfam_moons import moons_model
 from thesis.figures import COLOURS, GREY, Figure, panels
 from thesis.findings import keep
@@ -169,7 +169,7 @@ def _draw_accuracy(result: Result) -> Figure:
         label="the same, by quadrature",
     )
     axis.set(xlabel="labels seen", ylabel="accuracy so far", title="Expanding accuracy", ylim=(0.4, 1.0))
-    axis.legend(frameon=False, loc="lower right")
+    axis.legend(loc="lower right")
     return figure
 
 
@@ -194,14 +194,6 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(seeds=100, sampled=20, steps=500, sampled_steps=500)},
     run=_run,
     figures={"fig:recursive-nnet-clf": _draw_boundaries, "fig:recursive-nnet-clf-accuracy": _draw_accuracy},
-    claims=(
-        Claim(
-            4,
-            "Accuracy rises fast, stays flat for about 100 steps, then rises again.",
-            "fig:recursive-nnet-clf-accuracy",
-            _plateaus,
-            "slopes: flat is below 1e-4 a step, rising above 5e-4; at least 9 of 10 seeds, of 20 or more",
-        ),
-    ),
+    claims=claims({4: _plateaus}),
     fixed={"rounds": ROUNDS},
 )

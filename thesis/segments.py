@@ -6,7 +6,7 @@ hazard is 0.01, the noise 0.04, the prior N(0, I), as in the published run.
 Thesis: experiment:segmentation, eq:h_fct_aux, fig:sements-dependency-lr, fig:segments-count.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from filtax import method
-from filtax.models import Linearised, Model, gaussian, linear
+from filtax.models import Linearised, Model, Predictor, gaussian, linear
 from filtax.streams import linked_parabolas
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.figures import COLOURS, FAINT, GREY, INK, Figure, panels
-from thesis.statistics import PAIRED, Verdict, all_of, below, holds_if, holds_only_if, of_median
+from thesis.experiment import Advance, Experiment, Result, Table, claims
+from thesis.figures import COLOURS, FAINT, GREY, Figure, boxes, panels
+from thesis.statistics import Verdict, all_of, below, holds_if, holds_only_if, of_median
 
 HAZARD, NOISE = 0.01, 0.04
 FIXED = ", one frame"  # what the name of a method ends with whose features are those of the first datum's frame
@@ -53,18 +53,13 @@ class Setting:
     keeps: tuple[int, ...] = (1, 5, 15)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Curve:
+class _Curve(Predictor):
     """A parabola in the frame of the segment; x is the number of the datum, `positions` where all of them are."""
 
     positions: Any
-    moving: bool = field(metadata={"static": True}, default=True)
+    moving: bool = eqx.field(static=True, default=True)
 
-    def bind(self, layout: Any) -> "_Curve":
-        return self
-
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:
         at = x[0].astype(jnp.int32)
         run = getattr(aux, "runlength", None)
         began = 0 if run is None or not self.moving else jnp.maximum(at - run, 0)
@@ -76,8 +71,9 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
     seeds = np.random.SeedSequence((seed, 0)).generate_state(setting.trials)
     streams = [linked_parabolas(key=int(one)) for one in seeds]
     lengths = np.array([len(stream) for stream in streams])
-    pad = lambda values: np.pad(values, (0, int(lengths.max()) - len(values)), mode="edge")  # noqa: E731
-    x, y = (np.stack([pad(values(s)) for s in streams]) for values in (lambda s: s.X[:, 0], lambda s: s.y))
+    both = [np.stack([s.X[:, 0], s.y]) for s in streams]
+    longest = int(lengths.max())
+    x, y = np.stack([np.pad(one, ((0, 0), (0, longest - one.shape[1])), mode="edge") for one in both], axis=1)
     there = np.arange(x.shape[1]) < lengths[:, None]
     arrays: dict[str, np.ndarray] = {}
     names = _names(setting.keeps)
@@ -162,7 +158,7 @@ def lowest(result: Result) -> Verdict:
     """
     of = result.arrays
     rivals = ("C-Static", "RL[1]-PR", "RL[1]-MMPR")
-    single = all_of([below(of[OURS], of[name], ("OUPR", name), tie=TIE) for name in rivals])
+    single = all_of(*[below(of[OURS], of[name], ("OUPR", name), tie=TIE) for name in rivals])
     rivals = [name for name in result.numbers["methods"] if name not in (OURS, "C-Static") and "[1]" not in name]
     best = min(rivals, key=lambda name: np.median(of[name]))
     more = [below(of[OURS], of[best], ("OUPR", f"the best of more hypotheses, {best},"))]
@@ -187,12 +183,10 @@ def counts(result: Result) -> Verdict:
     off = {name: abs(middle[name] - BOUNDARIES) for name in ONE}
     against = [(a, b) for a in ONE for b in ONE if error[a] < error[b] and off[a] > off[b]]
     return all_of(
-        [
-            holds_if(pr >= 3 * BOUNDARIES, f"median count of RL[1]-PR {pr:g}, at least {3 * BOUNDARIES} expected"),
-            holds_if(abs(mmpr - BOUNDARIES) <= 2, f"of RL[1]-MMPR {mmpr:g}, {BOUNDARIES} give or take 2 expected"),
-            holds_if(oupr < BOUNDARIES, f"of RL[1]-OUPR {oupr:g}, below {BOUNDARIES} expected"),
-            holds_if(bool(against), f"by error {_ranked(error)}; by count {_ranked(off)}"),
-        ]
+        holds_if(pr >= 3 * BOUNDARIES, f"median count of RL[1]-PR {pr:g}, at least {3 * BOUNDARIES} expected"),
+        holds_if(abs(mmpr - BOUNDARIES) <= 2, f"of RL[1]-MMPR {mmpr:g}, {BOUNDARIES} give or take 2 expected"),
+        holds_if(oupr < BOUNDARIES, f"of RL[1]-OUPR {oupr:g}, below {BOUNDARIES} expected"),
+        holds_if(bool(against), f"by error {_ranked(error)}; by count {_ranked(off)}"),
     )
 
 
@@ -223,13 +217,11 @@ def draw_forecasts(result: Result) -> Figure:
         right.spines["right"].set_visible(True)
         right.plot(of["x"], of[f"{name}, sample runs"], color=COLOURS[1], lw=0.8, ls="--", label="run length")
         right.set_ylabel("run length", color=COLOURS[1])
-    axes[0, 0].legend(frameon=False, loc="best")
+    axes[0, 0].legend(loc="best")
     box = axes[1, 1]
     names = [*ONE, "C-Static", "last value"]
-    drawn = box.boxplot([of[n] for n in names], widths=0.5, patch_artist=True, medianprops={"color": INK})
-    for patch, colour in zip(drawn["boxes"], (*COLOURS[:4], GREY), strict=True):
-        patch.set(facecolor=colour, alpha=0.6)
-    box.set_xticks(range(1, len(names) + 1), [name.replace("]-", "]-\n").replace(" ", "\n") for name in names])
+    words = [name.replace("]-", "]-\n").replace(" ", "\n") for name in names]
+    boxes(box, [of[name] for name in names], words, (*COLOURS[:4], GREY))
     box.set(yscale="log", ylabel="RMSE", title=f"Errors over {len(of['lengths'])} streams")
     return figure
 
@@ -238,17 +230,14 @@ def draw_counts(result: Result) -> Figure:
     """How many changepoints each method counts, with the truth as a line."""
     figure, axis = panels(size=(6.5, 3.4))
     found = [result.arrays[f"{name}, count"] for name in ONE]
-    drawn = axis.boxplot(found, widths=0.5, patch_artist=True, medianprops={"color": INK})
-    for patch, colour in zip(drawn["boxes"], COLOURS, strict=False):
-        patch.set(facecolor=colour, alpha=0.6)
+    boxes(axis, found, ONE)
     axis.set_yscale("symlog", linthresh=5)
     ticks = [0, 1, 2, 4, 10, 30, 100, 300]
     axis.set_yticks(ticks, [str(tick) for tick in ticks])
     axis.minorticks_off()
     axis.axhline(BOUNDARIES, color=COLOURS[4], lw=2, label=f"truth, {BOUNDARIES}")
-    axis.set_xticks(range(1, len(ONE) + 1), ONE)
     axis.set(ylabel="changepoints counted", title="Data at which a segment is thought to begin")
-    axis.legend(frameon=False)
+    axis.legend()
     return figure
 
 
@@ -258,21 +247,5 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=100, keeps=(1, 5, 10, 15))},
     run=_run,
     figures={"fig:sements-dependency-lr": draw_forecasts, "fig:segments-count": draw_counts},
-    claims=(
-        Claim(
-            20,
-            "RL[1]-OUPR has the lowest RMSE: it is below each rival, where a tie within 10 % is not below.",
-            "fig:sements-dependency-lr",
-            lowest,
-            f"{PAIRED}; a tie within 10 % of the rival's median refutes it",
-        ),
-        Claim(
-            21,
-            "RL[1]-PR has many false alarms, the count of RL[1]-MMPR is near the truth, RL[1]-OUPR counts too few: "
-            "good forecasts are not good segments.",
-            "fig:segments-count",
-            counts,
-            "median counts: at least 12, 4 give or take 2, below 4",
-        ),
-    ),
+    claims=claims({20: lowest, 21: counts}),
 )

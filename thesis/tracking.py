@@ -4,7 +4,6 @@ Thesis: experiment:2d-tracking. The published figure shows sums of squares, the 
 report the sum for each component, as published, and the RMSE. Errors are those of the filtered mean.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +15,11 @@ import numpy as np
 
 from filtax import method, models, priors
 from filtax.streams import constant_velocity, tracking_2d
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
-from thesis.figures import COLOURS, GREY, INK, Figure, panels
+from thesis.experiment import Advance, Experiment, Result, Table, claims
+from thesis.figures import COLOURS, GREY, INK, Figure, boxes, panels
 from thesis.findings import keep
-from thesis.statistics import PAIRED, Verdict, about, all_of, below, holds_if, holds_only_if, of_median
+from thesis.online_methods import alternating, stacked
+from thesis.statistics import Verdict, about, all_of, below, holds_if, holds_only_if, of_median
 
 KINDS, COMPONENTS = ("student", "mixture"), 4
 METHODS = ("KF", "KF-B", "KF-IW", "WoLF-IMQ", "WoLF-TMD")
@@ -55,17 +55,6 @@ PUBLISHED = {  # median of J_{T,0}, sum of squares, read off the figure; slow-do
     "mixture": {"KF": (2.5e5, 1.0), "KF-B": (4.2e3, 3.7), "KF-IW": (1.15e5, 5.3)}
     | {"WoLF-IMQ": (3.9e3, 1.0), "WoLF-TMD": (2.4e3, 1.0)},
 }
-
-
-def particles(rmse: Mapping[str, Mapping[str, np.ndarray]], slowdown: Mapping[str, float]) -> Verdict:
-    """RMSE within 20 % of the better WoLF, and at least ten times its time; `slowdown` is that over the dearer WoLF."""
-    parts: list[Any] = []
-    for kind in KINDS:
-        best = min(METHODS[3:], key=lambda name: float(np.median(rmse[kind][name])))
-        verdict = about(rmse[kind][RBPF], rmse[kind][best], 0.2, (RBPF, best))
-        parts.append(Verdict(verdict.text, f"{kind}: {verdict.evidence}"))
-        parts.append(holds_if(slowdown[kind] >= 10.0, f"{kind}: {slowdown[kind]:.0f} times the time of WoLF"))
-    return all_of(parts)
 
 
 @dataclass(frozen=True)
@@ -158,9 +147,9 @@ def _beta(setting: Setting, seed: int, kind: str) -> float:
     built = [_built(setting, kind, RBPF, beta=beta) for beta in BETAS]
     (_, start_of, X), y = built[0], jnp.asarray(trial.y, jnp.result_type(float))
     state = start_of(noise)
-    scan = lambda each: each.scan(state, X, y, keep=("belief_mean",))[1].belief_mean  # noqa: E731
-    together = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(b[0] for b in built))
-    worst = _squares(np.asarray(jax.jit(jax.vmap(scan))(together)), np.asarray(trial.theta)).max(axis=1)
+    scan = jax.jit(jax.vmap(lambda each: each.scan(state, X, y, keep=("belief_mean",))[1].belief_mean))
+    means = np.asarray(scan(stacked([filter_ for filter_, *_ in built])))
+    worst = _squares(means, np.asarray(trial.theta)).max(axis=1)
     return BETAS[int(np.argmin(np.nan_to_num(worst, nan=np.inf)))]
 
 
@@ -174,8 +163,13 @@ def _built(setting: Setting, kind: str, name: str, dtype: Any = None, beta: floa
     F, Q, H, R, start = (jnp.asarray(part, dtype) for part in constant_velocity())
     spelled = f"{_named(setting, kind, name, beta)}+C-LSSM"
     filter_ = method(spelled, model=models.linear(noise=R), prior=priors.linear_dynamics(F=F, Q=Q))
-    start_of = lambda key: filter_.init(mean=start, cov=1.0, **({"key": key} if name == RBPF else {}))  # noqa: E731
+    start_of = partial(_start, filter_, start, name == RBPF)
     return filter_, start_of, jnp.broadcast_to(H, (setting.steps, *H.shape))
+
+
+def _start(filter_: Any, mean: Any, drawn: bool, key: Any) -> Any:
+    """The first state; of particles the key draws it."""
+    return filter_.init(mean=mean, cov=1.0, key=key if drawn else None)
 
 
 def _filter(
@@ -225,19 +219,9 @@ def _worst(setting: Setting, kind: str, name: str, data: Mapping[str, np.ndarray
 
 
 def _times(setting: Setting, runs: Mapping[str, Callable], data: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
-    """Seconds of each of several alternating warm runs; those of one round are compared."""
-    y = data["y"][: setting.batch]
-    for run in runs.values():
-        run(y)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for i in range(setting.rounds):
-        for name, run in runs.items():
-            if name == RBPF and i >= setting.few:
-                continue
-            began = time.perf_counter()
-            run(y)
-            times[name].append(time.perf_counter() - began)
-    return times
+    """Seconds of one batch of trials in each round."""
+    rounds = {name: setting.few if name == RBPF else setting.rounds for name in runs}
+    return alternating({name: partial(run, data["y"][: setting.batch]) for name, run in runs.items()}, rounds)
 
 
 def ratios(numbers: Mapping[str, Any], kind: str, name: str, over: str = "KF") -> list[float]:
@@ -278,9 +262,8 @@ def _median(values: Any) -> tuple[Any, Any]:
     """To three digits, with its interval."""
     if values is None:
         return None, None
-    ends = of_median(values)
-    round_ = lambda value: float(f"{value:.3g}")  # noqa: E731
-    return round_(np.median(values)), None if ends is None else tuple(round_(end) for end in ends)
+    middle, *ends = (float(f"{value:.3g}") for value in (np.median(values), *(of_median(values) or ())))
+    return middle, tuple(ends) or None
 
 
 def _slowdown(result: Result, kind: str, name: str, over: str = "KF") -> float:
@@ -305,7 +288,7 @@ def _cost(result: Result) -> Verdict:
             ratio = _slowdown(result, kind, name)
             said = f"{kind}: {name} {ratio:.1f} x KF for {count} conditionings"
             parts.append(holds_if(0.7 * count <= ratio <= 1.4 * count, said))
-    return all_of(parts)
+    return all_of(*parts)
 
 
 def _student(result: Result) -> Verdict:
@@ -313,53 +296,27 @@ def _student(result: Result) -> Verdict:
     error = {name: _rmse(result, "student", name) for name in METHODS}
     parts = [below(error[a], error[b], (a, b)) for a in METHODS[3:] for b in METHODS[:3]]
     parts += [about(error[name], error["KF"], 0.1, (name, "KF")) for name in METHODS[1:3]]
-    return all_of(parts)
+    return all_of(*parts)
 
 
 def _mixture(result: Result) -> Verdict:
     """IMQ, TMD and B below a fifth of the KF's sum of squares; IW above half of it."""
     squares = {name: np.array(result.numbers["squares"]["mixture"][name])[:, 0] for name in METHODS}
     parts = [below(squares[name], squares["KF"], (name, "KF"), ratio=0.2) for name in ("WoLF-IMQ", "WoLF-TMD", "KF-B")]
-    return all_of([*parts, below(0.5 * squares["KF"], squares["KF-IW"], ("0.5 x KF", "KF-IW"))])
+    return all_of(*parts, below(0.5 * squares["KF"], squares["KF-IW"], ("0.5 x KF", "KF-IW")))
 
 
 def _particles(result: Result) -> Verdict:
-    """As good as the better WoLF, and dearer."""
-    error = {kind: {name: _rmse(result, kind, name) for name in (*METHODS, RBPF)} for kind in KINDS}
-    dearer = {kind: min(_slowdown(result, kind, RBPF, over=name) for name in METHODS[3:]) for kind in KINDS}
-    return particles(error, dearer)
-
-
-CLAIMS = (
-    Claim(
-        24,
-        "WoLF costs as much as the KF; KF-B and KF-IW cost their iterations.",
-        "tab:2d-ssm-running-time",
-        _cost,
-        "1.3 times the KF for WoLF; 0.7 to 1.4 times as often as they condition for KF-B and KF-IW",
-    ),
-    Claim(
-        25,
-        "Student noise: IMQ and TMD are closest to the truth; KF-IW and KF-B look like the KF.",
-        "fig:linear-ssm-sample-runs",
-        _student,
-        f"{PAIRED} for WoLF; 10 % of the KF's median for what looks like the KF",
-    ),
-    Claim(
-        26,
-        "Mixture noise: IMQ, TMD and KF-B are right, KF-IW and the KF are not robust.",
-        "fig:linear-ssm-sample-runs",
-        _mixture,
-        "0.2 of the KF's sum of squares for what is right, 0.5 of it for what is not robust, paired, with 95 %",
-    ),
-    Claim(
-        27,
-        "The RBPF performs like WoLF at a much higher cost.",
-        "fig:2d-ssm-sample",
-        _particles,
-        "20 % of the better WoLF's median RMSE; 10 times its time",
-    ),
-)
+    """RMSE within 20 % of the better WoLF, and at least ten times the time of the dearer one."""
+    parts: list[Verdict] = []
+    for kind in KINDS:
+        rmse = {name: _rmse(result, kind, name) for name in (*METHODS[3:], RBPF)}
+        best = min(METHODS[3:], key=lambda name, of=rmse: float(np.median(of[name])))
+        verdict = about(rmse[RBPF], rmse[best], 0.2, (RBPF, best))
+        dearer = min(_slowdown(result, kind, RBPF, over=name) for name in METHODS[3:])
+        parts.append(Verdict(verdict.text, f"{kind}: {verdict.evidence}"))
+        parts.append(holds_if(dearer >= 10.0, f"{kind}: {dearer:.0f} times the time of WoLF"))
+    return all_of(*parts)
 
 
 def draw_sample(result: Result) -> Figure:
@@ -381,9 +338,9 @@ def draw_sample(result: Result) -> Figure:
         row[1].set_ylabel("filtered minus true")
     for axis in axes[-1, 1:]:
         axis.set_xlabel("step")
-    axes[0, 0].legend(frameon=False, fontsize=8, loc="best")
+    axes[0, 0].legend(fontsize=8, loc="best")
     handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(METHODS), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(METHODS))
     return figure
 
 
@@ -392,11 +349,7 @@ def draw_errors(result: Result) -> Figure:
     figure, axes = panels(1, 2, size=(10.0, 3.6))
     for axis, kind in zip(axes, KINDS, strict=True):
         values = [np.array(result.numbers["squares"][kind][name])[:, 0] for name in (*METHODS, RBPF)]
-        boxes = axis.boxplot(values, patch_artist=True, widths=0.6, flierprops={"markersize": 3})
-        for box, middle, colour in zip(boxes["boxes"], boxes["medians"], COLOURS, strict=False):
-            box.set(facecolor=colour, alpha=0.5)
-            middle.set(color="black")
-        axis.set_xticks(range(1, len(METHODS) + 2), (*METHODS, RBPF))
+        boxes(axis, values, (*METHODS, RBPF))
         axis.set(yscale="log", title=f"{kind.capitalize()} observations")
     axes[0].set_ylabel("sum of squares of component 0")
     return figure
@@ -408,6 +361,6 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=500, narrow=True)},
     run=_run,
     figures={"fig:linear-ssm-sample-runs": draw_sample, "fig:2d-ssm-sample": draw_errors},
-    claims=CLAIMS,
+    claims=claims({24: _cost, 25: _student, 26: _mixture, 27: _particles}),
     fixed={"parts": PARTS, "betas": BETAS, "noise": "a key for each trial, of the seed"},
 )

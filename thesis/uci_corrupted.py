@@ -5,7 +5,6 @@ features (the printed table counts the target as a feature). RMedSE is the root 
 error against what was observed.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -19,12 +18,12 @@ from matplotlib.colors import to_hex, to_rgb
 from filtax import Log
 from filtax.models import mlp
 from filtax.streams import corrupted_table, read_table
-from thesis.experiment import Advance, Claim, Experiment, Result, Table
+from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, INK, Figure, name_points, panels
 from thesis.findings import keep
 from thesis.online_methods import SPACES as NARROW
-from thesis.online_methods import build, learner, searched
-from thesis.statistics import PAIRED, UNDECIDED, Verdict, all_of, below, holds_if, of_mean, of_median
+from thesis.online_methods import alternating, build, learner, searched, stacked
+from thesis.statistics import UNDECIDED, Verdict, all_of, below, holds_if, of_mean, of_median
 from thesis.uci_readings import (
     DIVERGED,
     HIDDEN,
@@ -86,15 +85,20 @@ def _run(setting: Setting, seed: int, advance: Advance) -> Result:
         advance(0.7 + 0.3 * (i + 1) / len(setting.timed))
     sizes = {name: 20 * data[name]["text"][0][0].shape[1] + 41 for name in SETS}
     numbers = {"rmedse": error, "times": times, "size": sizes, "chosen": chosen}
-    read = lambda name: keep(f"read, {name}", lambda: readings(name, *_table(name), trials=setting.read))  # noqa: E731
-    numbers["read"] = {name: read(name) for name in SETS if setting.read}
-    return Result(numbers, {}, _tables(numbers), _notes(setting, chosen))
+    numbers["read"] = {name: keep(f"read, {name}", partial(_read, setting, name)) for name in SETS if setting.read}
+    tables = (error_table(numbers), time_table(numbers["times"]))
+    tables = (*tables, reading_table(numbers["read"])) if numbers["read"] else tables
+    return Result(numbers, {}, tables, _notes(setting, chosen))
 
 
 @lru_cache(maxsize=2)
 def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     columns = np.column_stack(list(read_table(name).values())).astype(float)
     return columns[:, :-1], columns[:, -1]
+
+
+def _read(setting: Setting, name: str) -> dict[str, Any]:
+    return readings(name, *_table(name), trials=setting.read)
 
 
 def _parts(setting: Setting, name: str, seed: int, law: str, trials: int) -> list[tuple[Any, Any]]:
@@ -139,11 +143,9 @@ def _errors(setting: Setting, method: str, group: list[str], data: Any, chosen: 
     """RMedSE of each trial of each set and law."""
     width = data[group[0]]["text"][0][0].shape[1] if len(group) == 1 else WIDEST
     keys = [(name, law, trial) for name in group for law in LAWS for trial in range(setting.trials)]
-    pad = lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1])))  # noqa: E731
-    X = np.stack([pad(data[name][law][trial][0]) for name, law, trial in keys])
-    y = np.stack([data[name][law][trial][1] for name, law, trial in keys])
-    starts = [_start(data[name][law][trial][0].shape[1], seed, width) for name, law, trial in keys]
-    starts = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
+    streams = [data[name][law][trial] for name, law, trial in keys]
+    X = np.stack([np.pad(X, ((0, 0), (0, width - X.shape[1]))) for X, _ in streams])
+    y, starts = np.stack([y for _, y in streams]), stacked([_start(X.shape[1], seed, width) for X, _ in streams])
     mean, _ = learner(_method(method, width), in_turn=True)([chosen[name][method] for name, _, _ in keys], starts, X, y)
     found: dict[tuple[str, str], list[float]] = {}
     for (name, law, _), forecast, seen in zip(keys, mean, y, strict=True):
@@ -167,9 +169,11 @@ def _chosen(setting: Setting, name: str, seed: int) -> dict[str, dict[str, float
         return STORED
     X, y = _warmups(setting, name, seed)
     start = jax.tree.map(lambda leaf: np.stack([leaf] * len(y)), _start(X.shape[2], seed))
-    seek = lambda method: searched(  # noqa: E731
-        _method(method, X.shape[2]), SPACES[method], start, X, y, budget=setting.budget, seed=seed, in_turn=True
-    )
+
+    def seek(method: str) -> dict[str, float]:
+        make = _method(method, X.shape[2])
+        return searched(make, SPACES[method], start, X, y, budget=setting.budget, seed=seed, in_turn=True)
+
     return {method: keep(f"chosen, {name}, {method}", partial(seek, method)) for method in METHODS}
 
 
@@ -177,24 +181,10 @@ def _times(setting: Setting, streams: Any, chosen: Mapping[str, Any], seed: int)
     """Seconds a step of alternating warm runs of one stream, at the set's true D."""
     X, y = streams[0]
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _start(X.shape[1], seed))
-    runs = {}
-    for method in METHODS:
-        runs[method] = partial(
-            learner(_method(method, X.shape[1]), in_turn=True), [chosen[method]], start, X[None], y[None]
-        )
-        runs[method]()
-    times: dict[str, list[float]] = {method: [] for method in METHODS}
-    for _ in range(setting.rounds):
-        for method, run in runs.items():
-            began = time.perf_counter()
-            run()
-            times[method].append((time.perf_counter() - began) / len(y))
-    return times
-
-
-def _tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:
-    tables = (error_table(numbers), time_table(numbers["times"]))
-    return (*tables, reading_table(numbers["read"])) if numbers["read"] else tables
+    learn = {method: learner(_method(method, X.shape[1]), in_turn=True) for method in METHODS}
+    runs = {m: partial(learn[m], [chosen[m]], start, X[None], y[None]) for m in METHODS}
+    times = alternating(runs, dict.fromkeys(METHODS, setting.rounds))
+    return {method: [seconds / len(y) for seconds in of] for method, of in times.items()}
 
 
 def _notes(setting: Setting, chosen: Mapping[str, Any]) -> tuple[str, ...]:
@@ -289,25 +279,15 @@ def beyond(chosen: Mapping[str, Mapping[str, Mapping[str, float]]]) -> tuple[str
 def better(result: Result) -> Verdict:
     """IMQ and TMD below OGD on all sets, and below the median of what was seen."""
     error = result.numbers["rmedse"]["text"]
-    worst, parts = [], []
-    for method in WOLF:
-        for name in SETS:
-            parts.append(below(error[name][method], error[name]["OGD"], (f"{name}: {method}", "OGD")))
-            worst.append(
-                mean_error(result.numbers, "text", name, method) / mean_error(result.numbers, "text", name, "OGD") - 1
-            )
-    poor = [
-        f"{method} on {name}"
-        for method in WOLF
-        for name in SETS
-        if mean_error(result.numbers, "text", name, method) >= mean_error(result.numbers, "text", name, LAST)
-    ]
+    pairs = [(name, method) for method in WOLF for name in SETS]
+    parts = [below(error[name][method], error[name]["OGD"], (f"{name}: {method}", "OGD")) for name, method in pairs]
+    worst = [mean_error(result, name, method) / mean_error(result, name, "OGD") - 1 for name, method in pairs]
+    poor = [f"{m} on {name}" for name, m in pairs if mean_error(result, name, m) >= mean_error(result, name, LAST)]
     said = f"relative to OGD {100 * min(worst):.0f} to {100 * max(worst):.0f} %"
-    beside = (
-        f"no better than the median of the targets so far: {', '.join(poor)}" if poor else "all beat the median so far"
-    )
+    less = f"no better than the median of the targets so far: {', '.join(poor)}"
+    beside = less if poor else "all beat the median so far"
     failed = [part.evidence for part in parts if part.text != "holds"]
-    return Verdict(all_of(parts).text, "; ".join([said, *failed, beside]))
+    return Verdict(all_of(*parts).text, "; ".join([said, *failed, beside]))
 
 
 def quadrant(result: Result) -> Verdict:
@@ -335,9 +315,9 @@ def slower(result: Result) -> Verdict:
             said = f"{name}: {m} {ratio:.1f} x {wolf} ({slow[m]:.2f} and {slow[wolf]:.2f} x OGD)"
             parts.append(holds_if(ratio >= 2, said))
     for name in SETS:
-        ratio = mean_error(n, "text", name, "EKF") / mean_error(n, "text", name, "OGD")
+        ratio = mean_error(result, name, "EKF") / mean_error(result, name, "OGD")
         parts.append(holds_if(ratio >= 1.3, f"{name}: EKF {ratio:.2f} x OGD's error"))
-    return _all_sets(all_of(parts), n["times"])
+    return _all_sets(all_of(*parts), n["times"])
 
 
 def _all_sets(verdict: Verdict, timed: Mapping[str, Any]) -> Verdict:
@@ -346,17 +326,16 @@ def _all_sets(verdict: Verdict, timed: Mapping[str, Any]) -> Verdict:
     return Verdict(UNDECIDED if few else verdict.text, verdict.evidence)
 
 
-def mean_error(numbers: Mapping[str, Any], law: str, name: str, method: str) -> float:
-    """Mean RMedSE over the trials."""
-    return float(np.mean(numbers["rmedse"][law][name][method]))
+def mean_error(result: Result, name: str, method: str) -> float:
+    """Mean RMedSE over the trials of the text's law."""
+    return float(np.mean(result.numbers["rmedse"]["text"][name][method]))
 
 
 def relative(result: Result, name: str, method: str) -> tuple[float, float]:
     """Error and time of a method relative to OGD, minus 1."""
-    n = result.numbers
-    times = n["times"][name]
-    slower = float(np.median(np.divide(times[method], times["OGD"])))
-    return mean_error(n, "text", name, method) / mean_error(n, "text", name, "OGD") - 1, slower - 1
+    times = result.numbers["times"][name]
+    ratio = float(np.median(np.divide(times[method], times["OGD"])))
+    return mean_error(result, name, method) / mean_error(result, name, "OGD") - 1, ratio - 1
 
 
 def draw_quadrants(result: Result) -> Figure:
@@ -379,7 +358,7 @@ def draw_quadrants(result: Result) -> Figure:
         side.set_minor_formatter(_sparse)
     axis.tick_params(which="both", labelsize=8)
     axis.margins(0.06)
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     name_points(figure, axis, named)
     return figure
 
@@ -395,36 +374,8 @@ EXPERIMENT = Experiment(
     sizes={"quick": Setting(), "full": Setting(trials=20, rows=None, budget=32, timed=SETS, read=3)},
     run=_run,
     figures={"fig:uci-per-step-time": draw_quadrants},
-    claims=(
-        Claim(
-            28,
-            "WoLF beats OGD in error on all sets.",
-            "fig:uci-per-step-time",
-            better,
-            f"{PAIRED}, on each of the nine sets",
-        ),
-        Claim(
-            29,
-            "The only points with less error and less time than OGD are WoLF's.",
-            "fig:uci-per-step-time",
-            quadrant,
-            "none: less error and less time than OGD, medians of rounds, on each set",
-        ),
-        Claim(
-            30,
-            "EKF-B and EKF-IW are much slower, the EKF is much less accurate.",
-            "fig:uci-per-step-time",
-            slower,
-            "twice WoLF's time; 1.3 times OGD's error; on each set",
-        ),
-    ),
+    claims=claims({28: better, 29: quadrant, 30: slower}),
     data=SETS,
-    fixed={
-        "spaces": SPACES,
-        "stored": STORED,
-        "iterations": ITERATIONS,
-        "orders": ORDERS,
-        "enough": ENOUGH,
-        "tried": TRIED,
-    },
+    fixed={"spaces": SPACES, "stored": STORED, "iterations": ITERATIONS}
+    | {"orders": ORDERS, "enough": ENOUGH, "tried": TRIED},
 )

@@ -8,7 +8,7 @@ filter learns on. In effect that is a drift which the text does not have.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.models import mlp
+from filtax.protocols import Dynamics
 from thesis.experiment import Table
 from thesis.online_methods import build, learner
 from thesis.statistics import of_mean
@@ -54,15 +55,10 @@ TRIED = (1.0, 2.0, 4.0)  # thresholds, on run 0
 _HALF = 0.87962566103423978  # standard deviation of a normal that is cut off at 2
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Rounded:
+class Rounded(Dynamics):
     """The parameters do not move, but the covariance is rounded to the 8 bits of bfloat16."""
 
     name = "Static"
-    shown = {}  # noqa: RUF012
-    needs = ()
-    moves = True
 
     def __call__(self, belief: Any, initial: Any, aux: Any, dt: Any) -> Any:
         """Round the covariance."""
@@ -108,21 +104,26 @@ def readings(name: str, X: np.ndarray, y: np.ndarray, *, trials: int) -> dict[st
     found: dict[str, dict[str, Any]] = {method: {} for method in (*WOLF, *(["EKF"] if name in READ_EKF else []))}
     for method in found:
         for how, drift in (("as it is", 0.0), ("rounded", Rounded())):
-            make = lambda at, m=method, d=drift: build(m, h, at, drift=d, iterations=ITERATIONS, inner=1)  # noqa: E731
-            learn = learner(make, in_turn=True)
-
-            def errors(at: list[Any], on: list[Any], learn: Any = learn) -> list[float]:
-                starts = jax.tree.map(lambda leaf: np.stack([leaf] * len(on)), start)
-                seen = np.stack([y for _, y in on])
-                mean, _ = learn(at, starts, np.stack([X for X, _ in on]), seen)
-                return np.sqrt(np.nan_to_num(np.median((seen - mean) ** 2, axis=1), nan=np.inf)).tolist()
-
+            made = partial(_made, method, h, drift)
+            errors = partial(_errors, learner(made, in_turn=True), start)
             best = READ_EKF.get(name, {})
             if method in WOLF:
                 tried = [{"p": 1.0, "c": c} for c in TRIED]
                 best = tried[int(np.argmin(errors(tried, runs[:1] * len(tried))))]
             found[method][how] = {"at": best, "rmedse": errors([best] * trials, runs[1:])}
     return found
+
+
+def _made(method: str, h: Any, drift: Any, at: Any) -> Any:
+    return build(method, h, at, drift=drift, iterations=ITERATIONS, inner=1)
+
+
+def _errors(learn: Any, start: Any, at: list[Any], on: list[Any]) -> list[float]:
+    """RMedSE of each run, from one start."""
+    starts = jax.tree.map(lambda leaf: np.stack([leaf] * len(on)), start)
+    seen = np.stack([y for _, y in on])
+    mean, _ = learn(at, starts, np.stack([X for X, _ in on]), seen)
+    return np.sqrt(np.nan_to_num(np.median((seen - mean) ** 2, axis=1), nan=np.inf)).tolist()
 
 
 def reading_table(read: Mapping[str, Any]) -> Table:
@@ -133,13 +134,6 @@ def reading_table(read: Mapping[str, Any]) -> Table:
             trials = [np.array(hows[how]["rmedse"]) for how in ("as it is", "rounded")]
             ours = [cell for of in trials for cell in (round(float(np.mean(of)), 4), of_mean(of))]
             rows.append((name, method, PUBLISHED[method][SETS.index(name)], *ours))
-    columns = (
-        "set",
-        "method",
-        "published",
-        "covariance as it is",
-        "as it is, 95 %",
-        "rounded to 8 bits",
-        "rounded, 95 %",
-    )
+    ours = ("covariance as it is", "as it is, 95 %", "rounded to 8 bits", "rounded, 95 %")
+    columns = ("set", "method", "published", *ours)
     return Table("Mean RMedSE on the published rows, from the published start, p <= 1", columns, rows, ("published",))

@@ -44,12 +44,11 @@ def check_parts(method: Any) -> None:
             f"{posterior.name}: it weighs each datum itself, and so does {model.likelihood.trust.name}; give the plain "
             "model, or use LG."
         )
-    for verb in posterior.likelihood_needs:
-        if not hasattr(getattr(model.likelihood, "inner", model.likelihood), verb):
-            raise ValueError(
-                f"{posterior.name}: {type(model.likelihood).__name__} has no `{verb}`, which members are weighed by; "
-                "add it as the likelihoods of filtax.models have it, or use LG."
-            )
+    if posterior.likelihood_needs and not model.likelihood.plain.normalised:
+        raise ValueError(
+            f"{posterior.name}: a loss has no distribution of y, by which members are weighed; give the model a "
+            "likelihood such as gaussian(noise), or use LG."
+        )
     for part in (method.prior.dynamics, method.prior):
         for operation in part.needs:
             for family in _moved(posterior, operation):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, dataclass_transform
 
+import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
@@ -107,6 +108,10 @@ class Belief(Module):
     def decompress(self) -> Any:
         """Undo `compress`; a belief that was not compressed is returned as it is."""
         return _of_inner(self, lambda inner: inner.decompress())
+
+    def at(self, mean: Float[Array, " D"]) -> Any:
+        """Return this belief about another mean."""
+        return eqx.tree_at(lambda belief: belief.mean, self, mean)
 
     def prepare(self, J: Float[Array, "O D"]) -> Any:
         """Return a belief that has computed once what the forecast through J and the update both need."""

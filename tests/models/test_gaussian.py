@@ -1,14 +1,13 @@
 """Gaussian noise: whitening against numpy's inverses and scipy's density, for each way to give R and any mask."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
-from filtax.models import bernoulli, gaussian
-from filtax.models.gaussian import resolve
+from filtax.models import Likelihood, bernoulli, gaussian
+from filtax.models._gaussian import resolve
 from moments import normal, spd
 from oracles import log_normal
 
@@ -88,10 +87,10 @@ def test_other_refusals():
     assert resolve("f", 0.25, None).noise == 0.25
 
 
-def test_a_family_of_ones_own_is_told_what_it_lacks():
-    methods = dict.fromkeys(("width", "admits", "whiten", "predictive", "residual"), lambda self: None)
-    with pytest.raises(ValueError, match="Half has no predictive and no residual; a family has width, admits, whiten"):
-        resolve("f", None, type("Half", (), {name: methods[name] for name in ("width", "admits", "whiten")})())
-    with pytest.raises(ValueError, match=r"Plain is a plain class, .*; let it inherit from equinox.Module"):
+def test_a_family_of_ones_own_inherits_from_likelihood_and_has_two_methods():
+    methods = dict.fromkeys(("whiten", "predictive"), lambda self: None)
+    with pytest.raises(ValueError, match=r"a family of your own inherits from filtax.models.Likelihood"):
         resolve("f", None, type("Plain", (), methods)())
-    resolve("f", None, type("Whole", (eqx.Module,), methods)())
+    with pytest.raises(TypeError, match="predictive"):
+        type("Half", (Likelihood,), {"whiten": methods["whiten"]})()
+    resolve("f", None, type("Whole", (Likelihood,), methods)())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from filtax.models import categorical, linear
-from filtax.models.linear import Linear
+from filtax.models._linear import Linear
 from moments import normal
 
 pytestmark = pytest.mark.x64

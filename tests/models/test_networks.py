@@ -9,7 +9,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import filtax as fx
-from filtax.models.networks import Network, lenet5, mlp
+from filtax.models import Network, lenet5, mlp
 
 WIDE = jnp.result_type(float)  # float64, or float32 in the pass without it
 RTOL = 1e-10 if WIDE == jnp.float64 else 2e-5

@@ -10,7 +10,7 @@ import pytest
 
 from filtax.layout import flatten
 from filtax.models import nonlinear, poisson
-from filtax.models.nonlinear import Function
+from filtax.models._nonlinear import Function
 from moments import normal
 
 pytestmark = pytest.mark.x64

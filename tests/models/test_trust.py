@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filtax.models import huber, imq, mahalanobis, tempered, threshold
-from filtax.models.trust import supplied
+from filtax.models._trust import supplied
 
 FORMULAS = {
     imq: lambda d, c: (1.0 + (d / c) ** 2) ** -0.5,

@@ -11,7 +11,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.beliefs import Ensemble
-from filtax.models.model import Whitened
+from filtax.models import Whitened
 from filtax.posteriors import EnsembleKalman, ensemble_kalman
 
 keys = lambda count: jax.random.split(jax.random.key(0), count)

@@ -17,13 +17,6 @@ X, Y = rng.normal(size=(6, 2)), 1.5 * rng.normal(size=6)
 linear = fx.models.linear(noise=0.5)
 
 
-class Bare:
-    """A likelihood that can only be whitened."""
-
-    def whiten(self, eta, x, y, mask):
-        return None
-
-
 def cloud(S=50, D=3, seed=0):
     draw = np.random.default_rng(seed)
     weight = draw.random(S)
@@ -246,7 +239,10 @@ def test_copies_are_told():
         (lambda: fx.method("PF(threshold=1.5)+C-Static", model=linear), r"\[0, 1\]"),
         (lambda: fx.method("APF(shrink=2)+C-Static", model=linear), r"\[0, 1\]"),
         (lambda: Particle(size=9, auxiliary=True), "such as 0.98"),
-        (lambda: fx.method("PF+C-Static", model=Bare()), "no `given`"),
+        (
+            lambda: fx.method("PF+C-Static", model=fx.models.loss(lambda eta, y: jnp.sum(y - eta))),
+            "no distribution of y",
+        ),
         (lambda: fx.method("PF+C-Static", model=linear).init(mean=jnp.zeros(1)), "PF draws at random; give key="),
     ],
 )

@@ -63,7 +63,7 @@ def test_the_experiments_use_public_names_of_filtax_alone():
         "import filtax.linalg",
         "import filtax as fx\nfx.linalg.matmul(1, 2)",
         "from filtax import priors\npriors.reset.replace_newborn",
-        "from filtax.models.linear import Linear",
+        "from filtax.models._linear import Linear",
     ],
 )
 def test_a_private_name_is_seen(line):

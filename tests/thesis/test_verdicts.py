@@ -62,15 +62,15 @@ def test_about_is_not_decided_by_few_noisy_trials():
 
 def test_parts_of_a_claim():
     yes, no, maybe = holds_if(True, "a"), holds_if(False, "b"), holds_only_if(True, "it rains", "c")
-    assert all_of([yes, yes]).text == "holds"
-    assert all_of([yes, maybe]).text == "holds only if it rains"
-    assert all_of([maybe, no]).text == "does not hold"
+    assert all_of(yes, yes).text == "holds"
+    assert all_of(yes, maybe).text == "holds only if it rains"
+    assert all_of(maybe, no).text == "does not hold"
     assert holds_only_if(False, "it rains", "c").text == "does not hold"
 
 
 def test_what_fails_comes_after_a_but_wherever_it_stood():
     yes, no, maybe = holds_if(True, "a"), holds_if(False, "b"), holds_only_if(True, "it rains", "c")
-    assert all_of([no, yes]).evidence == all_of([yes, no]).evidence == "a; but b"
-    assert all_of([maybe, yes, no, yes]).evidence == "a; a; but c; but b"
-    assert all_of([no, maybe]).evidence == "c; but b"
-    assert all_of([no, no]).evidence == "b; b"  # none holds: but for what?
+    assert all_of(no, yes).evidence == all_of(yes, no).evidence == "a; but b"
+    assert all_of(maybe, yes, no, yes).evidence == "a; a; but c; but b"
+    assert all_of(no, maybe).evidence == "c; but b"
+    assert all_of(no, no).evidence == "b; b"  # none holds: but for what?

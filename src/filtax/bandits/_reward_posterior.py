@@ -26,8 +26,8 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from filtax.beliefs import Beta, Gamma
 from filtax.linalg import psd_root
-from filtax.models.gaussian import GaussianLikelihood
-from filtax.models.loss import LossLikelihood
+from filtax.models._gaussian import GaussianLikelihood
+from filtax.models._generalised_bayes import LossLikelihood
 from filtax.module import Module
 from filtax.protocols import Hypotheses
 from filtax.tick import look_ahead

@@ -13,8 +13,8 @@ from filtax.bandits._policies import BayesUCB, Policy, Thompson, UpperConfidence
 from filtax.bandits._reward_posterior import plain_likelihood
 from filtax.beliefs import Point
 from filtax.bone import Bone
-from filtax.models.exponential_family import CategoricalLikelihood
-from filtax.models.loss import LossLikelihood
+from filtax.models._exponential_family import CategoricalLikelihood
+from filtax.models._generalised_bayes import LossLikelihood
 from filtax.state import State
 
 EXPLORERS = (BayesUCB, Thompson, UpperConfidence)  # those that use the width of a belief

@@ -28,10 +28,10 @@ from filtax.bandits._reward_posterior import (
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
 from filtax.growth import furnished, grown, remembers
 from filtax.models import Direct, Linearised, Model, Predicted
-from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
-from filtax.models.gaussian import GaussianLikelihood
-from filtax.models.linear import Linear
-from filtax.models.loss import LossLikelihood
+from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.models._gaussian import GaussianLikelihood
+from filtax.models._generalised_bayes import LossLikelihood
+from filtax.models._linear import Linear
 from filtax.module import Module
 from filtax.programs import advance
 from filtax.protocols import Hypotheses, over_hypotheses

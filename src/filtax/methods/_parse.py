@@ -312,7 +312,7 @@ def method(
             f'method({name!r}): a name reads POSTERIOR+AUXILIARY[K]-PRIOR, such as "LG+C-ACI(q=0.01)" or '
             '"LG+RL[10]-PR(hazard=0.01)".'
         )
-    model = model if hasattr(model, "predictor") else models.Model(models.Direct(), _likelihood(model))
+    model = model if isinstance(model, models.Model) else models.Model(models.Direct(), _likelihood(model))
     if parts["trust"]:
         model = models.robust(
             model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"]))
@@ -402,7 +402,7 @@ def _conjugate(model: Any) -> Any:
 def _likelihood(model: Any) -> Any:
     if model is None:
         raise ValueError("method: there is no model; give model=filtax.models.linear(noise=0.1), or another of these.")
-    if not hasattr(model, "whiten"):
+    if not isinstance(model, models.Likelihood):
         raise ValueError(
             f"method(model=...) must come from filtax.models, such as linear(noise=0.1); got {type(model).__name__}."
         )

@@ -2,11 +2,11 @@
 
 linear(noise=...), nonlinear(h, noise=...)           ready models
 gaussian(noise), bernoulli(), categorical(), poisson()   likelihoods, for `likelihood=`
-loss(function)                                       any loss of your own in the place of a likelihood
+loss(function)                                       any loss in the place of a likelihood
 mlp(sizes), lenet5()                                 networks in plain JAX
-subspace(model, A, params)                           any of these, moved along a few directions
-robust(model, trust=...)                             any of these, with outliers trusted less (WoLF)
-imq(c), mahalanobis(c), threshold(c), huber(c), density_power(beta), tempered(w)   trusts; check_trust(W) judges one
+subspace(model, A, params)                           any of these, along a few directions of its parameters
+robust(model, trust=...)                             any of these, with less trust in outliers (WoLF)
+imq(c), mahalanobis(c), threshold(c), huber(c), density_power(beta), tempered(w)   trusts; check_trust(W) checks one
 """
 
 from typing import TYPE_CHECKING
@@ -14,22 +14,17 @@ from typing import TYPE_CHECKING
 from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
-    from filtax.models.bounds import TrustCheck, check_trust
-    from filtax.models.directions import directions, random_directions
-    from filtax.models.exponential_family import bernoulli, categorical, poisson
-    from filtax.models.gaussian import gaussian
-    from filtax.models.last_layer import last_layer_range
-    from filtax.models.linear import linear
-    from filtax.models.loss import loss
-    from filtax.models.model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
-    from filtax.models.networks import Network, lenet5, mlp
-    from filtax.models.nonlinear import nonlinear
-    from filtax.models.power import density_power
-    from filtax.models.robust import robust
-    from filtax.models.share import expected_log_likelihood, temper
-    from filtax.models.since_change import since_change
-    from filtax.models.subspace import last_layer, subspace
-    from filtax.models.trust import huber, imq, mahalanobis, tempered, threshold
+    from filtax.models._exponential_family import bernoulli, categorical, poisson
+    from filtax.models._gaussian import gaussian
+    from filtax.models._generalised_bayes import density_power, loss
+    from filtax.models._linear import linear
+    from filtax.models._model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
+    from filtax.models._networks import Network, last_layer_range, lenet5, mlp
+    from filtax.models._nonlinear import nonlinear
+    from filtax.models._robust import expected_log_likelihood, robust, temper
+    from filtax.models._segment_time import since_change
+    from filtax.models._subspace import directions, last_layer, random_directions, subspace
+    from filtax.models._trust import TrustCheck, check_trust, huber, imq, mahalanobis, tempered, threshold
 
 __all__ = [
     "Direct",
@@ -70,20 +65,15 @@ __all__ = [
 
 on_demand(
     __name__,
-    bounds="TrustCheck check_trust",
-    directions="directions random_directions",
-    exponential_family="bernoulli categorical poisson",
-    gaussian="gaussian",
-    last_layer="last_layer_range",
-    linear="linear",
-    loss="loss",
-    model="Direct Likelihood Linearised Model Predicted Predictor Whitened",
-    networks="Network lenet5 mlp",
-    nonlinear="nonlinear",
-    power="density_power",
-    robust="robust",
-    share="expected_log_likelihood temper",
-    since_change="since_change",
-    subspace="last_layer subspace",
-    trust="huber imq mahalanobis tempered threshold",
+    _exponential_family="bernoulli categorical poisson",
+    _gaussian="gaussian",
+    _generalised_bayes="density_power loss",
+    _linear="linear",
+    _model="Direct Likelihood Linearised Model Predicted Predictor Whitened",
+    _networks="Network last_layer_range lenet5 mlp",
+    _nonlinear="nonlinear",
+    _robust="expected_log_likelihood robust temper",
+    _segment_time="since_change",
+    _subspace="directions last_layer random_directions subspace",
+    _trust="TrustCheck check_trust huber imq mahalanobis tempered threshold",
 )

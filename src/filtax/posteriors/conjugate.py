@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Model
-from filtax.models.exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.protocols import Posterior, Update
 
 __all__ = ["Conjugate", "conjugate_to"]

@@ -81,7 +81,7 @@ def member_trust(
     gives it an independent noise more, $R + \mathrm{diag}(R)(1/w^2 - 1)$, so that trust 0 is the same as missing. A
     class label has one component.
 
-    >>> from filtax.models.model import Whitened
+    >>> from filtax.models import Whitened
     >>> from filtax.module import Module
     >>> class Half(Module):
     ...     inner: Any

@@ -16,15 +16,12 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax import checks
 from filtax.layout import Layout
-from filtax.models.gaussian import resolve
-from filtax.models.model import Linearised, Model, Predicted
-from filtax.module import Module
-
-__all__ = ["Function", "nonlinear"]
+from filtax.models._gaussian import resolve
+from filtax.models._model import Linearised, Model, Predicted, Predictor
 
 
-class Function(Module):
-    """eta = h(params, x); params is theta itself, or the pytree it was flattened from.
+class Function(Predictor):
+    """eta = h(params, x); params is theta, or the pytree that theta is the flat vector of.
 
     >>> Function(lambda theta, x: theta[0] * x).linearise(jnp.array([2.0]), jnp.asarray(3.0), None).jacobian.tolist()
     [[3.0]]
@@ -37,13 +34,13 @@ class Function(Module):
         """Restore the pytree before each call of h."""
         return Function(self.h, layout)
 
-    def linearise(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Linearised:
+    def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:
         """One forward pass and one backward pass for each output."""
         params = self.layout.restore(theta) if self.layout else theta
         eta, pull = jax.vjp(lambda params: self._value(params, x, theta.dtype), params)
 
         def back(row: Array) -> Array:
-            # joined leaf by leaf: through the flat vector each would be padded to D numbers, and all of them added
+            # leaf by leaf: the gradient of a flat vector would pad each leaf to D numbers and add them all
             leaves = jax.tree.leaves(pull(row)[0])
             return leaves[0] if self.layout is None else jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
 
@@ -51,10 +48,12 @@ class Function(Module):
             return Linearised(eta.reshape(-1), back(jnp.ones_like(eta))[None, :], scalar=eta.ndim == 0)
         if self.layout is None or jax.default_backend() != "gpu" or jax.device_count() > 1:
             return Linearised(eta, jax.vmap(back)(jnp.eye(eta.size, dtype=eta.dtype)))
-        rows = jnp.asarray(np.eye(eta.size), eta.dtype)  # a constant: no kernel makes it at each step
-        return Linearised(eta, _joined([leaf.reshape(eta.size, -1) for leaf in jax.tree.leaves(jax.vmap(pull)(rows))]))
+        rows = jnp.asarray(np.eye(eta.size), eta.dtype)  # a constant, which no kernel has to compute at each step
+        return Linearised(
+            eta, _side_by_side([leaf.reshape(eta.size, -1) for leaf in jax.tree.leaves(jax.vmap(pull)(rows))])
+        )
 
-    def value(self, theta: Float[Array, " D"], x: Array, aux: PyTree) -> Predicted:
+    def value(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Predicted:
         """One forward pass; h need not be differentiable."""
         eta = self._value(self.layout.restore(theta) if self.layout else theta, x, theta.dtype)
         return Predicted(eta.reshape(-1), scalar=eta.ndim == 0)
@@ -66,12 +65,8 @@ class Function(Module):
         return eta
 
 
-def _joined(parts: list[Array]) -> Array:
-    """Side by side: a GPU writes part by part faster than one of many cases, and nothing twice.
-
-    >>> _joined([jnp.ones((1, 1)), jnp.zeros((1, 2))]).tolist()
-    [[1.0, 0.0, 0.0]]
-    """
+def _side_by_side(parts: list[Array]) -> Array:
+    """Concatenate along columns, part by part: on a GPU that is faster than one kernel that concatenates all."""
     ends = np.cumsum([part.shape[1] for part in parts]).tolist()
     joined = jax.lax.empty((len(parts[0]), ends[-1]), parts[0].dtype)
     for part, end in zip(parts, ends, strict=True):
@@ -106,15 +101,15 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
 
 
 def _check_two(h: Callable) -> None:
-    """Refuse a function that cannot be called with the parameters and x, where that can be known."""
+    """Refuse a function whose signature says that it cannot be called with two arguments."""
     try:
-        signature = inspect.signature(h, follow_wrapped=False)  # not that of what it is a wrapper of
+        signature = inspect.signature(h, follow_wrapped=False)  # of the wrapper, which is what is called
     except (TypeError, ValueError):
         return
     try:
         signature.bind(None, None)
     except TypeError:
         raise ValueError(
-            f"nonlinear(h=...) must be a function of two arguments, h(params, x), got one of {signature}; where x is "
-            "of no use, write lambda params, x: ..."
+            f"nonlinear(h=...) must be a function of two arguments, h(params, x), got one of {signature}; if h "
+            "does not use x, write lambda params, x: ..."
         ) from None

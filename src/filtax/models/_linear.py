@@ -1,4 +1,4 @@
-"""(M.1) Linear predictors: regression, logistic and softmax regression, the observation matrix of a state space.
+"""(M.1) Linear predictors: regression, logistic and softmax regression, and the observation matrix of a state space.
 
 Axes: D parameters, M features, O outputs. Cost: none beyond reading x.
 Thesis: eq:recursive-linreg, prop:kf-equations (errata E2, E3).
@@ -9,28 +9,20 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from filtax.layout import Layout
 from filtax.linalg import matmul
-from filtax.models.gaussian import resolve
-from filtax.models.model import Linearised, Model
-from filtax.module import Module
-
-__all__ = ["Linear", "linear"]
+from filtax.models._gaussian import resolve
+from filtax.models._model import Linearised, Model, Predictor
 
 
-class Linear(Module):
+class Linear(Predictor):
     """eta = H theta, where x is H itself, (O, D), or the features (M,) of an M x O parameter matrix.
 
     >>> Linear().linearise(jnp.arange(6.0), jnp.array([1.0, 0.0, 0.0]), None).eta.tolist()
     [0.0, 1.0]
     """
 
-    def bind(self, layout: Layout | None) -> "Linear":
-        """Parameters are used flat, row by row: nothing to note."""
-        return self
-
     def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
-        """The Jacobian is H; theta does not matter to it."""
+        """H theta and its Jacobian H."""
         D = theta.size
         if x is None:
             raise ValueError(f"linear: x is None but there are D = {D} parameters; give ({D},) features.")

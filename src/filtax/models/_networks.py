@@ -1,18 +1,26 @@
-"""(M.1) Networks in plain JAX: a multilayer perceptron and LeNet-5.
+"""(M.1) Networks in plain JAX: a multilayer perceptron and LeNet-5, and where the last layer of a network lies.
 
-A network is h(theta, x) and a way to draw its first parameters; it knows nothing of noise or beliefs. Any other library
-serves as well, as long as it gives `apply(params, x)` and a pytree of parameters.
+A network is h(theta, x) and a way to draw its initial parameters; it knows nothing of noise or beliefs. Any other
+library serves as well, as long as it gives `apply(params, x)` and a pytree of parameters.
 
     net = mlp((3, 20, 1), activation="tanh")
     ekf = filtax.method("LG+C-Static", model=filtax.models.nonlinear(net.apply, noise=0.1))
     state = ekf.init(params=net.init(key), cov=0.1)
 
 The layers come in order in the flat vector of parameters, so the output layer is its tail. Weights are (in, out).
+
+A pytree is flattened in order, so the leaves of each branch are adjacent, and a layer is a range (start, stop). Where
+the last layer is not named, a rule finds it: a wrapper with a single entry is opened; of a sequence of layers the last
+one that holds arrays is taken; of a dictionary the entry whose name is a common word and the highest number ("Dense_0",
+"Dense_1"), since the order of a dictionary says nothing. Everything else is refused: name the layer instead.
+
 Thesis: sec:experiments-scalability, where LeNet-5 carries one dense layer more (`extra`).
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,13 +31,12 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax import checks
 
-__all__ = ["Network", "lenet5", "mlp"]
-
-_FRAME = 32  # the side of the images that LeNet-5 was made for
+_FRAME = 32  # side of the images that LeNet-5 takes
 _KERNEL = 5
+_NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
-class Network(eqx.Module):  # its methods are compared by value; those of filtax.module are not
+class Network(eqx.Module):  # not filtax.module.Module: bound methods must compare by value
     """A feed-forward network: convolutions with pooling if `filters` is given, then dense layers.
 
     Every field is static and compared by value, so two networks built alike are equal, and a method that holds
@@ -42,7 +49,7 @@ class Network(eqx.Module):  # its methods are compared by value; those of filtax
         activation: Name of a function in `jax.nn`, or any function of an array.
 
     Example:
-        >>> from filtax.models.networks import mlp
+        >>> from filtax.models import mlp
         >>> mlp((3, 20, 1)) == mlp([3, 20, 1])
         True
     """
@@ -57,17 +64,17 @@ class Network(eqx.Module):  # its methods are compared by value; those of filtax
         """Number of parameters D.
 
         Example:
-            >>> from filtax.models.networks import mlp
+            >>> from filtax.models import mlp
             >>> mlp((3, 20, 1)).size  # 3 * 20 + 20, then 20 * 1 + 1
             101
         """
         return sum(math.prod(weight) + weight[-1] for weight in self._weights)
 
     def init(self, key: Array, dtype: DTypeLike | None = None) -> PyTree[Float[Array, "..."]]:
-        r"""Draw first parameters: weights $N(0, 1/\text{fan-in})$ (LeCun), biases zero.
+        r"""Draw initial parameters: weights $N(0, 1/\text{fan-in})$ (LeCun), biases zero.
 
-        So a standardised input gives every unit a variance near one before its activation. `fan-in` is the number of
-        products that one unit adds up.
+        A standardised input then gives every unit a variance near one before its activation. The fan-in of a unit is
+        the number of its inputs.
 
         Args:
             key: A JAX random key; equal keys draw equal parameters.
@@ -78,7 +85,7 @@ class Network(eqx.Module):  # its methods are compared by value; those of filtax
 
         Example:
             >>> import jax
-            >>> from filtax.models.networks import mlp
+            >>> from filtax.models import mlp
             >>> params = mlp((3, 20, 1)).init(jax.random.key(0))
             >>> [layer["weight"].shape for layer in params]
             [(3, 20), (20, 1)]
@@ -96,21 +103,20 @@ class Network(eqx.Module):  # its methods are compared by value; those of filtax
             for k, shape in zip(keys, self._weights, strict=True)
         )
 
-    # Quoted, because a bound method carries its annotations along when it is pickled, and these types cannot be.
+    # Quoted annotations: a bound method is pickled with its annotations, and these types cannot be pickled.
     def apply(self, params: "PyTree[Float[Array, '...']]", x: "ArrayLike") -> "Float[Array, '*O']":
         """Compute h(theta, x) in the dtype of the parameters; no activation after the last layer.
 
         Args:
-            params: What `init` returned, or what a filter made of it.
+            params: As `init` returns them, at any values.
             x: One input, of the network's `shape` or flat.
 
         Returns:
-            The outputs, shape (O,); a scalar, shape (), when the network has one output unit. So a network with one
-            output learns from a stream of plain numbers, as a linear model does.
+            The outputs, shape (O,); a scalar, shape (), if the network has one output unit.
 
         Example:
             >>> import jax, jax.numpy as jnp
-            >>> from filtax.models.networks import mlp
+            >>> from filtax.models import mlp
             >>> one, two = mlp((3, 20, 1)), mlp((3, 20, 2))
             >>> one.apply(one.init(jax.random.key(0)), jnp.ones(3)).shape
             ()
@@ -155,7 +161,7 @@ def mlp(sizes: Sequence[int], activation: str | Callable[[Array], Array] = "relu
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from filtax.models.networks import mlp
+        >>> from filtax.models import mlp
         >>> net = mlp((1, 2, 1), activation="tanh")
         >>> hidden = {"weight": jnp.array([[1.0, -1.0]]), "bias": jnp.zeros(2)}
         >>> output = {"weight": jnp.array([[1.0], [1.0]]), "bias": jnp.array([0.5])}
@@ -192,7 +198,7 @@ def lenet5(
         The network.
 
     Example:
-        >>> from filtax.models.networks import lenet5
+        >>> from filtax.models import lenet5
         >>> lenet5().size, lenet5(extra=True).size
         (61706, 62766)
     """
@@ -231,3 +237,103 @@ def _convolve(image: Float[Array, "H W C"], kernel: Float[Array, "5 5 C F"]) -> 
 def _pool(image: Float[Array, "H W F"]) -> Float[Array, "h w F"]:
     height, width, channels = image.shape
     return image.reshape(height // 2, 2, width // 2, 2, channels).mean((1, 3))
+
+
+def last_layer_range(params: PyTree, last: Any = True) -> tuple[int, int]:
+    """Find the range of the last layer of a network in the flat vector of its parameters.
+
+    Args:
+        params: Parameters of the network, a pytree; or all of them as one vector (D,).
+        last: True to find it by the rule above; or where it is: a key, an index, a field name, or a tuple of these from
+            the outside in, such as ("params", "head"); of a vector, how many numbers at its end.
+
+    Returns:
+        (start, stop): the layer is `theta[start:stop]` of the flat vector that filters move.
+
+    >>> import jax
+    >>> from filtax.models import mlp
+    >>> last_layer_range(mlp((3, 20, 2)).init(jax.random.key(0)))  # 3 * 20 + 20 before it
+    (80, 122)
+    >>> last_layer_range({"body": np.ones(5), "head": np.ones(2)}, last="head")
+    (5, 7)
+    """
+    if last is False or last is None:  # False would be read as the first of a list
+        raise ValueError(f"last layer: last={last} names no layer; give True to find it, or its place.")
+    leaves, structure = jax.tree.flatten(params)
+    ends = np.cumsum([0] + [int(np.size(leaf)) for leaf in leaves])
+    total = int(ends[-1])
+    if structure == jax.tree.structure(0):
+        return _tail(leaves[0], last)
+    numbered = jax.tree.unflatten(structure, list(range(len(leaves))))
+    path = () if last is True else last if isinstance(last, tuple) else (last,)
+    layer = _found(numbered) if last is True else _named(numbered, path)
+    inside = jax.tree.leaves(layer)
+    start, stop = (int(ends[inside[0]]), int(ends[inside[-1] + 1])) if inside else (0, 0)
+    if start == stop:
+        raise ValueError(f"last layer: the branch {_show(path)} holds no parameters; name the one that does.")
+    if stop - start == total:
+        raise ValueError(
+            "last layer: it would be all of the network, which leaves no hidden layers; use the model as it is, or "
+            'name a branch, such as last="head".'
+        )
+    return start, stop
+
+
+def _tail(vector: Any, last: Any) -> tuple[int, int]:
+    size = int(np.size(vector))
+    if isinstance(last, bool) or not isinstance(last, int | np.integer) or not 0 < last < size:
+        raise ValueError(
+            f"last layer: it cannot be found in a flat vector of {size} parameters; give last=L, the count of those at "
+            "its end, or the parameters as a pytree."
+        )
+    return size - int(last), size
+
+
+def _found(branch: Any) -> Any:
+    """Apply the rule."""
+    while True:
+        entries = _entries(branch)
+        if entries is None:
+            raise ValueError(
+                f"last layer: it cannot be found in parameters of type {type(branch).__name__}; name it, "
+                'such as last="head" or last=("layers", -1).'
+            )
+        full = {key: entry for key, entry in entries.items() if jax.tree.leaves(entry)}
+        if len(full) != 1:
+            break
+        branch = next(iter(full.values()))
+    if not full or not isinstance(branch, dict):
+        return full[max(full)] if full else ()
+    parts = {key: _NUMBERED.fullmatch(str(key)) for key in full}
+    if any(part is None for part in parts.values()) or len({part[1] for part in parts.values() if part}) != 1:
+        raise ValueError(
+            f"last layer: it cannot be found among {_keys(full)}, since a dictionary has no order; name it, "
+            f"such as last={list(full)[-1]!r}."
+        )
+    return full[max(full, key=lambda key: int(parts[key][2]))]  # type: ignore[index]
+
+
+def _entries(branch: Any) -> dict[Any, Any] | None:
+    if isinstance(branch, dict):
+        return branch
+    return dict(enumerate(branch)) if isinstance(branch, tuple | list) else None
+
+
+def _named(branch: Any, path: tuple) -> Any:
+    for key in path:
+        try:
+            is_field = isinstance(key, str) and not isinstance(branch, dict)
+            branch = getattr(branch, key) if is_field else branch[key]
+        except (KeyError, IndexError, AttributeError, TypeError):
+            entries = _entries(branch)
+            known = f"it has {_keys(entries)}" if entries is not None else f"it is a {type(branch).__name__}"
+            raise ValueError(f"last layer: there is no {key!r} on the path {_show(path)}; {known}.") from None
+    return branch
+
+
+def _keys(entries: dict) -> str:
+    return ", ".join(repr(key) for key in entries)
+
+
+def _show(path: tuple) -> str:
+    return repr(path[0] if len(path) == 1 else path)

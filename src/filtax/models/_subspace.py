@@ -1,16 +1,23 @@
-r"""(M.1) Subspace: a model whose many parameters are moved by few coordinates, $\theta(z) = A z + \theta_*$.
+r"""(M.1) Subspace: a model whose many parameters move along few directions, $\theta(z) = A z + \theta_*$.
 
-A wrapper of the predictor: the filter runs on z, and every posterior, prior and weighting goes with it. The Jacobian is
-$Z = H A$. With a last layer left free the coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of
-PULSE; with no directions at all only the last layer is learned, the others stay as they are.
+A wrapper of the predictor: the filter runs on z, with any posterior, prior and weighting. The Jacobian is $Z = H A$. If
+the last layer is free, the coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of PULSE; without
+directions only the last layer is learned.
 
-Z is found without a D x D product, by whichever is cheaper: d forward derivatives along the columns of A, or O backward
-passes and a product (O, D)(D, d). Measured, they cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3,
-1.1, 13.2 ms forward, 7.1, 7.4, 12.5 ms backward).
+Z takes no D x D product, but the cheaper of d forward derivatives along the columns of A, and O backward passes with a
+product (O, D)(D, d). Measured, they cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3, 1.1, 13.2 ms
+forward, 7.1, 7.4, 12.5 ms backward).
+
+Directions are random, or the main ones of a warm-up. The rows of $\mathcal E$ are n parameter vectors met in training,
+$\mathcal E = U S V^\top$; A holds the first d right singular vectors, orthonormal columns (D, d). They come from the
+n x n Gram matrix $\mathcal E\mathcal E^\top = U S^2 U^\top$, $V = \mathcal E^\top U S^{-1}$, in O(n² D) time and O(n D)
+memory; in float64, because a Gram matrix squares the range of the singular values. An uncentred decomposition spends
+its first direction on the parameters themselves, which only scales the network (errata E31); centred iterates, or
+differences from the last one, do not.
 
 Axes: D parameters, d directions, O outputs. Memory: O(D d), for A.
 Thesis: eq:subspace-params, eq:subspace-ssm, algo:subspace-extended-kalman-filter (errata E30),
-eq:hidden-layer-decomposition, eq:subspace-last-layer-ssm.
+eq:hidden-layer-decomposition, eq:subspace-last-layer-ssm, subsec:warm-up-subspace, algo:MAP-SGD.
 """
 
 import math
@@ -20,25 +27,28 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from filtax import checks
 from filtax.layout import Layout, flatten
 from filtax.linalg import matmul
-from filtax.models.last_layer import last_layer_range
-from filtax.models.model import Linearised, Model, Predicted
-from filtax.models.nonlinear import Function
-from filtax.module import Module
-
-__all__ = ["Subspace", "last_layer", "subspace"]
+from filtax.models._model import Linearised, Model, Predicted, Predictor
+from filtax.models._networks import last_layer_range
+from filtax.models._nonlinear import Function
 
 FORWARD = 8  # up to this many directions for each output, forward derivatives are cheaper than backward ones
+_KINDS = {
+    "uncentred": lambda rows: rows,
+    "centred": lambda rows: rows - rows.mean(axis=0),
+    "differences": lambda rows: rows[:-1] - rows[-1],
+}
 
 
-class Subspace(Module):
-    """h(theta(z, w), x): `basis` moves the hidden parameters around `hidden`; `last`, at `start`, is free.
+class Subspace(Predictor):
+    """h(theta(z, w), x): the hidden parameters are `hidden` + `basis` z; those of the last layer, at `start`, are free.
 
-    Without a basis the hidden parameters are themselves the coordinates, before those of the last layer.
+    Without a basis the hidden parameters are coordinates themselves, before those of the last layer.
 
     >>> line = Subspace(Function(lambda theta, x: theta @ x), jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(0))
     >>> line.linearise(jnp.array([3.0]), jnp.array([1.0, 10.0]), None).jacobian.tolist()
@@ -59,7 +69,7 @@ class Subspace(Module):
         return (inside, self.last.size) if self.last.size else (inside,)
 
     def begin(self) -> Float[Array, " N"]:
-        """Coordinates of the offset: where a filter starts that is given no mean."""
+        """Coordinates of the offset, where a filter without a given mean starts."""
         first = self.hidden if self.basis is None else jnp.zeros(self.basis.shape[1], self.hidden.dtype)
         return jnp.concatenate([first, self.last])
 
@@ -68,27 +78,23 @@ class Subspace(Module):
         theta = self._theta(*self._split(coordinates))
         return theta if self.layout is None else self.layout.restore(theta)
 
-    def bind(self, layout: Layout | None) -> "Subspace":
-        """Coordinates are flat, and the parameters lie as the offset did: nothing to note."""
-        return self
-
-    def linearise(self, coordinates: Float[Array, " N"], x: Array | None, aux: PyTree) -> Linearised:
-        """Value, and derivatives along the directions and in the free layer."""
-        hidden, w = self._split(coordinates)
-        theta = self._theta(hidden, w)
-        if self.basis is not None and isinstance(self.inner, Function):  # it is differentiated in either direction
-            seen = eqx.filter_eval_shape(self.inner.value, theta, x, aux)
-            if self.basis.shape[1] <= FORWARD * seen.eta.size:
-                return self._forward(hidden, w, x, seen.scalar)
-        at = Model(self.inner, None).linearise(theta, x, aux)
+    def linearise(self, theta: Float[Array, " N"], x: Any, aux: PyTree) -> Linearised:
+        """Value at the coordinates `theta`, and derivatives along the directions and in the free layer."""
+        hidden, w = self._split(theta)
+        full = self._theta(hidden, w)
+        if self.basis is not None and isinstance(self.inner, Function):  # h can be differentiated in either direction
+            shape = eqx.filter_eval_shape(self.inner.value, full, x, aux)
+            if self.basis.shape[1] <= FORWARD * shape.eta.size:
+                return self._forward(hidden, w, x, shape.scalar)
+        at = self.inner.linearise(full, x, aux)
         stop = self.start + self.last.size
         Z = jnp.concatenate([at.jacobian[:, : self.start], at.jacobian[:, stop:]], axis=1)
         Z = Z if self.basis is None else matmul(Z, self.basis)
         return Linearised(at.eta, jnp.concatenate([Z, at.jacobian[:, self.start : stop]], axis=1), at.scalar)
 
-    def value(self, coordinates: Float[Array, " N"], x: Array | None, aux: PyTree) -> Predicted:
-        """One forward pass."""
-        return Model(self.inner, None).value(self._theta(*self._split(coordinates)), x, aux)
+    def value(self, theta: Float[Array, " N"], x: Any, aux: PyTree) -> Predicted:
+        """Value at the coordinates `theta`, by one forward pass."""
+        return self.inner.value(self._theta(*self._split(theta)), x, aux)
 
     def _split(self, coordinates: Array) -> tuple[Array, Array]:
         """Hidden parameters and last layer."""
@@ -102,7 +108,7 @@ class Subspace(Module):
         return jnp.concatenate([hidden[: self.start], w, hidden[self.start :]])
 
     def _outputs(self, hidden: Array, w: Array, x: Array | None) -> Array:
-        """The outputs of h, without joining what is differentiated to what is not: zeros would be pushed along."""
+        """Outputs of h from separate arrays, so that a derivative by one of them does not carry zeros for the other."""
         if self.layout is None:
             return self.inner.value(self._theta(hidden, w), x, None).eta
         leaves, at = [], 0
@@ -116,12 +122,11 @@ class Subspace(Module):
         return jnp.asarray(eta).astype(hidden.dtype).reshape(-1)
 
     def _forward(self, hidden: Array, w: Array, x: Array | None, scalar: bool) -> Linearised:
-        """Push the columns of A; where the last layer is free, pull through it alone."""
-        at = lambda hidden, w: self._outputs(hidden, w, x)  # noqa: E731
-        eta, pull = jax.vjp(lambda w: at(hidden, w), w)
+        """Forward derivatives along the columns of A, and backward passes through the last layer alone."""
+        eta, pull = jax.vjp(lambda w: self._outputs(hidden, w, x), w)
         columns = []
         if self.basis is not None and self.basis.shape[1]:
-            eta, push = jax.linearize(lambda hidden: at(hidden, w), hidden)
+            eta, push = jax.linearize(lambda hidden: self._outputs(hidden, w, x), hidden)
             columns.append(jax.vmap(push, in_axes=1, out_axes=1)(self.basis))
         if w.size:
             columns.append(jax.vmap(lambda row: pull(row)[0])(jnp.eye(eta.size, dtype=eta.dtype)))
@@ -140,8 +145,8 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
             `last_layer_range`; without it (None, False) none is free.
 
     Returns:
-        A model of d coordinates z, or of (z, w); `init()` needs no mean and starts at the offset. What the coordinates
-        mean, `model.predictor.lift(z)` tells.
+        A model of d coordinates z, or of (z, w); `init()` needs no mean and starts at the offset.
+        `model.predictor.lift(z)` returns the parameters at z.
 
     >>> import jax, filtax as fx
     >>> net = fx.models.mlp((3, 20, 2))
@@ -152,11 +157,11 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
     >>> pulse.belief(state).mean.shape, inside.predictor.lift(pulse.belief(state).mean)[1]["weight"].shape
     ((47,), (20, 2))
     """
-    if not hasattr(model, "predictor"):
+    if not isinstance(model, Model):
         given = type(model).__name__
         raise ValueError(f"subspace(model=...) must have parameters and x, such as nonlinear(net.apply), got {given}.")
     if isinstance(model.predictor, Subspace):
-        raise ValueError("subspace(model=...): this model lives in a subspace already; give the plain one.")
+        raise ValueError("subspace(model=...): this model is one of a subspace already; give the plain one.")
     last = None if last is False else last
     theta, layout = flatten(offset)
     layout = None if jax.tree.structure(offset) == jax.tree.structure(0) else layout
@@ -203,3 +208,72 @@ def _checked_basis(basis: Any, hidden: Array, partial: bool) -> Array:
         )
     checks.finite("subspace(basis=...)", basis)
     return jnp.asarray(basis).astype(hidden.dtype)
+
+
+def directions(iterates: Any, count: int, kind: str = "uncentred") -> Float[Array, "D d"]:
+    """Find the directions along which training moved the parameters most.
+
+    Args:
+        iterates: (n, D) parameter vectors, in the order of training, such as `filtax.warmup(...).iterates`.
+        count: How many directions d; at most as many as the iterates span.
+        kind: "uncentred" as in the thesis; "centred", principal components; "differences" from the last iterate, where
+            that is the offset.
+
+    Returns:
+        (D, d) orthonormal columns, the most important first, in the dtype of the iterates.
+
+    >>> path = np.array([[1.0, 0.0, 5.0], [1.0, 3.0, 5.0], [1.0, 9.0, 5.0]])
+    >>> np.abs(directions(path, 1, kind="centred")).round(3).tolist()
+    [[0.0], [1.0], [0.0]]
+    """
+    checks.whole("directions(count=...)", count, least=1)
+    if kind not in _KINDS:
+        raise ValueError(f"directions(kind={kind!r}): no such kind. {checks.nearest(str(kind), _KINDS)}")
+    rows = np.asarray(iterates)
+    if rows.ndim != 2:
+        raise ValueError(
+            f"directions(iterates=...) must be (n, D), one parameter vector a row, got shape {rows.shape}."
+        )
+    checks.finite("directions(iterates=...)", rows)
+    most = min(len(rows) - (kind != "uncentred"), rows.shape[1])
+    if count > most:
+        raise ValueError(
+            f"directions(count={count}): {len(rows)} iterates give at most {most} {kind} directions; ask for fewer, or "
+            "store more iterates: more epochs, a smaller stride or skip, each='step'."
+        )
+    return jnp.asarray(_leading(_KINDS[kind](rows.astype(np.float64)), count), rows.dtype)
+
+
+def _leading(rows: np.ndarray, count: int) -> np.ndarray:
+    """First right singular vectors, by the Gram matrix of the rows."""
+    square, U = np.linalg.eigh(rows @ rows.T)
+    square, U = square[::-1][:count], U[:, ::-1][:, :count]
+    span = int(np.sum(square > len(rows) * np.finfo(np.float64).eps * square[0])) if square[0] > 0.0 else 0
+    if span < count:
+        raise ValueError(
+            f"directions(count={count}): the iterates span {span} directions only; ask for no more, or train longer."
+        )
+    V = rows.T @ (U / np.sqrt(square)[None, :])
+    # orthonormalise: small singular vectors lost digits in the Gram matrix; the order stays
+    return np.linalg.solve(np.linalg.cholesky(V.T @ V), V.T).T
+
+
+def random_directions(size: int, count: int, *, key: Array, dtype: DTypeLike | None = None) -> Float[Array, "D d"]:
+    """Draw random directions, columns of length one, which need no training.
+
+    Args:
+        size: Number of parameters D.
+        count: How many directions d, at most D.
+        key: A JAX random key.
+        dtype: JAX's default float if not given.
+
+    >>> random_directions(100, 3, key=jax.random.key(0)).shape
+    (100, 3)
+    """
+    checks.whole("random_directions(size=...)", size, least=1)
+    checks.whole("random_directions(count=...)", count)
+    if count > size:
+        raise ValueError(f"random_directions(count={count}): there are only {size} parameters; ask for fewer.")
+    checks.key("random_directions(key=...)", key)
+    drawn = jax.random.normal(key, (size, count), jnp.result_type(float) if dtype is None else dtype)
+    return drawn / jnp.sqrt(jnp.sum(drawn * drawn, axis=0, keepdims=True))

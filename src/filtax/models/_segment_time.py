@@ -1,8 +1,8 @@
-r"""(M.1) A line for each segment: features of how long ago the regime began, beside those of x.
+r"""(M.1) A line for each segment: the features are the time since the regime began, and x.
 
-$\eta = \theta_0 + \theta_1 r / u + x^\top \theta_{2:}$, with r the run length of the hypothesis that asks and u a unit
-of time. Each hypothesis about the last change then has an intercept and a slope in a frame of its own, which begins
-where its segment begins; an auxiliary variable without a run length sees r = 0, a constant.
+$\eta = \theta_0 + \theta_1 r / u + x^\top \theta_{2:}$, with r the run length of the hypothesis and u a unit of time.
+Each hypothesis about the last change then has an intercept and a slope that count time from the beginning of its
+segment; under an auxiliary variable without a run length r is 0, a constant.
 
 Axes: M features of x, O outputs, D = (2 + M) O parameters. Cost: none beyond reading x.
 Thesis: experiment:segmentation, whose segments have a level; eq:transition-rl-markov for r.
@@ -14,16 +14,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from filtax import checks
-from filtax.layout import Layout
-from filtax.models.gaussian import resolve
-from filtax.models.linear import Linear
-from filtax.models.model import Linearised, Model
-from filtax.module import Module
-
-__all__ = ["SinceChange", "since_change"]
+from filtax.models._gaussian import resolve
+from filtax.models._linear import Linear
+from filtax.models._model import Linearised, Model, Predictor
 
 
-class SinceChange(Module):
+class SinceChange(Predictor):
     """eta = H theta with features (1, r / unit, x).
 
     >>> from filtax.auxiliary.runlength import Run
@@ -33,10 +29,6 @@ class SinceChange(Module):
     """
 
     unit: Any = 100.0
-
-    def bind(self, layout: Layout | None) -> "SinceChange":
-        """Parameters are used flat: nothing to note."""
-        return self
 
     def linearise(self, theta: Float[Array, " D"], x: Array | None, aux: PyTree) -> Linearised:
         """Linear in theta; the features depend on the hypothesis."""
@@ -50,11 +42,11 @@ class SinceChange(Module):
 
 
 def since_change(noise: Any = None, *, unit: Any = 100.0, likelihood: Any = None) -> Model:
-    """Predict y by a line that begins anew at each change, plus a linear function of x.
+    """Predict y by a line for each segment between changes, plus a linear function of x.
 
     Args:
         noise: Variance, O variances, O x O covariance, or a function of x; relative (1.0) under NIG.
-        unit: Ticks over which the slope is counted: a prior variance of the slope is that of the rise over so many.
+        unit: Ticks in one unit of time: the slope is the rise over so many ticks.
         likelihood: Instead of `noise`, any likelihood.
 
     Returns:

@@ -1,40 +1,49 @@
-r"""(M.1) Any differentiable loss in the place of a likelihood: generalised Bayes.
+r"""(M.1) Generalised Bayes: any differentiable loss, or a power divergence, in the place of the log-likelihood.
 
 The belief is updated by $\exp(-\ell(\eta, y))$, which need not be a density of y. In output space the loss has a
 slope g and a curvature C. With $C = V\mathrm{diag}(\lambda)V^\top$ the whitener is
 $B = \mathrm{diag}(\sqrt\lambda)V^\top$ and the residual $r = -\mathrm{diag}(\lambda)^{-1/2}V^\top g$: one Newton
 step, with information $J^\top C J$ and score $-J^\top g$. Where the loss does not curve upwards (|y - eta| away from
-its kink, any bounded loss far out), $\lambda$ is raised to 1e-8 of the squared slope: the slope then acts in full, and
-says next to nothing about how sure one may be.
+its kink, any bounded loss far out), $\lambda$ is raised to 1e-8 of the squared slope: the mean then moves by the full
+slope, and the covariance hardly shrinks.
 
 A loss has no normaliser, so there is no distribution of y: a forecast has a mean and the spread of the parameters, and
-refuses intervals, cdf and samples. `log_evidence` is minus the loss of the forecast at its mean: it compares methods
-that have the same loss, and no others. A loss is made robust by its own shape, not by a trust.
+refuses intervals, cdf and samples. `log_evidence` is minus the loss at the mean of the forecast: it compares methods
+with the same loss only. A loss is robust by its own shape, not by a trust.
+
+The power divergence (Basu and others 1998; for filters Boustati and others 2020) weighs a point theta by $\exp G$ with
+$$G(\theta) = \frac{e^{\beta\ell} - 1}{\beta}, \qquad
+\ell = \log\frac{N(y; h(\theta), R)}{N(0; 0, R)} = -\tfrac12|r|^2,$$
+which is $\ell$ for small residuals or small beta, and never below $-1/\beta$: no datum rules a point out. Under
+Gaussian noise the integral of the divergence does not depend on theta and drops out. The published loss takes the
+density itself, so that its strength $|2\pi R|^{-\beta/2}$ depends on the unit of y; here the density is relative to its
+peak, so that the unit does not matter and a datum that fits counts in full. Posteriors that hold points (PF, APF, RBPF)
+weigh each by G. To first order $\nabla G = e^{\beta\ell}\nabla\ell$, so that for all others it is a trust,
+$w = e^{-\beta|r|^2/4}$ at the forecast.
 
 Cost: a Hessian of O numbers and, for several outputs, its eigenvectors, through which no gradient is taken.
-Thesis: eq:conditional-posterior, eq:generalised-posterior.
+Thesis: eq:conditional-posterior, eq:generalised-posterior, experiment:2d-tracking (the benchmark of fig:2d-ssm-sample).
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from filtax import lapack
+from filtax import checks, lapack
 from filtax.distributions._numerics import outward
-from filtax.models.model import Whitened
+from filtax.models._model import Likelihood, Whitened
+from filtax.models._trust import Trust
 from filtax.module import Module
-
-__all__ = ["LossForecast", "LossLikelihood", "loss"]
 
 FLOOR = 1e-8  # least curvature, in units of the squared slope
 
 
 class LossForecast(Module):
-    """What can be said of y without its law: where the prediction is, and how sure the parameters make it.
+    """A prediction and its covariance, without a distribution of y.
 
     >>> LossForecast(jnp.zeros(1), jnp.eye(1), lambda eta, y: jnp.sum(jnp.abs(y - eta)), True).log_prob(3.0).item()
     -3.0
@@ -52,20 +61,20 @@ class LossForecast(Module):
 
     @property
     def var(self) -> Array:
-        """Variance of the prediction by what is not known of the parameters; noise has no part in a loss."""
+        """Variance of the prediction that is due to the parameters; a loss has no noise."""
         return outward(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), self.scalar)
 
     @property
     def cov(self) -> Array:
-        """The same, (O, O)."""
+        """Covariance of the prediction that is due to the parameters, (O, O)."""
         return self.covariance[..., 0, 0] if self.scalar else self.covariance
 
     def log_prob(self, y: Any, mask: Array | None = None) -> Array:
-        """Minus the loss at the prediction; not a density. Exactly 0 where y is missing, if only in part."""
+        """Minus the loss at the prediction, which is no density; exactly 0 where y, or a part of it, is missing."""
         y = jnp.asarray(y, self.location.dtype).reshape(*self.location.shape[:-1], -1)
-        seen = jnp.ones(y.shape, bool) if mask is None else jnp.asarray(mask).reshape(y.shape)
+        observed = jnp.ones(y.shape, bool) if mask is None else jnp.asarray(mask).reshape(y.shape)
         value = jnp.vectorize(lambda eta, y: _value(self.function, eta, y), signature="(o),(w)->()")
-        return jnp.where(jnp.all(seen, axis=-1), -value(self.location, jnp.where(seen, y, 0.0)), 0.0)
+        return jnp.where(jnp.all(observed, axis=-1), -value(self.location, jnp.where(observed, y, 0.0)), 0.0)
 
     def interval(self, level: float = 0.9) -> NoReturn:
         """Refuse: a loss has no distribution of y."""
@@ -83,7 +92,7 @@ class LossForecast(Module):
 NO_LAW = "it has no distribution of y; use .mean and .var, or a likelihood such as gaussian(noise)."
 
 
-class LossLikelihood(Module):
+class LossLikelihood(Likelihood):
     """exp(-function(eta, y)) in the place of a likelihood; `size` is how many numbers y holds, if not O.
 
     >>> squared = loss(lambda eta, y: 2.0 * jnp.sum((y - eta) ** 2))
@@ -93,19 +102,18 @@ class LossLikelihood(Module):
 
     function: Callable = eqx.field(static=True)
     size: int | None = eqx.field(static=True, default=None)
-    normalised = False
+    normalised: ClassVar[bool] = False
 
     def width(self, outputs: int) -> int:
-        """One number for each output, unless told otherwise."""
+        """`size`, or one number for each output."""
         return outputs if self.size is None else self.size
 
-    def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
-        """Every finite number."""
-        return jnp.isfinite(y)
-
     def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
-        """Slope and curvature of the loss as a root; a y that misses an entry is missing, since the loss needs all."""
-        value = lambda eta: _value(self.function, eta, y)  # noqa: E731
+        """Root of the curvature, and the slope in its units; 0 if an entry of y is missing."""
+
+        def value(eta: Array) -> Array:
+            return _value(self.function, eta, y)
+
         slope, curvature = jax.grad(value)(eta), jax.hessian(value)(eta)
         axes = jnp.ones((1, 1), eta.dtype)
         size = curvature[0]
@@ -121,11 +129,11 @@ class LossLikelihood(Module):
         return Whitened(B, r)
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> LossForecast:
-        """The prediction and its spread: no more is known."""
+        """The prediction and its spread."""
         return LossForecast(eta, spread, self.function, scalar)
 
     def residual(self, y: Array, mean: Array) -> Array:
-        """Y - prediction, where they have one shape; else the prediction is no forecast of y, and there is none."""
+        """Y - prediction; NaN where they have different sizes, since the prediction is then no forecast of y."""
         return y.reshape(mean.shape) - mean if y.size == mean.size else jnp.full(mean.shape, jnp.nan, mean.dtype)
 
 
@@ -134,8 +142,8 @@ def loss(function: Any, *, size: Any = None) -> LossLikelihood:
 
     Args:
         function: loss(eta, y) of the prediction (O,) and the datum, twice differentiable almost everywhere: a number in
-            units of log-likelihood (such as half a squared error in standard deviations). It is part of the method's
-            identity: give the same function object each time, or every new one is compiled anew.
+            units of log-likelihood (such as half a squared error in standard deviations). Reuse one function object:
+            each new one compiles again.
         size: How many numbers y holds, if not as many as the prediction.
 
     Returns:
@@ -163,3 +171,44 @@ def _value(function: Callable, eta: Array, y: Array) -> Array:
             "jnp.sum(jnp.abs(y - eta))."
         )
     return value.reshape(()).astype(eta.dtype)
+
+
+class DensityPower(Trust):
+    """The trust exp(-beta |r|²/4), and the weight G of a point.
+
+    >>> round(density_power(0.5)(jnp.array([2.0])).item(), 4), density_power(0.5).tilt(jnp.asarray(-1e30)).item()
+    (0.6065, -2.0)
+    """
+
+    beta: Any
+    word = "WoLF-Power"
+    shown: ClassVar = {"beta": None}
+
+    def __check_init__(self) -> None:
+        checks.positive("density_power(beta=...)", self.beta, hint="It is how soon a datum loses trust, such as 0.2.")
+
+    def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
+        """Trust of a residual; 0 where its square overflows."""
+        square = jnp.sum(jnp.square(r))
+        near = jnp.isfinite(square)
+        return jnp.where(near, jnp.exp(-0.25 * jnp.asarray(self.beta, r.dtype) * jnp.where(near, square, 0.0)), 0.0)
+
+    def tilt(self, log_density: Float[Array, "*S"]) -> Float[Array, "*S"]:
+        """G of a log density relative to the peak of the noise."""
+        beta = jnp.asarray(self.beta, log_density.dtype)
+        return jnp.expm1(beta * log_density) / beta
+
+
+def density_power(beta: Any) -> DensityPower:
+    """Power divergence of the density: a generalised likelihood that no outlier can drive to zero.
+
+    Args:
+        beta: Above 0; a datum at |r| standard deviations counts as exp(-beta |r|²/2) of one. Gaussian noise only.
+
+    Returns:
+        A trust for `robust(model, trust=...)`.
+
+    >>> density_power(0.2).name
+    'WoLF-Power'
+    """
+    return DensityPower(beta)

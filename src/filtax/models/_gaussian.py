@@ -1,31 +1,25 @@
 """(M.1) Gaussian noise around the prediction: constant, per output, full, or a function of x.
 
-Thesis: prop:kf-equations, eq:weighted-gaussian-loglikelihood with trust 1. A singular noise is refused by name:
-nothing here nudges it.
+A singular covariance is refused.
+Thesis: prop:kf-equations, eq:weighted-gaussian-loglikelihood with trust 1.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from filtax import checks
 from filtax.distributions import Normal
 from filtax.factor import factor
 from filtax.linalg import log_normal, matmul
-from filtax.models.model import Whitened
-from filtax.module import Module
-
-__all__ = ["GaussianLikelihood", "gaussian", "resolve"]
-
-FAMILY = ("width", "admits", "whiten", "predictive", "residual")  # what every likelihood has
+from filtax.models import Likelihood, Whitened
 
 
-class GaussianLikelihood(Module):
+class GaussianLikelihood(Likelihood):
     """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x.
 
     >>> gaussian(4.0).whiten(jnp.zeros(1), None, jnp.ones(1), None).residual.tolist()
@@ -34,6 +28,11 @@ class GaussianLikelihood(Module):
 
     noise: Any
     function: Callable | None = eqx.field(static=True, default=None)
+
+    @property
+    def has_covariance(self) -> bool:
+        """True: `covariance` is R."""
+        return True
 
     def _noise(self, x: Array | None, eta: Array) -> Array:
         R = self.noise if self.function is None else checks.returned("noise=...: the function", self.function(x))
@@ -49,14 +48,6 @@ class GaussianLikelihood(Module):
         """The noise covariance R at x."""
         R = self._noise(x, eta)
         return R if R.ndim == 2 else jnp.diag(R)
-
-    def width(self, outputs: int) -> int:
-        """One number for each output."""
-        return outputs
-
-    def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
-        """Every finite number."""
-        return jnp.isfinite(y)
 
     def whiten(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Whitened:
         """B = R^{-1/2}; rows and columns of missing outputs leave R before the root is taken."""
@@ -76,19 +67,11 @@ class GaussianLikelihood(Module):
         """N(eta, spread + R)."""
         return Normal(eta, spread + self.covariance(x, eta), scalar)
 
-    def residual(self, y: Array, mean: Array) -> Array:
-        """Y - forecast."""
-        return y.reshape(mean.shape) - mean
-
-    def given(self, eta: Array, x: Array | None, scalar: bool) -> Normal:
-        """N(eta, R)."""
-        return Normal(eta, self.covariance(x, eta), scalar)
-
     def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
         """Log density of y under N(eta, R)."""
-        seen = self.whiten(eta, x, y, mask)
+        whitened = self.whiten(eta, x, y, mask)
         count = jnp.asarray(y.size if mask is None else jnp.sum(mask), eta.dtype)
-        return log_normal(seen.residual, -2.0 * jnp.asarray(seen.log_scale), count)
+        return log_normal(whitened.residual, -2.0 * jnp.asarray(whitened.log_scale), count)
 
 
 def gaussian(noise: Any) -> GaussianLikelihood:
@@ -111,7 +94,7 @@ def gaussian(noise: Any) -> GaussianLikelihood:
 
 
 def resolve(call: str, noise: Any, likelihood: Any) -> Any:
-    """Turn the two ways of naming a likelihood into one.
+    """The likelihood that `noise` or `likelihood` stands for.
 
     >>> resolve("linear", 0.25, None).noise
     0.25
@@ -123,26 +106,12 @@ def resolve(call: str, noise: Any, likelihood: Any) -> Any:
         )
     if likelihood is None:
         return gaussian(noise)
-    _family(call, likelihood)
-    return likelihood
-
-
-def _family(call: str, likelihood: Any) -> None:
-    """Refuse what is no likelihood: it lacks a method, or JAX cannot look into it."""
-    given = likelihood.__name__ if isinstance(likelihood, type) else type(likelihood).__name__
-    missing = [part for part in FAMILY if not hasattr(likelihood, part)]
-    if len(missing) == len(FAMILY):
-        raise ValueError(
-            f"{call}(likelihood=...) must be a likelihood, such as filtax.models.bernoulli(), got {likelihood!r:.40}."
-        )
-    if missing:
-        raise ValueError(
-            f"{call}(likelihood=...): {given} has no {' and no '.join(missing)}; a family has {', '.join(FAMILY)}."
-        )
     if isinstance(likelihood, type):
+        given = likelihood.__name__
         raise ValueError(f"{call}(likelihood=...) must be an instance, got the class {given}; give {given}().")
-    if any(leaf is likelihood for leaf in jax.tree.leaves(likelihood)):
+    if not isinstance(likelihood, Likelihood):
         raise ValueError(
-            f"{call}(likelihood=...): {given} is a plain class, which JAX cannot look into; let it inherit from "
-            "equinox.Module."
+            f"{call}(likelihood=...) must be a likelihood, such as filtax.models.bernoulli(), got {likelihood!r:.40}; "
+            "a family of your own inherits from filtax.models.Likelihood."
         )
+    return likelihood

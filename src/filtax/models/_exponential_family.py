@@ -2,7 +2,7 @@ r"""(M.1) Labels and counts by their natural parameter: Bernoulli, categorical, 
 
 With $J = \partial\eta/\partial\theta$ and $AA^\top = \mathrm{Var}(y)$ the whitener is $B = A^\top$; the residual solves
 $Ar = y - E[y]$: information $J^\top \mathrm{Var}(y) J$ and score $J^\top(y - E[y])$, one Newton step on the log
-posterior. Nothing is inverted, so a saturated or singular variance needs no epsilon.
+posterior. No variance is inverted, so a saturated or singular one needs no epsilon.
 
 Thesis: sec:exponential-family-ekf (errata E8).
 """
@@ -17,26 +17,20 @@ from jaxtyping import Array, Bool
 from filtax.beliefs.low_rank_algebra import psd_cholesky
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions._numerics import cap, normal_points, normal_rule
-from filtax.models.model import Whitened
-from filtax.module import Module
-
-__all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood", "bernoulli", "categorical", "poisson"]
+from filtax.models._model import Likelihood, Whitened
+from filtax.safe import safe_sqrt
 
 NODES = 24  # Gauss-Hermite nodes for one natural parameter: exact to 1e-7 up to a spread of 1.5
-WIDE = 1.5  # spread from which a sigmoid looks like a step between the nodes
+WIDE = 1.5  # spread from which the sigmoid is too steep for the distance between the nodes
 PAIRS = 64  # mirrored points for several natural parameters
 
 
-class BernoulliLikelihood(Module):
+class BernoulliLikelihood(Likelihood):
     """y in {0, 1} with log odds eta, one by one for each output.
 
     >>> bernoulli().whiten(jnp.zeros(1), None, jnp.ones(1), None).whitener.tolist()
     [[0.5]]
     """
-
-    def width(self, outputs: int) -> int:
-        """One number for each output."""
-        return outputs
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Zero or one."""
@@ -51,15 +45,11 @@ class BernoulliLikelihood(Module):
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Bernoulli:
         """Average the probability over N(eta, spread), one output at a time."""
-        sd = _root(jnp.diagonal(spread))
+        sd = safe_sqrt(jnp.diagonal(spread))
         return Bernoulli(_log_sigmoid_normal(eta, sd), _log_sigmoid_normal(-eta, sd), scalar)
 
-    def residual(self, y: Array, mean: Array) -> Array:
-        """Y - forecast probability."""
-        return y.reshape(mean.shape) - mean
-
     def log_flat(self, count: Array, outputs: int) -> Array:
-        """Log probability of `count` labels of which nothing is known."""
+        """Log probability of `count` labels, all classes being equally probable."""
         return -count * math.log(2.0)
 
     def given(self, eta: Array, x: Array | None, scalar: bool) -> Bernoulli:
@@ -67,12 +57,8 @@ class BernoulliLikelihood(Module):
         eta = _within(eta)
         return Bernoulli(log_sigmoid(eta), log_sigmoid(-eta), scalar)
 
-    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
-        """Log probability of the labels y."""
-        return self.given(eta, x, scalar=False).log_prob(y, mask)
 
-
-class CategoricalLikelihood(Module):
+class CategoricalLikelihood(Likelihood):
     """y is the index of one of O classes with logits eta.
 
     >>> categorical().width(10)
@@ -80,7 +66,7 @@ class CategoricalLikelihood(Module):
     """
 
     def width(self, outputs: int) -> int:
-        """One label; of one output there is nothing to tell apart."""
+        """One label; a single output is refused, since it leaves nothing to tell apart."""
         if outputs < 2:
             raise ValueError(
                 f"categorical() needs an output for each class, but the model has {outputs}; give one for each of two "
@@ -97,9 +83,9 @@ class CategoricalLikelihood(Module):
         log_p = jnp.maximum(log_softmax(eta), -cap(eta.dtype))
         root = jnp.exp(0.5 * log_p)
         p = root * root
-        seen = (jnp.arange(eta.size, dtype=y.dtype) == y[0]).astype(eta.dtype)
+        observed = jnp.arange(eta.size, dtype=y.dtype) == y[0]
         B = jnp.diag(root) - root[:, None] * p[None, :]
-        r = jnp.where(seen > 0.5, (1.0 - p) / root, -root)
+        r = jnp.where(observed, (1.0 - p) / root, -root)
         return Whitened(B, r) if mask is None else Whitened(jnp.where(mask[0], B, 0.0), jnp.where(mask[0], r, 0.0))
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Categorical:
@@ -111,32 +97,24 @@ class CategoricalLikelihood(Module):
 
     def residual(self, y: Array, mean: Array) -> Array:
         """Indicator of the class minus its forecast probability, (O,)."""
-        seen = (jnp.arange(mean.size, dtype=y.dtype) == y[0]).astype(mean.dtype)
-        return jnp.where(jnp.isnan(y[0]), jnp.nan, seen - mean)
+        observed = (jnp.arange(mean.size, dtype=y.dtype) == y[0]).astype(mean.dtype)
+        return jnp.where(jnp.isnan(y[0]), jnp.nan, observed - mean)
 
     def log_flat(self, count: Array, outputs: int) -> Array:
-        """Log probability of `count` labels of which nothing is known."""
+        """Log probability of `count` labels, all classes being equally probable."""
         return -count * math.log(outputs)
 
     def given(self, eta: Array, x: Array | None, scalar: bool) -> Categorical:
         """Probabilities softmax(eta)."""
         return Categorical(jnp.maximum(log_softmax(eta), -cap(eta.dtype)))
 
-    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
-        """Log probability of the class y."""
-        return self.given(eta, x, scalar=False).log_prob(y, mask)
 
-
-class PoissonLikelihood(Module):
+class PoissonLikelihood(Likelihood):
     """y counts events with log rate eta, one by one for each output.
 
     >>> poisson().whiten(jnp.zeros(1), None, jnp.full(1, 3.0), None).residual.tolist()
     [2.0]
     """
-
-    def width(self, outputs: int) -> int:
-        """One number for each output."""
-        return outputs
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Whole numbers from 0."""
@@ -149,19 +127,11 @@ class PoissonLikelihood(Module):
 
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Poisson:
         """Average the Poisson over N(eta, spread), one output at a time."""
-        return Poisson(_below(eta), _root(jnp.diagonal(spread)), scalar)
-
-    def residual(self, y: Array, mean: Array) -> Array:
-        """Y - expected count."""
-        return y.reshape(mean.shape) - mean
+        return Poisson(_below(eta), safe_sqrt(jnp.diagonal(spread)), scalar)
 
     def given(self, eta: Array, x: Array | None, scalar: bool) -> Poisson:
         """Counts of rate exp(eta)."""
         return Poisson(_below(eta), None, scalar)
-
-    def log_likelihood(self, eta: Array, x: Array | None, y: Array, mask: Array | None) -> Array:
-        """Log probability of the counts y."""
-        return self.given(eta, x, scalar=False).log_prob(y, mask)
 
 
 def bernoulli() -> BernoulliLikelihood:
@@ -191,8 +161,8 @@ def categorical() -> CategoricalLikelihood:
 def poisson() -> PoissonLikelihood:
     """Counts; eta is the log rate.
 
-    The filter takes one Newton step for each count, which overshoots when the first forecasts are far too low: start
-    near the log of a typical count (`init(mean=...)`), or with a small `cov`, or use `RVGA`, which does not overshoot.
+    The filter takes one Newton step for each count, which overshoots if the first forecasts are far too low: start near
+    the log of a typical count (`init(mean=...)`), start with a small `cov`, or use `RVGA`, which does not overshoot.
 
     Returns:
         A likelihood: `linear(likelihood=poisson())` is Poisson regression.
@@ -214,22 +184,16 @@ def _within(eta: Array) -> Array:
 
 
 def _below(eta: Array) -> Array:
-    """A log rate whose rate is a number; that of no events at all may be as low as it likes."""
+    """A log rate whose rate is finite; there is no lower limit."""
     return jnp.minimum(eta, cap(eta.dtype))
-
-
-def _root(variance: Array) -> Array:
-    """Square root with a finite gradient at zero."""
-    some = variance > 0.0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
 
 
 def _log_sigmoid_normal(m: Array, sd: Array) -> Array:
     r"""Log E[sigmoid(e)] for e ~ N(m, sd²), so that the values at m and -m sum to one.
 
-    A narrow belief is averaged at Gauss-Hermite nodes. For a wide one the sigmoid looks like a step between nodes;
-    there the average is taken the other way round, $E_u[\Phi((m - u)/sd)]$ with u logistic, by the trapezium rule.
-    Far in the tail neither sees the part that counts; since $\sigma(e) = e^e\sigma(-e)$, the mean is reflected there:
+    For a narrow belief the average is over Gauss-Hermite nodes. For a wide one the sigmoid is too steep for these, and
+    the average is over a logistic u instead, $E_u[\Phi((m - u)/sd)]$, by the trapezium rule. Far in the tail neither
+    rule has points where the product is large; there the mean is reflected, since $\sigma(e) = e^e\sigma(-e)$ gives
     $E(m) = e^{m + sd^2/2} E(-m - sd^2)$. The error is below 1e-6.
     """
     v = sd * sd
