@@ -9,6 +9,7 @@ import pytest
 
 from command import filtax, sentence
 from filtax.runs import Config, carry_on, open_run
+from filtax.runs.predictions import write_predictions
 
 pytestmark = pytest.mark.x64
 HOURS = np.datetime64("2024-01-01T00:00") + 60 * np.arange(400)
@@ -136,3 +137,22 @@ def test_where_no_row_can_be_forecast_nothing_is_written(out, tmp_path):
     (tmp_path / "bad.csv").write_text("when\nsoon\n")
     assert "bad.csv:2:1" in sentence(filtax("predict", "run", "bad.csv", *where, home=tmp_path), 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "old.csv", "run"]
+
+
+@pytest.mark.parametrize(
+    "asked", [("=y", "--features", "x"), ("x", "--task", "regress", "--key", "=y", "--features", "x2")]
+)
+def test_a_formula_among_the_labels_or_keys_is_shown_and_not_computed(asked, tmp_path):
+    """Spreadsheets run what a cell of CSV begins with = or @; -1 is a label like any other."""
+    texts = ["=cmd|' /C calc'!A0", "-1", "@sum", "+1e5", "-1+2", "plain"]
+    rows = [f'{t % 6},{t % 5},"{texts[t % 6]}"\n' for t in range(120)]
+    (tmp_path / "t.csv").write_text("x,x2,=y\n" + "".join(rows))
+    printed = filtax("run", "t.csv", "--out", "out", "--print", "--target", *asked, home=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    told = filtax("predict", "out", "t.csv", home=tmp_path)
+    write_predictions(open_run(tmp_path / "out"), "csv")
+    for text in (printed.stdout, told.stdout, (tmp_path / "out/predictions.csv").read_text()):
+        cells = {cell for row in csv.reader(io.StringIO(text)) for cell in row}
+        assert {f"'{texts[0]}", "-1", "'@sum", "+1e5", "'-1+2", "plain"} <= cells
+        assert not {texts[0], "@sum", "-1+2", "=y"} & cells
+    assert "'=y" in told.stdout.splitlines()[0].split(",")

@@ -267,26 +267,24 @@ class _Show:
             talk(f"{most}The first that was left out: {self.rejected}")
 
     def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
+        import numpy as np
+
+        from filtax.runs.foresight import write_csv
+
         columns = {"line": block.line}
         if block.time is not None:
-            columns["time"] = [str(moment).removesuffix(".000000") for moment in block.time]
+            columns["time"] = block.time
         if block.key is not None:
             columns["key"] = block.key
         names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")
         labels = getattr(stream, "labels", None)
         for name in names:
-            values = ["" if value != value else value for value in told[name].tolist()]
+            columns[name] = told[name]
             if labels is not None and name != "probability":
-                values = ["" if value == "" else labels[int(value)] for value in values]
-            columns[name] = values
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        if self.first:
-            writer.writerow(columns)
-            self.first = False
-        writer.writerows(zip(*columns.values(), strict=True))
-        sys.stdout.flush()
+                values = [None if value != value else labels[int(value)] for value in told[name].tolist()]
+                columns[name] = np.array(values, object)
+        write_csv(columns, sys.stdout, self.first)
+        self.first = False
 
 
 def _name_features(stream: Any) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from filtax.store.room import unwritten
 from filtax.store.writing import PARTIAL, drop
 
 __all__ = ["Foresight", "write_csv", "write_table"]
+
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z)")
 
 
 class Foresight:
@@ -141,7 +144,7 @@ class Foresight:
 
 
 def write_csv(columns: dict[str, Any], to: Any, head: bool) -> None:
-    r"""Write columns as lines of CSV; NaN is an empty field.
+    r"""Write columns as lines of CSV; NaN is an empty field, and a formula has a ' before it.
 
     >>> import sys
     >>> write_csv({"line": np.array([2, 3]), "forecast": np.array([0.5, np.nan])}, sys.stdout, True)
@@ -151,15 +154,20 @@ def write_csv(columns: dict[str, Any], to: Any, head: bool) -> None:
     """
     writer = csv.writer(to, lineterminator="\n")
     if head:
-        writer.writerow(columns)
+        writer.writerow(map(_inert, columns))
     plain = []
     for values in columns.values():
         if values.dtype.kind == "M":
             plain.append([str(moment).removesuffix(".000000") for moment in values])
         else:
-            plain.append(["" if value != value else value for value in values.tolist()])
+            plain.append(["" if value != value else _inert(value) for value in values.tolist()])
     writer.writerows(zip(*plain, strict=True))
     to.flush()
+
+
+def _inert(value: Any) -> Any:
+    """A cell; with a ' before it where a spreadsheet would compute it. A text that is a number is no formula."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def write_table(told: Iterable[dict[str, Any]], path: Path) -> None:

@@ -1,12 +1,12 @@
 """The predictions of a run as a table for others: Parquet, or CSV where pyarrow is not at hand."""
 
-import csv
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from filtax.runs.foresight import write_csv
 from filtax.runs.results import Run
 from filtax.store.room import unwritten
 from filtax.store.writing import PARTIAL, drop, flush_folder
@@ -102,12 +102,6 @@ def _write_parquet(run: Run, file: Any, pyarrow: Any) -> None:
 
 def _write_csv(run: Run, file: Any) -> None:
     with open(file.fileno(), "w", newline="", encoding="utf-8", closefd=False) as text:
-        writer = csv.writer(text)
-        writer.writerow(columns_of(run, np.zeros(0, run.kind)))
+        write_csv(columns_of(run, np.zeros(0, run.kind)), text, head=True)
         for records in run.records(GROUP):
-            columns = [
-                values.astype(str) if values.dtype.kind == "M" else values
-                for values in columns_of(run, records).values()
-            ]
-            plain = [["" if value != value else value for value in column.tolist()] for column in columns]
-            writer.writerows(zip(*plain, strict=True))
+            write_csv(columns_of(run, records), text, head=False)
