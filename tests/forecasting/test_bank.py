@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bank_in_numpy
+from filtax import forecasting
 from filtax.forecasting._clock import Clock
 from filtax.forecasting._features import Scale, effects
 from filtax.forecasting._layout import Layout
@@ -82,3 +83,79 @@ def test_what_comes_later_changes_nothing_that_was_said():
         _, other = pipe.scan(state, prepared(altered, (1, 6, 24))[3])
         jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[: cut + 1], b[: cut + 1]), plain, other)
         assert not np.array_equal(plain.forecast[cut + 1 :], other.forecast[cut + 1 :])
+
+
+def test_many_series_at_once_are_each_as_alone():
+    many = [series(80, seed=seed) for seed in range(3)]
+    pipe = prepared(many[0], (1, 2))[1]
+    starts, rows = zip(*[prepared(y, (1, 2))[2:] for y in many], strict=True)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+    states, outs = jax.jit(jax.vmap(pipe.scan))(stacked, jax.tree.map(lambda *leaves: np.stack(leaves), *rows))
+    last = jax.tree.map(lambda *leaves: np.stack([leaf[-1] for leaf in leaves]), *rows)
+    _, next_outs = jax.vmap(pipe.step)(states, last)
+    for k in range(3):
+        state, alone = pipe.scan(starts[k], rows[k])
+        np.testing.assert_allclose(outs.forecast[k], alone.forecast, rtol=1e-9)
+        np.testing.assert_allclose(outs.upper[k], alone.upper, rtol=1e-9)
+        after = pipe.step(state, jax.tree.map(lambda leaf: leaf[-1], rows[k]))[1]
+        np.testing.assert_allclose(next_outs.forecast[k], after.forecast, rtol=1e-9)
+
+
+class Trend(forecasting.Expert):
+    """An expert of one's own: the last value, and the slope of the last day."""
+
+    names = ("trend",)
+
+    def forecast(self, state, view):
+        slope = (view.last - view.history.recent[24]) / 24.0
+        return view.last + view.steps * slope
+
+
+def test_an_expert_of_ones_own_carries_the_forecast_where_it_is_right():
+    y = 0.5 * np.arange(300.0)
+    own = forecasting.Series(steps=(1, 5), experts=[forecasting.baseline("last"), Trend(names=("trend",))])
+    out = own.learn(y, HOURS[:300])
+    assert own.names == ("last", "trend", "autoregression")
+    np.testing.assert_allclose(out.forecast[200:250, 1], y[204:254], atol=0.2)
+    assert out.weights[250, 1] > 0.5
+
+
+def test_batches_and_single_rows_agree_while_the_plan_is_made():
+    y = series(260, missing=0.1)
+    known = np.random.default_rng(3).normal(size=(260, 1))
+    batch = forecasting.Series(steps=3, known=1).learn(y, HOURS[:260], known)
+    single, parts = forecasting.Series(steps=3, known=1), []
+    for t in range(260):
+        parts.append(single.learn(y[t : t + 1], HOURS[t : t + 1], known[t : t + 1]))
+    np.testing.assert_array_equal(np.concatenate([part.forecast[:, 0] for part in parts]), batch.forecast[:, 0])
+    np.testing.assert_array_equal(np.concatenate([part.upper[:, 0] for part in parts]), batch.upper[:, 0])
+
+
+def test_what_a_series_says_ahead_is_what_it_says_when_the_row_comes():
+    y = series(150)
+    one = forecasting.Series(steps=4)
+    one.learn(y[:149], HOURS[:149])
+    ahead = one.ahead()
+    out = one.learn(y[149:], HOURS[149:150])
+    np.testing.assert_allclose(ahead.forecast, out.forecast[0], rtol=1e-12)
+    np.testing.assert_allclose(ahead.lower, out.lower[0], rtol=1e-12)
+
+
+def test_a_season_is_found_without_times():
+    y = np.sin(np.arange(700) * 2 * np.pi / 24)
+    one = forecasting.Series(steps=24)
+    one.learn(y)
+    assert one.pipe.layout.season == 24
+    np.testing.assert_allclose(one.ahead().forecast, np.sin(np.arange(700, 724) * 2 * np.pi / 24), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.ahead(), "has not seen a row"),
+        (lambda s: s.learn([1.0], known=np.ones((1, 2))), r"known has shape \(1, 2\); give \(1, 0\)"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(forecasting.Series())

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.forecasting._aggregate import Aggregate
 from filtax.forecasting._calibrate import Calibration
@@ -167,13 +167,17 @@ class Pipeline:
         )
 
     def step(self, state: State, row: Row) -> tuple[State, Out]:
-        """Forecast the targets ahead of a row, then learn the row."""
+        """Forecast the targets ahead of a row, then learn the row; works under `jax.vmap` and `jax.jit`, too."""
+        if _traced(state, row):
+            return _step(self, state, row)
         rows = jax.tree.map(lambda leaf: np.asarray(leaf)[None], row)
         state, outs = self.scan(state, rows)
         return state, jax.tree.map(lambda leaf: leaf[0], outs)
 
     def scan(self, state: State, rows: Row) -> tuple[State, Out]:
         """Do `step` for every row."""
+        if _traced(state, rows):
+            return jax.lax.scan(partial(_step, self), state, rows)
         T, parts = len(rows.y), []
         for start in range(0, T, BLOCK):
             state, outs = _block(self, state, jax.tree.map(partial(_padded, start), rows), min(BLOCK, T - start))
@@ -211,6 +215,10 @@ def _fits(expert: Expert, layout: Layout) -> bool:
     if "week" in expert.names and not layout.week:
         return False
     return (layout.profiles or not expert.targeted) and (layout.season > 1 or not expert.seasonal)
+
+
+def _traced(*values: PyTree) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def _padded(start: int, leaf: Any) -> np.ndarray:
