@@ -86,8 +86,11 @@ def test_no_forecast_of_labels_is_certain(four):
 
 @pytest.mark.parametrize("cut", [5, 29, 45, 75])
 def test_a_forecast_looks_at_no_later_label(cut, four, tmp_path):
-    """Of three and more labels another method was the default, and one label that was known had another chance."""
+    """Of three and more labels another method was the default, and one label that was known had another chance.
+
+    One filter, and the same as one of four, are two programs: they may round the last bit differently.
+    """
     X, words, _, whole = four
     _, part = learned(tmp_path / "part", X, np.where(np.arange(400) < cut, words, ""))
     for name in ("forecast", "probability", "p_true", "p0", "p1", "trust", "change_probability"):
-        np.testing.assert_array_equal(part[name][:cut], whole[name][:cut], err_msg=name)
+        np.testing.assert_allclose(part[name][:cut], whole[name][:cut], rtol=1e-12, err_msg=name)

@@ -5,7 +5,7 @@ or another", $p_c$, with probabilities $p_c / \sum_k p_k$ over the K labels know
 `filtax.estimators.Classifier`. A further label has, after n labels, the probability
 $$\frac{K (K + 1)}{n^2 + n + 2 K}$$
 of Ristad's natural law of succession (1995), and those of the known labels are less by this share. How many labels come
-later decides how much room there is, and no forecast.
+later decides how much room there is, and no forecast, but for its last bit.
 
 Axes: B rows, H heads, C labels.
 """
