@@ -123,9 +123,11 @@ class Shocked(Prior):
 
     @property
     def dynamics(self) -> Any:
+        """How the parameters move besides."""
         return self.prior.dynamics
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        """Beliefs (C, ...) before the datum."""
         return self.prior(proposal, initial, dt)
 
     def revise(

@@ -6,7 +6,7 @@ import scipy.stats
 
 from filtax.methods import PUBLISHED
 from oracles import enumerate_segmentations
-from thesis import Result, catalogue, find, reproduce
+from thesis import Result, catalogue, find
 
 pytestmark = pytest.mark.x64
 rng = np.random.default_rng(2)
@@ -60,11 +60,3 @@ def test_rules():
     assert parts == f"holds only if {left_out}"
     assert exact == "does not hold"
     assert decide({"a": good | {"runs": False}}, gaps)[0] == "does not hold"
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["catalogue"], out=tmp_path)
-    parts, exact = (claim["verdict"] for claim in found["claims"])
-    assert parts == "holds"
-    assert exact == "holds"

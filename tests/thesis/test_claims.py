@@ -78,3 +78,20 @@ def test_what_fails_has_a_reason():
 
 def test_all_41_claims_are_there_once():
     assert sorted(claim.number for name in names() for claim in find(name).claims) == [*range(1, 42)]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "verdicts"),
+    [
+        ("catalogue", ["holds", "holds"]),
+        ("expfam-moons", ["holds only if the moons' noise is at most 0.2", "does not hold"]),
+        ("q-inflation", ["holds", "holds"]),
+        ("rvga-logistic", ["holds", "holds"]),
+        ("rvga-moons", ["not decided at this size"]),
+        ("wolf-intro", ["holds", "holds"]),
+    ],
+)
+def test_verdicts_of_the_quick_size(name, verdicts, tmp_path):
+    (found,) = reproduce([name], out=tmp_path)
+    assert [claim["verdict"] for claim in found["claims"]] == verdicts

@@ -4,7 +4,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from filtax.streams import moons
-from thesis import Result, find, reproduce
+from thesis import Result, find
 from thesis.expfam_moons import Setting, mixed, moons_model, rolling
 
 pytestmark = [pytest.mark.x64, pytest.mark.nightly]
@@ -95,12 +95,3 @@ def test_settling(noises, text):
 )
 def test_degrading_needs_a_fall_a_spread_and_a_failure(noises, text):
     assert degrades(Result({"noises": noises})).text == text
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["expfam-moons"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == [
-        "holds only if the moons' noise is at most 0.2",
-        "does not hold",
-    ]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from filtax.streams import piecewise_polynomial
-from thesis import Result, find, reproduce
+from thesis import Result, find
 from thesis.q_inflation import Setting
 
 pytestmark = [pytest.mark.x64, pytest.mark.nightly]
@@ -70,9 +70,3 @@ def test_the_slope_decides(slope, text):
     wide = Result({"slope": slope}, {"sizes": np.array([100, 100_000])})
     assert tends(wide).text == text
     assert tends(Result({"slope": slope}, {"sizes": np.array([100, 1000])})).text == "not decided at this size"
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["q-inflation"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == ["holds", "holds"]

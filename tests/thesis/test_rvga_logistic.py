@@ -3,7 +3,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from thesis import Result, find, reproduce, rvga_logistic
+from thesis import Result, find, rvga_logistic
 from thesis.rvga_logistic import Setting
 
 pytestmark = pytest.mark.x64
@@ -59,9 +59,3 @@ def test_one_count_of_iterations_refutes():
 def test_near_means_within_two_deviations_and_nearer_than_before(within, away, text):
     numbers = {"within": within, "away": [away, away], "away_at_quarter": [1.0, 1.0]}
     assert near(Result(numbers)).text == text
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["rvga-logistic"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == ["holds", "holds"]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from thesis import Result, find, reproduce
+from thesis import Result, find
 from thesis.rvga_moons import Setting, shape_of_growth
 
 pytestmark = [pytest.mark.x64, pytest.mark.nightly]
@@ -59,9 +59,3 @@ def test_rise_plateau_rise(parts, shaped):
 def test_the_share_of_seeds_decides(yes, count, text):
     found = {"shaped": [True] * yes + [False] * (count - yes), "share": yes / count, "final": [0.9] * count}
     assert plateaus(Result({"rule": found, "samples": found})).text == text
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["rvga-moons"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == ["not decided at this size"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis import Result, find, reproduce
+from thesis import Result, find
 from thesis.wolf_intro import Setting, _stream
 
 pytestmark = pytest.mark.x64
@@ -95,9 +95,3 @@ def test_one_narrower_posterior_refutes(bad):
     sound = {"least_any": -1e-15, "least_imq": 0.0, "least_over_run": 0.0}
     assert conservative(Result(sound)).text == "holds"
     assert conservative(Result({**sound, bad: -1e-3})).text == "does not hold"
-
-
-@pytest.mark.nightly
-def test_verdicts_of_the_quick_size(tmp_path):
-    (found,) = reproduce(["wolf-intro"], out=tmp_path)
-    assert [claim["verdict"] for claim in found["claims"]] == ["holds", "holds"]
