@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -82,3 +83,11 @@ def test_files_keep_to_the_rules_of_the_package():
                 broken.append((path.name, node.name))
     assert not broken
     assert importlib.import_module("thesis").__all__ == sorted(thesis.__all__, key=lambda n: (n[0].islower(), n))
+
+
+def test_the_source_distribution_holds_the_experiments_and_the_wheel_does_not():
+    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert "thesis" in built["sdist"]["include"]
+    assert built["wheel"]["packages"] == ["src/filtax"]
