@@ -299,8 +299,8 @@ class LowRank(Belief):
             old, datum = self._widened(O), _widened(found, O)
         overlap = (*datum.overlap, old.overlap) if whole else ()
         placed = (old.prec_factor, old.root, self.used, taken, B, datum.half, datum.c, L, *overlap)
-        R, root, *N = scatter_block(*placed, size=size)
-        N = N[0] if whole else jnp.where(taken & is_known(self.overlap), -1.0, self.overlap)
+        R, root, *columns = scatter_block(*placed, size=size)
+        N = columns[0] if whole else jnp.where(taken & is_known(self.overlap), -1.0, self.overlap)
         own = triangular_solve(L, B, size=size).T  # a datum adds a block to S, beside the others
         S = jax.lax.dynamic_update_slice(old.cov_factor, own, (self.used, self.used))
         S = jnp.where(taken, S, old.cov_factor)
