@@ -74,7 +74,7 @@ def scatter_block(rng, K: int, O: int, used: int, taken: bool):
     import jax.numpy as jnp
 
     from filtax._kernels import cuda_algebra
-    from filtax.beliefs import low_rank_algebra as algebra
+    from filtax.beliefs import _low_rank_algebra as algebra
 
     prec_factor, root = np.eye(K), np.eye(K)
     prec_factor[:used, :used], root[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)

@@ -40,7 +40,7 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     import jax.numpy as jnp
 
     from filtax._kernels import cuda_passes as kernels
-    from filtax.beliefs.low_rank_algebra import inverse, truncate
+    from filtax.beliefs._low_rank_algebra import inverse, truncate
 
     U, J, V, c = numbers(D, K, O)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(K, K)))[0].astype(np.float32)

@@ -29,7 +29,7 @@ print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith(
     assert of("posteriors") == {"posteriors.extended"}
     assert of("auxiliary") == {"auxiliary.constant"}
     assert of("weighting") == {"weighting.exact"}
-    assert not of("beliefs") & {"beliefs.low_rank", "beliefs.particles", "beliefs.conjugate"}
+    assert not of("beliefs") & {"beliefs._low_rank", "beliefs._particles", "beliefs._conjugate"}
     assert not of("models") & {"models._networks", "models._exponential_family", "models._subspace"}
 
 

@@ -159,7 +159,7 @@ def _check_members(method: Any) -> None:
     for asked, name in ((weighting.gates, "Gated"), (weighting.shares, "Responsibilities")):
         if asked and auxiliary.name != "ME":
             raise ValueError(f"{name} with {spell_auxiliary(auxiliary)}: it weighs experts; use it with ME.")
-    if weighting.shares and not all(hasattr(family, "spread") for family in posterior.families):
+    if weighting.shares and not all(hasattr(family, "project_cov") for family in posterior.families):
         raise ValueError(f"{posterior.name} with Responsibilities: it has no spread; use LG or RVGA.")
 
 

@@ -113,6 +113,10 @@ class Belief(Module):
         """Return this belief about another mean."""
         return eqx.tree_at(lambda belief: belief.mean, self, mean)
 
+    def project_root(self, J: Float[Array, "O D"]) -> Float[Array, "O N"] | None:
+        """A root of the covariance of J theta, with digits that the covariance itself has lost; None without a root."""
+        return None
+
     def prepare(self, J: Float[Array, "O D"]) -> Any:
         """Return a belief that has computed once what the forecast through J and the update both need."""
         return self

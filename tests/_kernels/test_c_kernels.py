@@ -140,7 +140,7 @@ def test_a_program_calls_them_once_each(monkeypatch):
     names = ("project", "residual_gram", "gram", "truncate_with_gram")
 
     def calls():
-        text = jax.jit(lambda b: (b.spread(J), b.condition(J, eye, r))).lower(belief).compile().as_text()
+        text = jax.jit(lambda b: (b.project_cov(J), b.condition(J, eye, r))).lower(belief).compile().as_text()
         return [text.count(f'"filtax_{name}"') for name in names]
 
     assert calls() == [2, 1, 1, 1]  # the second projection refines a gain where a variance is low

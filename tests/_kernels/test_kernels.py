@@ -10,7 +10,7 @@ import pytest
 from filtax import _kernels
 from filtax._kernels import cuda, cuda_algebra, cuda_passes
 from filtax.beliefs import LowRank
-from filtax.beliefs import low_rank_algebra as algebra
+from filtax.beliefs import _low_rank_algebra as algebra
 from filtax.linalg import psd_root
 
 K, O, D = 6, 4, 40

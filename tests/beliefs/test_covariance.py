@@ -3,6 +3,7 @@
 Twenty parameters are beyond the size up to which the diagonal is reached by a mask.
 """
 
+from fractions import Fraction
 from functools import partial
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from filtax.beliefs import Covariance
+from filtax.beliefs._covariance import Downdate, downdate
 from moments import conditioned, drifted, problem, same, spd
 
 pytestmark = pytest.mark.x64
@@ -51,7 +53,7 @@ def test_what_is_seen_keeps_the_variance_that_exact_arithmetic_promises(D):
         known = condition(start(mean, cov), np.eye(1, D), 1e9 * np.eye(1), np.zeros(1)).belief
         assert float(known.var[0]) >= 0.99e-18
     for J in (np.eye(1, 2), np.eye(2)):
-        spread = Covariance(jnp.zeros(2), jnp.diag(jnp.array([-1e-9, 1.0]))).spread(jnp.asarray(J))
+        spread = Covariance(jnp.zeros(2), jnp.diag(jnp.array([-1e-9, 1.0]))).project_cov(jnp.asarray(J))
         np.testing.assert_array_equal(np.diag(spread), [0.0, 1.0][: len(J)])
 
 
@@ -172,7 +174,7 @@ def test_many_precise_outputs_are_taken_and_leave_a_sound_belief(sizes):
 def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
     mean, cov, J, B, r = (jnp.asarray(part) for part in problem(20, O, 3))
     together = start(mean, cov).condition(J, B, r)
-    monkeypatch.setattr("filtax.beliefs.covariance.RESOLVED", 0.0)
+    monkeypatch.setattr("filtax.beliefs._covariance.RESOLVED", 0.0)
     apart = start(mean, cov).condition(J, B, r)
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-13)
@@ -199,3 +201,27 @@ def test_where_the_digits_suffice_no_doubt_is_seen():
     np.testing.assert_allclose(short.var, true.var, rtol=5e-4)
     gap = np.asarray(short.mean, "float64") - np.asarray(true.mean)
     assert np.max(np.abs(gap) / np.sqrt(true.var)) <= 2e-3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_variance_falls_below_what_a_datum_can_leave(dtype):
+    """Σ' >= Σ / (1 + tr S), though rounding takes off more than there was; where it does not, what is left counts."""
+    var = jnp.asarray([1.0, 2.0, 8.0], dtype)
+    U = jnp.asarray([[1.2], [1.0], [0.5]], dtype)  # the first takes 1.44 off 1
+    zero = jnp.zeros((), dtype)
+    done = Downdate(jnp.zeros(3, dtype), U, jnp.asarray(4.0, dtype), zero, jnp.zeros(1, dtype), zero, jnp.asarray(True))
+    np.testing.assert_allclose(done.var(var), [0.25, 1.0, 7.75], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_limit_is_that_of_all_outputs_together(dtype):
+    """With independent parameters, each seen by an output of its own, in rationals: 1 + 3 + 8 = 12 at most."""
+    var, noise = [Fraction(3), Fraction(8)], Fraction(1)
+    J, eye = jnp.eye(2, dtype=dtype), jnp.eye(2, dtype=dtype)
+    held = jnp.asarray([float(v) for v in var], dtype)
+    done = downdate(jnp.zeros(2, dtype), held, J, eye, jnp.ones(2, dtype), jnp.diag(held), jnp.diag(held))
+    np.testing.assert_allclose(done.shrinkage, 12.0, rtol=1e-6)
+    exact = [float(v * noise / (v + noise)) for v in var]
+    np.testing.assert_allclose(done.var(held), exact, rtol=200 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(done.mean, [float(v / (v + noise)) for v in var], rtol=1e-6)
+    assert bool(done.ok)

@@ -28,7 +28,9 @@ def test_moves_of_an_ensemble():
         belief.affine(jnp.asarray(A), jnp.asarray(b), None).members, np.asarray(belief.members) @ A.T + b, rtol=1e-12
     )
     J = jnp.asarray(A[:2])
-    np.testing.assert_allclose(belief.spread(J), A[:2] @ np.cov(np.asarray(belief.members).T) @ A[:2].T, rtol=1e-12)
+    np.testing.assert_allclose(
+        belief.project_cov(J), A[:2] @ np.cov(np.asarray(belief.members).T) @ A[:2].T, rtol=1e-12
+    )
     k = np.array([0.9, 0.5, 0.0])
 
     def moved(key):

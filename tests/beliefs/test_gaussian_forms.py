@@ -45,7 +45,7 @@ def test_conditioning(family, D, O):
     before = start(family, mean, cov)
     nothing = condition(before, J, np.zeros_like(B), np.zeros(O))
     jax.tree.map(np.testing.assert_array_equal, nothing.belief, before)
-    np.testing.assert_allclose(before.spread(jnp.asarray(J)), J @ cov @ J.T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(before.project_cov(jnp.asarray(J)), J @ cov @ J.T, rtol=1e-9, atol=1e-12)
 
 
 @every_size

@@ -10,7 +10,7 @@ import scipy.stats
 import filtax as fx
 from filtax import _kernels
 from filtax.beliefs import Diagonal, LowRank
-from filtax.beliefs.low_rank_algebra import leading, leading_again
+from filtax.beliefs._low_rank_algebra import leading, leading_again
 
 pytestmark = pytest.mark.x64
 D, RANK = 7, 3
@@ -63,7 +63,7 @@ def test_precision_covariance_and_spread_are_dense_algebra(spherical):
     np.testing.assert_allclose(b.cov, np.linalg.inv(want), **exact)
     np.testing.assert_allclose(b.var, np.diag(np.linalg.inv(want)), **exact)
     J = rng.normal(size=(2, D))
-    np.testing.assert_allclose(b.spread(jnp.asarray(J)), J @ np.linalg.inv(want) @ J.T, **exact)
+    np.testing.assert_allclose(b.project_cov(jnp.asarray(J)), J @ np.linalg.inv(want) @ J.T, **exact)
 
 
 MOVES = {

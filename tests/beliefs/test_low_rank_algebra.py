@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from filtax.beliefs import LowRank
-from filtax.beliefs import low_rank_algebra as algebra
-from filtax.beliefs.low_rank_algebra import LEAST, leading, truncated
+from filtax.beliefs import _low_rank_algebra as algebra
+from filtax.beliefs._low_rank_algebra import LEAST, leading, truncated
 
 pytestmark = pytest.mark.x64
 K, O, USED = 9, 5, 4

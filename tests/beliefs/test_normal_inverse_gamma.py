@@ -72,7 +72,7 @@ def test_drift_is_in_units_of_the_variance():
         belief.affine(jnp.asarray(F), jnp.asarray(b), jnp.asarray(root)), drifted(mean, noise * P, F, b, root @ root.T)
     )
     same(belief.add(jnp.asarray(0.5)), drifted(mean, noise * P, Q=0.5))
-    np.testing.assert_allclose(belief.spread(jnp.asarray(J)), J @ P @ J.T, rtol=1e-10)
+    np.testing.assert_allclose(belief.project_cov(jnp.asarray(J)), J @ P @ J.T, rtol=1e-10)
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.25, 1.0, [0.5, 1.0]])

@@ -62,5 +62,5 @@ def test_a_precision_that_rounding_made_singular_has_a_covariance():
     """Two equal features again: the last pivot is nothing; a few roundings more on the diagonal are its error."""
     belief = Precision(jnp.zeros(2, jnp.float32), jnp.full((2, 2), 3.75, jnp.float32).at[1, 1].set(3.749999))
     assert np.isfinite(belief.cov).all()
-    np.testing.assert_allclose(belief.spread(jnp.ones((1, 2), jnp.float32)), 1.0 / 3.75, rtol=1e-3)
+    np.testing.assert_allclose(belief.project_cov(jnp.ones((1, 2), jnp.float32)), 1.0 / 3.75, rtol=1e-3)
     assert np.isfinite(belief.sample(jax.random.key(0))).all()

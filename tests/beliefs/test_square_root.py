@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filtax.beliefs import SquareRoot
-from filtax.beliefs.conditioned import one_by_one
-from filtax.beliefs.square_root import root_of, two_sum
+from filtax.beliefs._conditioned import one_by_one
+from filtax.beliefs._square_root import root_of, two_sum
 from filtax.posteriors.extended import Extended
 from moments import spd
 
@@ -46,19 +46,25 @@ def test_the_tail_goes_where_the_mean_goes():
     J, B = jnp.ones((1, 2), "float32"), jnp.ones((1, 1), "float32")
     still = belief.condition(J, 0.0 * B, jnp.zeros(1, "float32")).belief
     jax.tree.map(np.testing.assert_array_equal, still, belief)
-    wide = SquareRoot(belief.mean, 100.0 * belief.root, belief.tail)
+    wide = SquareRoot(belief.mean, 100.0 * belief.root, belief.mean_residual)
     refused = wide.condition(J, B * 1e-2, jnp.full(1, 3e38, "float32"))  # the step would be infinite
     assert not refused.ok
-    np.testing.assert_array_equal(refused.belief.mean + refused.belief.tail, belief.mean + belief.tail)
-    np.testing.assert_array_equal(belief.inflate(jnp.float32(2.0)).tail, belief.tail)
-    np.testing.assert_array_equal(belief.affine(None, jnp.ones(2, "float32"), None).tail, [0.0, 0.0])
+    np.testing.assert_array_equal(
+        refused.belief.mean + refused.belief.mean_residual, belief.mean + belief.mean_residual
+    )
+    np.testing.assert_array_equal(belief.inflate(jnp.float32(2.0)).mean_residual, belief.mean_residual)
+    np.testing.assert_array_equal(belief.affine(None, jnp.ones(2, "float32"), None).mean_residual, [0.0, 0.0])
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), belief)
-    np.testing.assert_array_equal(SquareRoot.moment_match(batch, jnp.log(jnp.full(2, 0.5, "float32"))).tail, [0.0, 0.0])
+    np.testing.assert_array_equal(
+        SquareRoot.moment_match(batch, jnp.log(jnp.full(2, 0.5, "float32"))).mean_residual, [0.0, 0.0]
+    )
     moved = belief.condition(J, B, jnp.full(1, 0.1, "float32")).belief
-    exact = np.asarray(belief.mean, float) + np.asarray(belief.tail) + 0.1 / 3.0  # P J / (J P J + 1) r
-    np.testing.assert_allclose(np.asarray(moved.mean, float) + np.asarray(moved.tail), exact, rtol=4e-9)
+    exact = np.asarray(belief.mean, float) + np.asarray(belief.mean_residual) + 0.1 / 3.0  # P J / (J P J + 1) r
+    np.testing.assert_allclose(np.asarray(moved.mean, float) + np.asarray(moved.mean_residual), exact, rtol=4e-9)
     for dtype, has_dynamics, kept in (("float32", False, True), ("float32", True, False), ("float64", False, False)):
-        assert (Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), has_dynamics).tail is not None) == kept
+        assert (
+            Extended().start(jnp.zeros(2, dtype), jnp.ones(2, dtype), has_dynamics).mean_residual is not None
+        ) == kept
 
 
 @pytest.mark.parametrize("D", [1, 2, 4, 5])

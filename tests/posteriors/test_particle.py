@@ -8,7 +8,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.beliefs import Particles
-from filtax.beliefs.cloud import draw_again, partners
+from filtax.beliefs._particles import partners, resample_indices
 from filtax.posteriors import Particle
 
 keys = lambda count: jax.random.split(jax.random.key(0), count)
@@ -89,7 +89,7 @@ def test_weights_and_evidence_by_hand():
     np.testing.assert_allclose(belief.mean, m, rtol=1e-11)
     np.testing.assert_allclose(belief.cov, P, rtol=1e-10)
     np.testing.assert_allclose(belief.var, np.diag(P), rtol=1e-10)
-    np.testing.assert_allclose(belief.spread(jnp.asarray(x)[None]), [[x @ P @ x]], rtol=1e-10)
+    np.testing.assert_allclose(belief.project_cov(jnp.asarray(x)[None]), [[x @ P @ x]], rtol=1e-10)
     np.testing.assert_allclose(belief.effective, 1.0 / np.sum(w**2), rtol=1e-11)
 
 
@@ -116,7 +116,7 @@ def test_systematic_counts(dtype):
     w[[3, 19]] = 0.0
     w /= w.sum()
     log_w = jnp.log(jnp.asarray(w, dtype))
-    many = jax.jit(jax.vmap(lambda key: jnp.bincount(draw_again(key, log_w, 30), length=20)))(keys(4000))
+    many = jax.jit(jax.vmap(lambda key: jnp.bincount(resample_indices(key, log_w, 30), length=20)))(keys(4000))
     counts = np.asarray(many)
     assert np.all(counts.sum(1) == 30)
     assert np.all(np.abs(counts - 30 * w) < 1.0 + 1e-4)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
-from filtax.beliefs.square_root import two_sum
+from filtax.beliefs._square_root import two_sum
 from filtax.module import Module
 
 __all__ = [

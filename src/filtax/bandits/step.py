@@ -231,7 +231,7 @@ def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool
 
     def one(belief: PyTree, aux: PyTree) -> tuple[Array, Array]:
         at = method.model.linearise(belief.mean, x, aux)
-        spread = belief.spread(at.jacobian)
+        spread = belief.project_cov(at.jacobian)
         return at.eta, spread if noise is None else spread + noise.covariance(x, at.eta)
 
     if shared:

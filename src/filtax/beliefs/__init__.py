@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING
 from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
-    from filtax.beliefs.blocks import Blocks
-    from filtax.beliefs.collapse import Collapsed, collapse
-    from filtax.beliefs.conditioned import Conditioned
-    from filtax.beliefs.conjugate import Beta, Gamma
-    from filtax.beliefs.covariance import Covariance
-    from filtax.beliefs.diagonal import Diagonal
-    from filtax.beliefs.divergence import kl
-    from filtax.beliefs.ensemble import Ensemble
-    from filtax.beliefs.low_rank import LowRank
-    from filtax.beliefs.marginalised import Marginalised
-    from filtax.beliefs.moment_match import moment_match
-    from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
-    from filtax.beliefs.particles import Particles
-    from filtax.beliefs.pending import Pending
-    from filtax.beliefs.point import Memory, Point
-    from filtax.beliefs.precision import Precision
-    from filtax.beliefs.square_root import SquareRoot
+    from filtax.beliefs._blocks import Blocks
+    from filtax.beliefs._conditioned import Conditioned
+    from filtax.beliefs._conjugate import Beta, Gamma
+    from filtax.beliefs._covariance import Covariance, Pending
+    from filtax.beliefs._diagonal import Diagonal
+    from filtax.beliefs._ensemble import Ensemble
+    from filtax.beliefs._kl import kl
+    from filtax.beliefs._low_rank import LowRank
+    from filtax.beliefs._mixture_reduction import Collapsed, collapse, moment_match
+    from filtax.beliefs._normal_inverse_gamma import NormalInverseGamma
+    from filtax.beliefs._particles import Particles
+    from filtax.beliefs._point_estimate import Memory, Point
+    from filtax.beliefs._precision import Precision
+    from filtax.beliefs._rao_blackwellised import Marginalised
+    from filtax.beliefs._square_root import SquareRoot
 
 __all__ = [
     "Beta",
@@ -54,21 +52,19 @@ __all__ = [
 
 on_demand(
     __name__,
-    blocks="Blocks",
-    collapse="Collapsed collapse",
-    conditioned="Conditioned",
-    conjugate="Beta Gamma",
-    covariance="Covariance",
-    diagonal="Diagonal",
-    divergence="kl",
-    ensemble="Ensemble",
-    low_rank="LowRank",
-    marginalised="Marginalised",
-    moment_match="moment_match",
-    normal_inverse_gamma="NormalInverseGamma",
-    particles="Particles",
-    pending="Pending",
-    point="Memory Point",
-    precision="Precision",
-    square_root="SquareRoot",
+    _blocks="Blocks",
+    _conditioned="Conditioned",
+    _conjugate="Beta Gamma",
+    _covariance="Covariance Pending",
+    _diagonal="Diagonal",
+    _ensemble="Ensemble",
+    _kl="kl",
+    _low_rank="LowRank",
+    _mixture_reduction="Collapsed collapse moment_match",
+    _normal_inverse_gamma="NormalInverseGamma",
+    _particles="Particles",
+    _point_estimate="Memory Point",
+    _precision="Precision",
+    _rao_blackwellised="Marginalised",
+    _square_root="SquareRoot",
 )

@@ -14,7 +14,7 @@ from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool
 
-from filtax.beliefs.low_rank_algebra import psd_cholesky
+from filtax.beliefs._low_rank_algebra import psd_cholesky
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions._numerics import cap, normal_points, normal_rule
 from filtax.models._model import Likelihood, Whitened

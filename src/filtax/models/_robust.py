@@ -259,7 +259,7 @@ def expected_log_likelihood(
     observed = jnp.ones(y.shape, bool) if mask is None else mask
     B = likelihood.whiten(at.eta, x, y, observed).whitener
     value = likelihood.log_likelihood(at.eta, x, y, observed) - 0.5 * trace(
-        matmul(matmul(B, belief.spread(at.jacobian)), B.T)
+        matmul(matmul(B, belief.project_cov(at.jacobian)), B.T)
     )
     return jnp.where(jnp.any(observed), value, 0.0)
 

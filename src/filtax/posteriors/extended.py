@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import beliefs, checks
-from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, pending
+from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
@@ -100,7 +100,7 @@ class Extended(Posterior):
             return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
         belief = gaussian_belief(self.form, mean, cov, has_dynamics)
         short = jnp.finfo(mean.dtype).bits < 64
-        return belief.settling() if isinstance(belief, SquareRoot) and short and not has_dynamics else belief
+        return belief.compensated() if isinstance(belief, SquareRoot) and short and not has_dynamics else belief
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
@@ -194,7 +194,7 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamic
         form = "covariance" if has_dynamics and mean.size > LARGE else "root"
     if form == "decoupled":
         return Diagonal.start(mean, cov, decoupled=True)
-    if form == "covariance" and mean.size > pending.LARGE:
+    if form == "covariance" and mean.size > _covariance.LARGE:
         return Pending.start(mean, cov)
     return FORMS[form].start(mean, cov)
 
@@ -242,9 +242,10 @@ def absorb(
 
 def _strain(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
     """Variance of what was not known of the datum, in units of its noise: tr(B J Σ Jᵀ Bᵀ)."""
-    if not hasattr(belief, "reach"):
-        return trace(matmul(matmul(B, belief.spread(J)), B.T))
-    V = matmul(B, belief.reach(J))  # as the update makes it: XLA makes it once
+    root = belief.project_root(J)
+    if root is None:
+        return trace(matmul(matmul(B, belief.project_cov(J)), B.T))
+    V = matmul(B, root)  # as the update computes it: XLA computes it once
     return jnp.sum(V * V)
 
 
@@ -256,7 +257,7 @@ def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, d
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:
-    spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.spread(at.jacobian)
+    spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.project_cov(at.jacobian)
     forecast = model.likelihood.predictive(at.eta, spread, x, at.scalar)
     if plugin or not isinstance(forecast, Normal):
         return forecast
@@ -269,7 +270,10 @@ def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) ->
     None for a single output, which has nothing to lose, and for a belief without a root. A function of x may give
     no noise in some direction.
     """
-    if at.eta.size == 1 or not hasattr(belief, "reach") or not hasattr(model.likelihood, "covariance"):
+    if at.eta.size == 1 or not hasattr(model.likelihood, "covariance"):
+        return None
+    projected = belief.project_root(at.jacobian)
+    if projected is None:
         return None
     R = psd_root(model.likelihood.covariance(x, at.eta))
-    return triangular_root(jnp.concatenate([R, belief.reach(at.jacobian)], axis=1))
+    return triangular_root(jnp.concatenate([R, projected], axis=1))

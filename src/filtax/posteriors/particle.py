@@ -29,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import checks
 from filtax.beliefs import Marginalised, Particles
-from filtax.beliefs.cloud import draw_again, noise_like
+from filtax.beliefs._particles import noise_like, resample_indices
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
 from filtax.posteriors.trusting import plain_likelihood
@@ -165,7 +165,7 @@ class Particle(Posterior):
         again = belief.resample(of_choice)
         if self.shrink is not None:
             centres, root = belief.shrunk(jnp.asarray(self.shrink, belief.members.dtype))
-            chosen = draw_again(of_choice, belief.log_weight, self.size)
+            chosen = resample_indices(of_choice, belief.log_weight, self.size)
             again = again.replace(centres[chosen] + noise_like(of_noise, centres, root))
         few = belief.effective < jnp.asarray(self.threshold, belief.members.dtype) * self.size
         return jax.tree.map(lambda now, then: jnp.where(few, now, then), again, belief)
@@ -175,7 +175,7 @@ class Particle(Posterior):
         of_choice, of_noise = jax.random.split(key)
         centres, root = belief.shrunk(jnp.asarray(self.shrink, belief.members.dtype))
         first = log_likelihood(centres)
-        chosen = draw_again(of_choice, belief.log_weight + first, self.size)
+        chosen = resample_indices(of_choice, belief.log_weight + first, self.size)
         moved = belief.replace(centres[chosen] + noise_like(of_noise, centres, root))
         return moved.weighted(log_likelihood(moved.members) - first[chosen])
 

@@ -104,7 +104,7 @@ class Datum(Module):
             pull = matmul(half, matmul(site.scale.T, site.residual[:, None]))
             return matmul(half.T, pull)[:, 0], matmul(half.T, half)
         q = self.prior.condition(self.rows, site.scale, site.residual).belief
-        return matmul(self.rows, (q.mean - self.prior.mean)[:, None])[:, 0], q.spread(self.rows)
+        return matmul(self.rows, (q.mean - self.prior.mean)[:, None])[:, 0], q.project_cov(self.rows)
 
     def scaled(self, w: Float[Array, ""]) -> Site:
         """The site of a datum whose precision is multiplied by w."""
@@ -197,7 +197,7 @@ def _root(belief: PyTree, rows: Float[Array, "O D"]) -> Float[Array, "O O"]:
     if isinstance(belief, SquareRoot):
         wide = matmul(rows, belief.root)
         return triangular_root(jnp.where(jnp.isfinite(jnp.sum(wide * wide)), wide, 0.0))
-    spread = belief.spread(rows)
+    spread = belief.project_cov(rows)
     return psd_root(jnp.where(jnp.isfinite(trace(spread)), spread, 0.0))
 
 

@@ -37,7 +37,7 @@ class Look(Module):
         conditioning_ratio = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
         miss = jnp.sum(jnp.square(self.plain.residual))
         some = jnp.maximum(self.count, 1.0)
-        return belief.judge(
+        return belief.observe(
             miss / some, conditioning_ratio / some, sound & (self.count > 0) & ~jnp.isnan(miss + conditioning_ratio)
         ), conditioning_ratio
 

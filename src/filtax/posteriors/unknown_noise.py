@@ -92,4 +92,4 @@ def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, p
         return StudentT(at.eta, scale * unit, 2.0 * belief.shape, at.scalar)
     root = total_root(belief, model, x, at)
     root = None if root is None else root * jnp.sqrt(unit)
-    return StudentT(at.eta, (scale + belief.spread(at.jacobian)) * unit, 2.0 * belief.shape, at.scalar, root)
+    return StudentT(at.eta, (scale + belief.project_cov(at.jacobian)) * unit, 2.0 * belief.shape, at.scalar, root)

@@ -194,12 +194,12 @@ class Variational(Posterior):
             site, sound = self._average(prior, q, pace.width, datum)
             done = prior.condition(site.jacobian, site.whitener, site.residual)
             there = datum.linearise(done.belief)
-            spread = done.belief.spread(there.jacobian)
+            spread = done.belief.project_cov(there.jacobian)
             ahead = self._rule(there, spread, datum)
             q, pace = shorten(widen(pace, spread), prior, q, done.belief, site, ahead)
             return (q, pace, ok & sound & done.ok), None
 
-        pace = begin(prior.mean, prior.spread(datum.linearise(prior).jacobian))
+        pace = begin(prior.mean, prior.project_cov(datum.linearise(prior).jacobian))
         carry = (prior, pace, jnp.ones((), bool))
         (q, _, ok), _ = jax.lax.scan(inner, carry, length=self.iterations)
         return q, ok
@@ -232,7 +232,7 @@ class Variational(Posterior):
         """Score and curvature under q, about the mean of the prior; nothing, where they are not finite."""
         if self.samples is None:
             at = datum.linearise(q)
-            site = self._rule(at, width * q.spread(at.jacobian), datum)
+            site = self._rule(at, width * q.project_cov(at.jacobian), datum)
         else:
             d = datum
             site = over_samples(q, width, d.model, d.x, d.y, d.mask, d.aux, d.key, self.samples)

@@ -14,8 +14,6 @@ from filtax import checks
 from filtax.module import Module
 from filtax.protocols import Belief
 
-__all__ = ["Memory", "Point"]
-
 
 class Memory(Module):
     """The last M data, newest first; `weight` is 0 where there is none yet.
@@ -38,9 +36,12 @@ class Memory(Module):
 
     def put(self, x: Array | None, y: Array, mask: Array, weight: Array) -> "Memory":
         """Remember one datum, forget the oldest."""
-        first = lambda new, old: jnp.concatenate([new[None].astype(old.dtype), old[:-1]])  # noqa: E731
-        X = None if x is None or self.X is None else first(x, self.X)
-        return Memory(X, first(y, self.Y), first(mask, self.mask), first(jnp.asarray(weight), self.weight))
+        X = None if x is None or self.X is None else _shifted(x, self.X)
+        return Memory(X, _shifted(y, self.Y), _shifted(mask, self.mask), _shifted(jnp.asarray(weight), self.weight))
+
+
+def _shifted(new: Array, old: Array) -> Array:
+    return jnp.concatenate([new[None].astype(old.dtype), old[:-1]])
 
 
 class Point(Belief):

@@ -16,8 +16,6 @@ from filtax import checks
 from filtax.distributions import Bernoulli, NegativeBinomial
 from filtax.protocols import Belief
 
-__all__ = ["Beta", "Gamma"]
-
 
 class Beta(Belief):
     """Beta(ones, zeros) over the probability of a one.

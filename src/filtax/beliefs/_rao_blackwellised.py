@@ -22,12 +22,9 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
 from filtax import checks
-from filtax.beliefs.cloud import draw_again, moved, partners, seal, take_key
-from filtax.beliefs.square_root import root_of
-from filtax.beliefs.weighted import Weighted
+from filtax.beliefs._particles import Weighted, moved, partners, resample_indices, seal, take_key
+from filtax.beliefs._square_root import root_of
 from filtax.linalg import matmul, triangular_root
-
-__all__ = ["Marginalised"]
 
 
 class Marginalised(Weighted):
@@ -73,7 +70,7 @@ class Marginalised(Weighted):
     def resample(self, key: Key[Array, ""]) -> "Marginalised":
         """Draw equally weighted particles from these, systematically."""
         S = len(self.members)
-        chosen = draw_again(key, self.log_weight, S)
+        chosen = resample_indices(key, self.log_weight, S)
         return Marginalised(self.members[chosen], jnp.full_like(self.log_weight, -math.log(S)), self.root, self.key)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Marginalised":
@@ -124,7 +121,7 @@ class Marginalised(Weighted):
         return points.at[:, self.drawn :].add(matmul(e, self.root.T)).reshape(*shape, -1)
 
     @property
-    def _rooted(self) -> Float[Array, "N D"]:
+    def _cov_rows(self) -> Float[Array, "N D"]:
         """Rows whose outer products sum to the covariance."""
         between = jnp.exp(0.5 * self.log_weight)[:, None] * (self.members - self.mean[None, :])
         inside = jnp.concatenate([jnp.zeros((len(self.root), self.drawn), self.root.dtype), self.root.T], axis=1)

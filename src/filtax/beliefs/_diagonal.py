@@ -6,7 +6,7 @@ variances are never above the true ones, so it grows overconfident where feature
 diagonal of the posterior covariance instead, the nearest in $\mathrm{KL}(p \,\|\, q)$: each parameter is then a scalar
 filter that sees the others as noise. In the literature these are the VD-EKF and the FD-EKF.
 
-Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for a drift.
+Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for dynamics.
 Thesis: prop:kf-update-step-precision, its diagonal; sec:variational-bayes.
 """
 
@@ -16,12 +16,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs._conditioned import Conditioned
 from filtax.factor import factor
 from filtax.linalg import matmul, trace
 from filtax.protocols import Belief
-
-__all__ = ["Diagonal"]
 
 
 class Diagonal(Belief):
@@ -45,7 +43,7 @@ class Diagonal(Belief):
         """The covariance, formed on request."""
         return jnp.diag(self.var)
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
         return matmul(J * self.var[None, :], J.T)
 
@@ -57,10 +55,10 @@ class Diagonal(Belief):
         $U = \Sigma G^\top L^{-\top}$, and never below the former. B = 0 and r = 0 leave the belief as it is.
         """
         G = matmul(B, J)
-        spread = matmul(G * self.var[None, :], G.T)
-        finite = jnp.isfinite(trace(spread))
-        spread, G = jnp.where(finite, spread, 0.0), jnp.where(finite, G, 0.0)
-        L = factor(jnp.eye(r.size, dtype=r.dtype) + spread)
+        whitened = matmul(G * self.var[None, :], G.T)
+        finite = jnp.isfinite(trace(whitened))
+        whitened, G = jnp.where(finite, whitened, 0.0), jnp.where(finite, G, 0.0)
+        L = factor(jnp.eye(r.size, dtype=r.dtype) + whitened)
         sound = finite & L.sound(least=0.5)  # exactly, no pivot is below 1
         G = jnp.where(sound, G, 0.0)
         z = L.solve(r)
@@ -74,7 +72,7 @@ class Diagonal(Belief):
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
         """Add independent noise of variance q to every parameter."""
-        return self._keep_if_sound(self.mean, self.var + q)
+        return self._keep_if_finite(self.mean, self.var + q)
 
     def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Diagonal":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
@@ -88,17 +86,17 @@ class Diagonal(Belief):
         if F is not None:
             mean, var = F * mean, F * F * var
         mean = mean if b is None else mean + b
-        return self._keep_if_sound(mean, var if noise is None else var + noise * noise)
+        return self._keep_if_finite(mean, var if noise is None else var + noise * noise)
 
     def mix(self, initial: "Diagonal", keep: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
         r"""Move towards `initial`, keeping the share k: mean $k\mu + (1-k)\mu_0$, $k^2\sigma^2 + (1-k^2)\sigma_0^2$."""
         rest = (1.0 - keep) * (1.0 + keep)
         mean = keep * self.mean + (1.0 - keep) * initial.mean
-        return self._keep_if_sound(mean, keep * keep * self.var + rest * initial.var)
+        return self._keep_if_finite(mean, keep * keep * self.var + rest * initial.var)
 
     def inflate(self, factor: Float[Array, ""]) -> "Diagonal":
         """Multiply the variances by a factor; the mean stays."""
-        return self._keep_if_sound(self.mean, factor * self.var)
+        return self._keep_if_finite(self.mean, factor * self.var)
 
     @staticmethod
     def moment_match(batch: "Diagonal", log_weight: Float[Array, " C"]) -> "Diagonal":
@@ -115,7 +113,7 @@ class Diagonal(Belief):
         lead = (1,) * len(shape) + (-1,)
         return self.mean.reshape(lead) + jnp.sqrt(self.var).reshape(lead) * noise
 
-    def _keep_if_sound(self, mean: Array, var: Array) -> "Diagonal":
-        """A drift that overflows is not taken."""
+    def _keep_if_finite(self, mean: Array, var: Array) -> "Diagonal":
+        """Keep the old belief where dynamics overflow."""
         mean, var = jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(jnp.isfinite(var), var, self.var)
         return Diagonal(mean, var, self.decoupled)

@@ -8,8 +8,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.module import Module
 
-__all__ = ["RESOLVED", "Conditioned", "one_by_one"]
-
 RESOLVED = 0.01  # up to this over ε in units of the noise, a forecast of several outputs is factored at once
 
 

@@ -4,18 +4,14 @@ $\theta \mid \sigma^2 \sim N(\mu, \sigma^2 P)$ and $\sigma^2 \sim \mathrm{IG}(\t
 Gaussian form, in units of the noise variance; so are the process noises that priors add to it.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs._conditioned import Conditioned
 from filtax.protocols import Belief
-
-__all__ = ["NormalInverseGamma"]
 
 
 class NormalInverseGamma(Belief):
@@ -51,14 +47,13 @@ class NormalInverseGamma(Belief):
         """Variances of the parameters with the noise variance averaged out."""
         return _in_units(self.unit.var, self.noise)
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J P Jᵀ, in units of the noise variance."""
-        return self.unit.spread(J)
+        return self.unit.project_cov(J)
 
-    @property
-    def reach(self) -> Callable:
-        """A root of the spread, where the form has one."""
-        return self.unit.reach
+    def project_root(self, J: Float[Array, "O D"]) -> Float[Array, "O N"] | None:
+        """A root of `project_cov`, where the form has one."""
+        return self.unit.project_root(J)
 
     def condition(self, J: Array, B: Array, r: Array) -> Conditioned:
         """Condition on r = B J (theta - mean) + e, e ~ N(0, sigma² I): rows of B that are zero count as unseen."""
@@ -81,9 +76,9 @@ class NormalInverseGamma(Belief):
     def mix(self, initial: "NormalInverseGamma", keep: Array) -> "NormalInverseGamma":
         """Move towards `initial`; shape and rate are averaged with the same share (the mean rate for a vector)."""
         share = jnp.mean(jnp.asarray(keep))
-        blend = lambda now, then: share * now + (1.0 - share) * then  # noqa: E731
+        shape = share * self.shape + (1.0 - share) * initial.shape
         return NormalInverseGamma(
-            self.unit.mix(initial.unit, keep), blend(self.shape, initial.shape), blend(self.rate, initial.rate)
+            self.unit.mix(initial.unit, keep), shape, share * self.rate + (1.0 - share) * initial.rate
         )
 
     def inflate(self, factor: Float[Array, ""]) -> "NormalInverseGamma":

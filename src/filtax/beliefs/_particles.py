@@ -1,27 +1,162 @@
-"""Belief held as S weighted points: any shape, several modes, any h; as good as S is large for the D at hand.
+"""Beliefs held as weighted points, and what all clouds of points share: a random key, motion, and resampling.
 
-Axes: S particles, D parameters. Cost: O(SD) for each operation, O(SD²) for a covariance.
+Time passes without a key being handed over, so a cloud carries its own. It is stored as eight bytes: every float dtype
+holds a byte exactly, so that the key survives selection, batching and the compression of `filtax.compile`. A forecast
+and the step after it start from the same key and meet the same noise; hypotheses that start alike share theirs.
+
+Axes: S points, D parameters. Cost: O(SD) for each operation, O(SD²) for a covariance.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
-from jaxtyping import Array, Bool, Float, Key, UInt8
+from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from filtax import checks
-from filtax.beliefs.cloud import draw_again, each_member, moved, noise_like, partners, seal, take_key
-from filtax.beliefs.square_root import root_of
-from filtax.beliefs.weighted import Weighted
-from filtax.linalg import psd_root
+from filtax.beliefs._square_root import root_of
+from filtax.linalg import matmul, psd_root
+from filtax.protocols import Belief
 
-__all__ = ["Particles"]
+IMPL = "threefry2x32"
+
+
+def seal(key: Key[Array, ""]) -> UInt8[Array, "8"]:
+    """Turn a random key of any kind into eight bytes.
+
+    >>> seal(jax.random.key(0)).shape
+    (8,)
+    """
+    return _bytes(jax.random.bits(key, (2,), jnp.uint32))
+
+
+def take_key(sealed: UInt8[Array, "8"]) -> tuple[UInt8[Array, "8"], Key[Array, ""]]:
+    """Split a key to use off the bytes; return the bytes that remain, and the key.
+
+    >>> rest, key = take_key(seal(jax.random.key(0)))
+    >>> bool(jnp.all(rest == take_key(seal(jax.random.key(0)))[0]))
+    True
+    """
+    words = jax.lax.bitcast_convert_type(sealed.reshape(2, 4), jnp.uint32)
+    rest, key = jax.random.split(jax.random.wrap_key_data(words, impl=IMPL))
+    return _bytes(jax.random.key_data(rest)), key
+
+
+def _bytes(words: Array) -> Array:
+    return jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(8)
+
+
+def noise_like(key: Key[Array, ""], members: Float[Array, "S D"], root: Array) -> Float[Array, "S D"]:
+    """Draw N(0, root rootᵀ) for each member; root (D, D), or (D,) or () standard deviations.
+
+    >>> noise_like(jax.random.key(0), jnp.ones((3, 2)), jnp.zeros(())).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    """
+    e = jax.random.normal(key, members.shape, members.dtype)
+    if root.ndim == 2:
+        return jnp.matmul(e, root.T, precision="highest")
+    return e * jnp.broadcast_to(root, members.shape[1:])[None, :]
+
+
+def moved(members: Float[Array, "S D"], F: Array | None, b: Array | None) -> Float[Array, "S D"]:
+    """Push each member through theta -> F theta + b; F (D, D), (D,) or ().
+
+    >>> moved(jnp.ones((1, 2)), 2.0 * jnp.eye(2), jnp.ones(2)).tolist()
+    [[3.0, 3.0]]
+    """
+    if F is not None and F.ndim == 2:
+        members = jnp.matmul(members, F.T, precision="highest")
+    elif F is not None:
+        members = members * jnp.broadcast_to(F, members.shape[1:])[None, :]
+    return members if b is None else members + jnp.broadcast_to(b, members.shape[1:])[None, :]
+
+
+def resample_indices(key: Key[Array, ""], log_weight: Float[Array, " N"], count: int) -> Int[Array, " S"]:
+    """Choose `count` points by systematic resampling: point n comes floor(count w) or ceil(count w) times.
+
+    One uniform number shifts a comb of evenly spaced teeth along the cumulative weights.
+
+    >>> resample_indices(jax.random.key(0), jnp.log(jnp.array([0.25, 0.75])), 4).tolist()
+    [0, 1, 1, 1]
+    """
+    total = jnp.cumsum(jnp.exp(log_weight - jnp.max(log_weight)))
+    dtype = log_weight.dtype
+    teeth = (jnp.arange(count, dtype=dtype) + jax.random.uniform(key, (), dtype)) / count
+    teeth = jnp.minimum(teeth, 1.0 - jnp.finfo(dtype).eps)  # rounding must not reach beyond the last point
+    chosen = jnp.searchsorted(jax.lax.stop_gradient(total / total[-1]), teeth, side="right")
+    return jnp.minimum(chosen, log_weight.size - 1)
+
+
+def partners(key: Key[Array, ""], log_weight: Float[Array, " N"], count: int) -> Int[Array, " S"]:
+    """Choose as `resample_indices` does, in random order: a partner for each of `count` points.
+
+    >>> sorted(partners(jax.random.key(0), jnp.zeros(3), 3).tolist())
+    [0, 1, 2]
+    """
+    of_choice, of_order = jax.random.split(key)
+    return jax.random.permutation(of_order, resample_indices(of_choice, log_weight, count))
+
+
+def each_member(f: Callable[[Array], Array], members: Float[Array, "S D"]) -> Float[Array, "S D"]:
+    """Apply a function from (D,) to (D,) to each member, and refuse one of another shape."""
+    out = jax.vmap(f)(members)
+    if out.shape != members.shape:
+        raise ValueError(
+            f"nonlinear_dynamics: f returned shape {out.shape[1:]} for parameters of shape {members.shape[1:]}."
+        )
+    return out
+
+
+class Weighted(Belief):
+    """Points (S, D) with log weights that sum to one; a subclass says what else is known of each.
+
+    >>> cloud = Particles.of(jnp.array([[0.0], [4.0]]), jax.random.key(0))
+    >>> isinstance(cloud, Weighted), cloud.mean.tolist(), cloud.effective.item()
+    (True, [2.0], 2.0)
+    """
+
+    members: Float[Array, "S D"]
+    log_weight: Float[Array, " S"]
+
+    @property
+    @abstractmethod
+    def _cov_rows(self) -> Float[Array, "N D"]:
+        """Rows whose outer products sum to the covariance."""
+
+    @property
+    def mean(self) -> Float[Array, " D"]:
+        """Weighted mean."""
+        return matmul(jnp.exp(self.log_weight)[None, :], self.members)[0]
+
+    @property
+    def cov(self) -> Float[Array, "D D"]:
+        """Covariance between the points, and that of what was integrated out."""
+        V = self._cov_rows
+        return matmul(V.T, V)
+
+    @property
+    def var(self) -> Float[Array, " D"]:
+        """Variances, of the same two parts."""
+        return jnp.sum(self._cov_rows**2, axis=0)
+
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+        """Covariance J Σ Jᵀ of J theta."""
+        V = matmul(self._cov_rows, J.T)
+        return matmul(V.T, V)
+
+    @property
+    def effective(self) -> Float[Array, ""]:
+        """Effective sample size 1 / Σ w²: how many equally weighted particles these are worth."""
+        return jnp.exp(-logsumexp(2.0 * self.log_weight))
 
 
 class Particles(Weighted):
-    """Members (S, D) with log weights that sum to one, and the random key that moves them.
+    """Any shape, several modes, any h; as good as S is large for D.
+
+    Members (S, D) with log weights that sum to one, and the random key that moves them.
 
     >>> two = Particles.of(jnp.array([[0.0], [4.0]]), jax.random.key(0), jnp.log(jnp.array([0.75, 0.25])))
     >>> two.mean.tolist(), two.var.tolist(), round(two.effective.item(), 2)
@@ -76,7 +211,7 @@ class Particles(Weighted):
 
     def resample(self, key: Key[Array, ""]) -> "Particles":
         """Draw equally weighted particles from these, systematically."""
-        chosen = draw_again(key, self.log_weight, len(self.members))
+        chosen = resample_indices(key, self.log_weight, len(self.members))
         return Particles(self.members[chosen], _equal(self.members), self.key)
 
     def shrunk(self, keep: Array) -> tuple[Float[Array, "S D"], Float[Array, "D D"]]:
@@ -96,7 +231,7 @@ class Particles(Weighted):
         return self._noisy(moved(self.members, F, b), noise)
 
     def push(self, f: Callable[[Array], Array], noise: Array | None) -> "Particles":
-        """Push each member through any f, and add noise as `drift` does."""
+        """Push each member through any f, and add noise as `affine` does."""
         return self._noisy(each_member(f, self.members), noise)
 
     def mix(self, initial: "Particles", keep: Float[Array, ""] | Float[Array, " D"]) -> "Particles":
@@ -131,7 +266,7 @@ class Particles(Weighted):
         return Particles(members, _equal(members), rest)
 
     @property
-    def _rooted(self) -> Float[Array, "S D"]:
+    def _cov_rows(self) -> Float[Array, "S D"]:
         return jnp.exp(0.5 * self.log_weight)[:, None] * (self.members - self.mean[None, :])
 
     def _noisy(self, members: Array, root: Array | None) -> "Particles":

@@ -12,12 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.covariance import Covariance
+from filtax.beliefs._conditioned import Conditioned
+from filtax.beliefs._covariance import Covariance
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root
 from filtax.protocols import Belief
-
-__all__ = ["Precision"]
 
 
 class Precision(Belief):
@@ -45,7 +43,7 @@ class Precision(Belief):
         """The variances."""
         return jnp.diagonal(self.cov)
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
         V = solve_lower(_factor(self.precision), J.T)
         return matmul(V.T, V)

@@ -3,12 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from filtax.beliefs.conjugate import Beta, Gamma
-from filtax.beliefs.normal_inverse_gamma import NormalInverseGamma
-from filtax.beliefs.point import Point
+from filtax.beliefs._conjugate import Beta, Gamma
+from filtax.beliefs._normal_inverse_gamma import NormalInverseGamma
+from filtax.beliefs._point_estimate import Point
 from filtax.linalg import cholesky, solve_lower
-
-__all__ = ["kl"]
 
 
 def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:

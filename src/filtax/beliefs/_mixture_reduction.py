@@ -1,4 +1,8 @@
-"""One belief from several: the mixture's mean and covariance."""
+"""One belief from several: the moments of a mixture, or one belief of the same family with these moments (errata E13).
+
+For Gaussians the latter is the nearest one in the sense of Kullback and Leibler; for Beta and Gamma it keeps two
+moments.
+"""
 
 import math
 
@@ -8,8 +12,6 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
 from filtax.module import Module
-
-__all__ = ["Collapsed", "collapse"]
 
 
 class Collapsed(Module):
@@ -63,7 +65,7 @@ class Collapsed(Module):
 
 
 def collapse(parts: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
-    """Return the single belief of a bank, or the moments of its mixture.
+    """Return the belief of a single hypothesis, or the moments of its mixture.
 
     >>> from filtax.beliefs import Covariance
     >>> collapse(jax.vmap(Covariance.start)(jnp.zeros((1, 2)), jnp.ones((1, 2))), jnp.zeros(1)).mean.shape
@@ -72,3 +74,19 @@ def collapse(parts: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
     if log_weight.shape[-1] == 1:
         return jax.tree.map(lambda leaf: leaf[0], parts)
     return Collapsed(parts, log_weight)
+
+
+def moment_match(batch: PyTree, log_weight: Float[Array, " C"]) -> PyTree:
+    """Match the moments of a mixture; the weights need not be normalised.
+
+    Args:
+        batch: Beliefs of one family, every leaf with a leading axis C.
+        log_weight: (C,) log weights; if all are -inf, every belief counts the same.
+
+    >>> from filtax.beliefs import Covariance
+    >>> two = jax.vmap(Covariance.start)(jnp.array([[0.0], [2.0]]), jnp.ones((2, 1)))
+    >>> moment_match(two, jnp.zeros(2)).cov.tolist()
+    [[2.0]]
+    """
+    log_weight = jnp.where(jnp.any(log_weight > -jnp.inf), log_weight, 0.0)
+    return type(batch).moment_match(batch, jax.nn.log_softmax(log_weight))

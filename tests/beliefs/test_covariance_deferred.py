@@ -1,4 +1,4 @@
-"""A covariance whose last change is still to be made: the same belief as one that is whole, whatever happens to it."""
+"""A covariance with a deferred downdate: the same belief as `Covariance`, whatever happens to it."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.beliefs import Covariance, Pending, pending
+from filtax.beliefs import Covariance, Pending, _covariance
 from moments import conditioned, problem, same
 
 pytestmark = pytest.mark.x64
@@ -17,9 +17,9 @@ def both(D, O, seed):
     """A belief in both forms after a datum with one output, of which one has yet to take it off; and the next datum."""
     mean, cov, J, B, r = map(jnp.asarray, problem(D, O, seed))
     first = J[:1], 0.7 * jnp.eye(1), jnp.full(1, 0.4)
-    whole, put_off = (condition(kind.start(mean, cov), *first) for kind in (Covariance, Pending))
-    assert np.abs(put_off.column).max() > 0.1
-    return whole, put_off, (J, B, r)
+    whole, deferred = (condition(kind.start(mean, cov), *first) for kind in (Covariance, Pending))
+    assert np.abs(deferred.column).max() > 0.1
+    return whole, deferred, (J, B, r)
 
 
 def moves(belief, datum):
@@ -49,14 +49,14 @@ def moves(belief, datum):
 
 @pytest.mark.parametrize("O", [1, 2])
 def test_whatever_happens_it_is_the_belief_that_is_whole(O):
-    whole, put_off, datum = both(20, O, 3)
-    for one, other in zip(moves(whole, datum), moves(put_off, datum), strict=True):
+    whole, deferred, datum = both(20, O, 3)
+    for one, other in zip(moves(whole, datum), moves(deferred, datum), strict=True):
         assert isinstance(other, Pending)
         np.testing.assert_array_equal(np.diagonal(other.base), 0.0)
         np.testing.assert_array_equal(np.diagonal(other.cov), other.var)
         for part in ("mean", "cov", "var"):
             np.testing.assert_allclose(getattr(other, part), getattr(one, part), rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(other.spread(datum[0]), one.spread(datum[0]), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(other.project_cov(datum[0]), one.project_cov(datum[0]), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("O", [1, 2, 5])
@@ -67,10 +67,10 @@ def test_conditioned_against_the_joint_gaussian(O):
 
 @pytest.mark.parametrize("O", [2, 5])
 def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
-    _, put_off, (J, B, r) = both(20, O, 3)
-    together = put_off.condition(J, B, r)
-    monkeypatch.setattr("filtax.beliefs.pending.RESOLVED", 0.0)
-    apart = put_off.condition(J, B, r)
+    _, deferred, (J, B, r) = both(20, O, 3)
+    together = deferred.condition(J, B, r)
+    monkeypatch.setattr("filtax.beliefs._covariance.RESOLVED", 0.0)
+    apart = deferred.condition(J, B, r)
     for part in ("mean", "cov"):
         want = getattr(together.belief, part)
         np.testing.assert_allclose(getattr(apart.belief, part), want, rtol=1e-10, atol=1e-13)
@@ -78,22 +78,22 @@ def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
     np.testing.assert_allclose(apart.log_det, together.log_det, rtol=1e-10)
 
 
-def test_facing_a_datum_is_the_same_belief_for_any_other():
-    _, put_off, (J, B, r) = both(20, 1, 4)
-    facing, other = put_off.facing(J), jnp.ones((1, 20))
-    np.testing.assert_allclose(facing.shown, put_off.cov @ J.T, rtol=1e-12)
+def test_prepared_for_a_datum_it_is_the_same_belief_for_any_other():
+    _, deferred, (J, B, r) = both(20, 1, 4)
+    prepared, other = deferred.prepare(J), jnp.ones((1, 20))
+    np.testing.assert_allclose(prepared.PJ, deferred.cov @ J.T, rtol=1e-12)
     for rows in (J, other, jnp.concatenate([J, other])):
-        np.testing.assert_allclose(facing.spread(rows), put_off.spread(rows), rtol=1e-12)
+        np.testing.assert_allclose(prepared.project_cov(rows), deferred.project_cov(rows), rtol=1e-12)
     for rows in (J, other):
-        one, two = (belief.condition(rows, B, r) for belief in (facing, put_off))
+        one, two = (belief.condition(rows, B, r) for belief in (prepared, deferred))
         np.testing.assert_allclose(one.belief.cov, two.belief.cov, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(one.belief.mean, two.belief.mean, rtol=1e-12)
 
 
 def test_samples_are_those_of_the_whole():
-    whole, put_off, _ = both(20, 1, 6)
+    whole, deferred, _ = both(20, 1, 6)
     key = jax.random.key(0)
-    cov = np.cov(np.asarray(put_off.sample(key, (20_000,))).T)
+    cov = np.cov(np.asarray(deferred.sample(key, (20_000,))).T)
     assert np.abs(cov - whole.cov).max() <= 0.05 * np.abs(whole.cov).max()
 
 
@@ -119,7 +119,7 @@ def test_a_method_learns_the_same_with_it(monkeypatch, name, O):
         return state, [*jax.tree.leaves((one, two)), belief.mean, belief.cov, *seen]
 
     _, want = run(20)
-    monkeypatch.setattr(pending, "LARGE", 4)
+    monkeypatch.setattr(_covariance, "LARGE", 4)
     state, found = run(20)
     assert isinstance(jax.tree.map(lambda leaf: leaf, state.hypotheses.belief), Pending)
     for one, other in zip(found, want, strict=True):
@@ -128,8 +128,8 @@ def test_a_method_learns_the_same_with_it(monkeypatch, name, O):
 
 def test_nothing_is_changed_by_no_datum():
     """Bit for bit, whichever of the two is asked."""
-    _, put_off, (J, B, r) = both(20, 1, 7)
-    after = condition(put_off, J, 0.0 * B, 0.0 * r)
-    np.testing.assert_array_equal(after.cov, put_off.cov)
-    np.testing.assert_array_equal(after.mean, put_off.mean)
+    _, deferred, (J, B, r) = both(20, 1, 7)
+    after = condition(deferred, J, 0.0 * B, 0.0 * r)
+    np.testing.assert_array_equal(after.cov, deferred.cov)
+    np.testing.assert_array_equal(after.mean, deferred.mean)
     assert not after.column.any()

@@ -154,7 +154,7 @@ def test_moments_moves_and_draws():
     np.testing.assert_allclose(belief.mean, w @ points, rtol=1e-11)
     np.testing.assert_allclose(belief.cov, P, rtol=1e-10)
     np.testing.assert_allclose(belief.var, np.diag(P), rtol=1e-10)
-    np.testing.assert_allclose(belief.spread(jnp.asarray(J)), J @ P @ J.T, rtol=1e-10)
+    np.testing.assert_allclose(belief.project_cov(jnp.asarray(J)), J @ P @ J.T, rtol=1e-10)
     np.testing.assert_allclose(belief.effective, 1 / np.sum(w**2), rtol=1e-11)
     drawn = np.asarray(belief.sample(jax.random.key(0), (40_000,)))
     np.testing.assert_allclose(drawn.mean(0), belief.mean, atol=0.04)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from filtax.beliefs import SquareRoot
-from filtax.beliefs.reduction import FEW, SMALL, reduced
+from filtax.beliefs._square_root import FEW_OUTPUTS, SMALL, reduced
 
 pytestmark = pytest.mark.x64
 reduce = jax.jit(reduced)
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
-SIZES = [(1, 1), (2, 5), (3, 2), (4, 2), (4, FEW), (3, FEW + 1), (10, 1), (SMALL // 4, 4), (32, 5)]
+SIZES = [(1, 1), (2, 5), (3, 2), (4, 2), (4, FEW_OUTPUTS), (3, FEW_OUTPUTS + 1), (10, 1), (SMALL // 4, 4), (32, 5)]
 
 
 def rational(A):
@@ -135,7 +135,7 @@ def test_what_is_certain_and_what_is_missing_stay(dtype):
         np.testing.assert_allclose(whole, part, rtol=0.0, atol=10 * float(np.finfo(dtype).eps))
 
 
-@pytest.mark.parametrize(("D", "O"), [(2, 2), (4, 2), (10, 3), (3, FEW + 1)])
+@pytest.mark.parametrize(("D", "O"), [(2, 2), (4, 2), (10, 3), (3, FEW_OUTPUTS + 1)])
 def test_slopes_are_those_of_differences_and_finite_where_nothing_is_learnt(D, O):
     rng = np.random.default_rng(D)
     root, J, r = rng.normal(size=(D, D)), rng.normal(size=(O, D)), rng.normal(size=O)
@@ -147,4 +147,4 @@ def test_slopes_are_those_of_differences_and_finite_where_nothing_is_learnt(D, O
     slope, h = jax.jit(jax.grad(score)), 1e-6
     ahead, behind = jax.jit(score)(0.7 + h), jax.jit(score)(0.7 - h)
     assert float(slope(0.7)) == pytest.approx(float(ahead - behind) / (2 * h), rel=1e-6)
-    assert np.isfinite(slope(0.0)) or O > FEW
+    assert np.isfinite(slope(0.0)) or O > FEW_OUTPUTS

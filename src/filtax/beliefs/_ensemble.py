@@ -14,14 +14,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
 from filtax import checks
-from filtax.beliefs.cloud import each_member, moved, noise_like, partners, seal, take_key
-from filtax.beliefs.square_root import root_of
+from filtax.beliefs._particles import each_member, moved, noise_like, partners, seal, take_key
+from filtax.beliefs._square_root import root_of
 from filtax.linalg import matmul
 from filtax.protocols import Belief
 
-__all__ = ["Ensemble"]
-
-MEMORY = 50.0  # data that a verdict on collapse looks back on
+MEMORY = 50.0  # data that the test for collapse looks back on
 FAR = 9.0  # a squared residual counts at most this, so that single outliers are no collapse
 WRONG = 4.0  # mean of those, in units of the noise, from which a forecast is wrong
 
@@ -29,8 +27,8 @@ WRONG = 4.0  # mean of those, in units of the noise, from which a forecast is wr
 class Ensemble(Belief):
     """Members (S, D), and the random key that moves them.
 
-    `judged` holds two running means, in units of the noise: of the squared residual of what was forecast, and of the
-    variance that the members gave to it.
+    `innovation_stats` holds two running means, in units of the noise: of the squared residual of each forecast, and of
+    the variance that the members gave to it.
 
     >>> ensemble = Ensemble.of(jnp.array([[0.0], [2.0]]), jax.random.key(0))
     >>> ensemble.mean.tolist(), ensemble.cov.tolist()
@@ -39,7 +37,7 @@ class Ensemble(Belief):
 
     members: Float[Array, "S D"]
     key: UInt8[Array, "8"]
-    judged: Float[Array, "2"]
+    innovation_stats: Float[Array, "2"]
 
     @classmethod
     def of(cls, members: Float[Array, "S D"], key: Key[Array, ""]) -> "Ensemble":
@@ -74,7 +72,7 @@ class Ensemble(Belief):
         """Variances of the members."""
         return jnp.sum(self.deviations**2, axis=0) / (len(self.members) - 1)
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ of J theta over the members."""
         V = matmul(self.deviations, J.T)
         return matmul(V.T, V) / (len(self.members) - 1)
@@ -83,26 +81,28 @@ class Ensemble(Belief):
     def collapsed(self) -> Bool[Array, "*C"]:
         """Whether the members agree on forecasts that are wrong: their spread is a tenth of the error or less.
 
-        It takes about 50 data to be told. More members, `inflation` or a prior that moves (ACI) is what helps.
+        It takes about 50 data to be seen. More members, `inflation` or a prior that moves (ACI) help.
         """
-        miss, width = self.judged[..., 0], self.judged[..., 1]
+        miss, width = self.innovation_stats[..., 0], self.innovation_stats[..., 1]
         return (miss > WRONG) & (width < 0.01 * (miss - 1.0))
 
-    def judge(self, miss: Float[Array, ""], width: Float[Array, ""], taken: Bool[Array, ""]) -> "Ensemble":
-        """Take note of one forecast: its squared residual and the members' variance, for each output."""
+    def observe(self, miss: Float[Array, ""], width: Float[Array, ""], taken: Bool[Array, ""]) -> "Ensemble":
+        """Record one forecast: its squared residual and the variance of the members, averaged over outputs."""
         new = jnp.stack([jnp.minimum(miss, FAR), jnp.minimum(width, FAR)])
-        judged = jnp.where(taken, self.judged + (new - self.judged) / MEMORY, self.judged)
-        return Ensemble(self.members, self.key, judged)
+        innovation_stats = jnp.where(
+            taken, self.innovation_stats + (new - self.innovation_stats) / MEMORY, self.innovation_stats
+        )
+        return Ensemble(self.members, self.key, innovation_stats)
 
     def replace(self, members: Float[Array, "S D"]) -> "Ensemble":
         """Put members in the place of the old ones; one that is not finite stays where it was."""
         sound = jnp.all(jnp.isfinite(members), axis=1, keepdims=True)
-        return Ensemble(jnp.where(sound, members, self.members), self.key, self.judged)
+        return Ensemble(jnp.where(sound, members, self.members), self.key, self.innovation_stats)
 
     def take_key(self) -> tuple["Ensemble", Key[Array, ""]]:
         """Split off a random key."""
         rest, key = take_key(self.key)
-        return Ensemble(self.members, rest, self.judged), key
+        return Ensemble(self.members, rest, self.innovation_stats), key
 
     def inflate(self, factor: Array | float) -> "Ensemble":
         """Multiply the covariance by a factor; the mean stays."""
@@ -121,7 +121,7 @@ class Ensemble(Belief):
         return self._noisy(moved(self.members, F, b), noise)
 
     def push(self, f: Callable[[Array], Array], noise: Array | None) -> "Ensemble":
-        """Push each member through any f, and add noise as `drift` does."""
+        """Push each member through any f, and add noise as `affine` does."""
         return self._noisy(each_member(f, self.members), noise)
 
     def mix(self, initial: "Ensemble", keep: Float[Array, ""] | Float[Array, " D"]) -> "Ensemble":
@@ -149,8 +149,10 @@ class Ensemble(Belief):
         C, S, D = self.members.shape
         rest, key = take_key(self.key[0])
         chosen = partners(key, jnp.repeat(log_weight, S, total_repeat_length=C * S), S)
-        judged = jnp.tensordot(jnp.exp(log_weight - jax.nn.logsumexp(log_weight)), self.judged, axes=1)
-        return Ensemble(self.members.reshape(C * S, D)[chosen], rest, judged)
+        innovation_stats = jnp.tensordot(
+            jnp.exp(log_weight - jax.nn.logsumexp(log_weight)), self.innovation_stats, axes=1
+        )
+        return Ensemble(self.members.reshape(C * S, D)[chosen], rest, innovation_stats)
 
     def _noisy(self, members: Array, root: Array | None) -> "Ensemble":
         if root is None:

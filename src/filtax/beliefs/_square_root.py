@@ -1,10 +1,17 @@
 r"""Gaussian belief held as a square root of its covariance.
 
-$\Sigma = \text{root}\,\text{root}^\top$ is positive semidefinite whatever the rounding. Conditioning costs O(D²O), up
-to D = `FULL` by a reduction of the array (`reduction`), the most accurate form known, and beyond by a downdate. Any
-drift that adds noise costs O(D³).
+$\Sigma = AA^\top$ is positive semidefinite whatever the rounding. Conditioning costs O(D²O). Up to D = `FULL` it is a
+reduction of an array, the most accurate form known: with $V = BJA$, an orthogonal matrix Q from the right takes
 
-Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the downdate after Andrews (1968).
+$$\begin{pmatrix} I & V \\ 0 & A \end{pmatrix} Q = \begin{pmatrix} L & 0 \\ U & A' \end{pmatrix},
+\qquad LL^\top = I + VV^\top, \quad U = AV^\top L^{-\top}, \quad A'A'^\top = AA^\top - UU^\top,$$
+
+and no product is formed that would square a condition number. Any root will do, so a reflection for each output is
+enough: those that would make A' triangular as well are left out. Beyond `FULL` it is a downdate by thin products. Noise
+costs O(D³).
+
+Axes: D parameters, O outputs. Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the downdate
+after Andrews (1968), a single number after Carlson (1973).
 """
 
 import jax
@@ -13,25 +20,27 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from filtax import checks, lapack
-from filtax.beliefs.conditioned import RESOLVED, Conditioned, one_by_one
-from filtax.beliefs.dense import narrowed, reached
-from filtax.beliefs.reduction import reduced
+from filtax._xla import no_inline
+from filtax.beliefs._conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
 from filtax.protocols import Belief
 from filtax.safe import safe_sqrt
 
-__all__ = ["SquareRoot", "root_of", "two_sum"]
-
 FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the array is reduced
+FEW_OUTPUTS, SMALL = 8, 128  # outputs, and numbers of V, up to which unrolled reflections beat a library's QR
+CACHED = range(
+    257, 2049
+)  # D for which a sum over rows is a tenth faster than XLA's product; above, it leaves the cache
 
 
 class SquareRoot(Belief):
     """N(mean, root rootᵀ); `root` is any D x D square root.
 
-    `tail` is what the last digit of the mean could not hold. A static belief settles, and from then on each datum moves
-    its mean by less than the rounding of the one before: in float32 the sum of 10^5 roundings is a third of a standard
-    deviation. Kept and added to the next step, they cancel. None where the mean is long enough or moves on its own.
+    `mean_residual` is what the last digit of the mean could not hold (compensated summation). The mean of a static
+    belief comes to rest, and from then on each datum moves it by less than the rounding of the one before: in float32
+    the sum of 10^5 roundings is a third of a standard deviation. Kept and added to the next step, they cancel. None in
+    float64, and where the parameters move.
 
     >>> SquareRoot.start(jnp.zeros(2), jnp.full(2, 4.0)).root.tolist()
     [[2.0, 0.0], [0.0, 2.0]]
@@ -39,7 +48,7 @@ class SquareRoot(Belief):
 
     mean: Float[Array, " D"]
     root: Float[Array, "D D"]
-    tail: Float[Array, " D"] | None = None
+    mean_residual: Float[Array, " D"] | None = None
 
     @classmethod
     def start(cls, mean: Array, cov: Array) -> "SquareRoot":
@@ -48,10 +57,10 @@ class SquareRoot(Belief):
             return cls(mean, psd_root(cov))
         return cls(mean, root_of(cov))
 
-    def settling(self) -> "SquareRoot":
+    def compensated(self) -> "SquareRoot":
         """The same belief, which from now on keeps what its mean is rounded by.
 
-        >>> SquareRoot.start(jnp.zeros(2), jnp.ones(2)).settling().tail.tolist()
+        >>> SquareRoot.start(jnp.zeros(2), jnp.ones(2)).compensated().mean_residual.tolist()
         [0.0, 0.0]
         """
         return SquareRoot(self.mean, self.root, jnp.zeros_like(self.mean))
@@ -66,14 +75,16 @@ class SquareRoot(Belief):
         """The variances."""
         return jnp.sum(self.root * self.root, axis=1)
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
-        V = self.reach(J)
+        V = self.project_root(J)
         return matmul(V, V.T)
 
-    def reach(self, J: Float[Array, "O D"]) -> Float[Array, "O D"]:
-        """A root of the spread, with the digits that the spread itself has lost."""
-        return reached(self.root, J)
+    def project_root(self, J: Float[Array, "O D"]) -> Float[Array, "O D"]:
+        """A root of `project_cov`, with the digits that the covariance itself has lost."""
+        if len(J) == 1 and len(self.root) in CACHED:
+            return jnp.sum(J[0, :, None] * self.root, axis=0)[None]
+        return matmul(J, self.root)
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
@@ -81,14 +92,16 @@ class SquareRoot(Belief):
         With $V = BJ\Sigma^{1/2}$ and $I + VV^\top = LL^\top$,
         $\mu' = \mu + \Sigma^{1/2} V^\top L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
-        V = matmul(B, self.reach(J))  # in this order the large product is the one that `spread` makes too
+        V = matmul(
+            B, self.project_root(J)
+        )  # in this order the large product is the one that `project_cov` computes too
         if r.size == 1 and self.mean.size <= FEW:
             return self._condition_on_one(V[0], r)
         size = jnp.sum(V * V)
         if r.size == 1 or self.mean.size <= FULL:
             return self._at_once(V, r, size)
-        held = size < RESOLVED / float(jnp.finfo(r.dtype).eps)
-        return jax.lax.cond(held, lambda: self._at_once(V, r, size), lambda: one_by_one(self, matmul(B, J), r))
+        resolved = size < RESOLVED / float(jnp.finfo(r.dtype).eps)
+        return jax.lax.cond(resolved, lambda: self._at_once(V, r, size), lambda: one_by_one(self, matmul(B, J), r))
 
     def _at_once(self, V: Array, r: Array, size: Array) -> Conditioned:
         sound = size < float(jnp.finfo(V.dtype).max) / 4.0  # finite is then every number of the reduction
@@ -102,14 +115,14 @@ class SquareRoot(Belief):
             L, root, RV = _downdate(self.root, V.T, jnp.where(sound, size, 0.0))
             z = solve_lower(L, r)
             move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
-        moved, lost = two_sum(self.mean, move if self.tail is None else move + self.tail)
+        moved, lost = two_sum(self.mean, move if self.mean_residual is None else move + self.mean_residual)
         finite = jnp.isfinite(moved)
         mean = jnp.where(finite, moved, self.mean)
-        tail = None if self.tail is None else jnp.where(finite, lost, self.tail)
-        return Conditioned(SquareRoot(mean, root, tail), z, log_det(L), sound & jnp.all(finite))
+        mean_residual = None if self.mean_residual is None else jnp.where(finite, lost, self.mean_residual)
+        return Conditioned(SquareRoot(mean, root, mean_residual), z, log_det(L), sound & jnp.all(finite))
 
     def _condition_on_one(self, v: Array, r: Array) -> Conditioned:
-        r"""The same for a single number: the array is reduced by a rotation for each parameter, and none is waited for.
+        r"""The same for a single number: a rotation for each parameter reduces the array, and none waits for another.
 
         With $s_j = 1 + v_1^2 + \dots + v_j^2$, and $b_j = \rho_1v_1 + \dots + \rho_jv_j$ of the root's columns $\rho$,
         $\rho_j' = (s_{j-1}/s_j)^{1/2}\rho_j - (s_{j-1}s_j)^{-1/2}v_j\,b_{j-1}$ (Carlson, 1973).
@@ -128,12 +141,14 @@ class SquareRoot(Belief):
             columns.append(g[j] * (before * sums[j] * column - before * v[j] * along))
             along = along + column * v[j]
         z = g[-1] * r
-        moved, lost = two_sum(self.mean, along * (g[-1] * z[0]) + (0.0 if self.tail is None else self.tail))
+        moved, lost = two_sum(
+            self.mean, along * (g[-1] * z[0]) + (0.0 if self.mean_residual is None else self.mean_residual)
+        )
         finite = jnp.isfinite(moved)
         mean = jnp.where(finite, moved, self.mean)
-        tail = None if self.tail is None else jnp.where(finite, lost, self.tail)
+        mean_residual = None if self.mean_residual is None else jnp.where(finite, lost, self.mean_residual)
         root = jnp.where(sound, jnp.stack(columns, axis=1), self.root)
-        return Conditioned(SquareRoot(mean, root, tail), z, -2.0 * jnp.log(g[-1]), sound & jnp.all(finite))
+        return Conditioned(SquareRoot(mean, root, mean_residual), z, -2.0 * jnp.log(g[-1]), sound & jnp.all(finite))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
         """Add independent noise of variance q to every parameter."""
@@ -148,7 +163,7 @@ class SquareRoot(Belief):
         if b is not None:
             mean = mean + b
         if noise is None:
-            return self._keep_if_sound(mean, root)
+            return self._keep_if_finite(mean, root)
         return self._widen(mean, root, jnp.diag(noise * jnp.ones_like(mean)) if noise.ndim < 2 else noise)
 
     def mix(self, initial: "SquareRoot", keep: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
@@ -163,7 +178,7 @@ class SquareRoot(Belief):
 
     def inflate(self, factor: Float[Array, ""]) -> "SquareRoot":
         """Multiply the covariance by a factor; the mean stays."""
-        return self._keep_if_sound(self.mean, jnp.sqrt(factor) * self.root)
+        return self._keep_if_finite(self.mean, jnp.sqrt(factor) * self.root)
 
     @staticmethod
     def moment_match(batch: "SquareRoot", log_weight: Float[Array, " C"]) -> "SquareRoot":
@@ -174,7 +189,7 @@ class SquareRoot(Belief):
         inside = (share[:, None, None] * batch.root).transpose(1, 0, 2).reshape(mean.size, -1)
         between = (share[:, None] * (batch.mean - mean[None])).T
         root = triangular_root(jnp.concatenate([inside, between], axis=1))
-        return SquareRoot(mean, root, None if batch.tail is None else jnp.zeros_like(mean))
+        return SquareRoot(mean, root, None if batch.mean_residual is None else jnp.zeros_like(mean))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters."""
@@ -183,16 +198,18 @@ class SquareRoot(Belief):
         return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ self.root.T
 
     def _widen(self, mean: Array, root: Array, noise: Array) -> "SquareRoot":
-        return self._keep_if_sound(mean, triangular_root(jnp.concatenate([root, noise], axis=1)))
+        return self._keep_if_finite(mean, triangular_root(jnp.concatenate([root, noise], axis=1)))
 
-    def _keep_if_sound(self, mean: Array, root: Array) -> "SquareRoot":
-        """A drift that overflows is not taken.
+    def _keep_if_finite(self, mean: Array, root: Array) -> "SquareRoot":
+        """Keep the old belief where dynamics overflow.
 
-        The root is not asked about the mean: vmapped streams of a linear model then go on sharing it.
+        The root does not depend on whether the mean is finite, so that vmapped streams of a linear model share it.
         """
         sound = jnp.all(jnp.isfinite(root))
-        tail = None if self.tail is None else jnp.where(mean == self.mean, self.tail, 0.0)
-        return SquareRoot(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, root, self.root), tail)
+        mean_residual = None if self.mean_residual is None else jnp.where(mean == self.mean, self.mean_residual, 0.0)
+        return SquareRoot(
+            jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, root, self.root), mean_residual
+        )
 
 
 def root_of(cov: Array) -> Array:
@@ -233,4 +250,53 @@ def _downdate(root: Array, V: Array, size: Array) -> tuple[Array, Array, Array]:
         L = jnp.sqrt(1.0 + size).reshape(1, 1)
     else:
         L = triangular_root(jnp.concatenate([eye, V.T], axis=1))
-    return L, *narrowed(root, V.T, solve_upper(L, solve_lower(L + eye, V.T)))
+    RV = matmul(root, V)
+    return L, root - matmul(RV, solve_upper(L, solve_lower(L + eye, V.T))), RV
+
+
+def reduced(
+    root: Float[Array, "D D"], V: Float[Array, "O D"]
+) -> tuple[Float[Array, "O O"], Float[Array, "D O"], Float[Array, "D D"]]:
+    r"""L, U and A' of the reduction; the diagonal of L is positive. V = 0 leaves the root as it is.
+
+    The row $(1\;v)$ of an output, with zeros between, has the length $n = (1 + v^\top v)^{1/2}$. The reflection that
+    takes it to its first number takes each row $(0\;a)$ below to $((1 + n)d\;\;a - dv)$ with $d = a^\top v/(n(1 + n))$,
+    up to the sign of the first column. It does not touch the columns of the other outputs. Rounding moves a row along v
+    alone: scaled first, v would be rounded in each of its numbers, and what nearly equal outputs differ by with it.
+
+    >>> [part.round(3).item() for part in reduced(2.0 * jnp.eye(1), jnp.array([[0.75]]))]
+    [1.25, 1.2, 1.6]
+    """
+    O = len(V)
+    if O > FEW_OUTPUTS or V.size > SMALL:
+        return _reduced_whole(root, V)
+    rows, columns = jnp.concatenate([V, root]), []
+    for k in range(O):
+        norm, dot = _reflected(rows)
+        columns.append(jnp.concatenate([jnp.zeros(k, V.dtype), norm[None], (1.0 + norm) * dot]))
+        rows = _without(rows, dot)
+    lower = jnp.stack(columns, axis=1)
+    return lower[:O], lower[O:], rows
+
+
+@no_inline
+def _reflected(rows: Array) -> tuple[Array, Array]:
+    """Length n of the first row, and how many times each other one is to lose it."""
+    v, below = rows[0], rows[1:]
+    norm = jnp.sqrt(1.0 + sum((v[j] * v[j] for j in range(1, v.size)), start=v[0] * v[0]))
+    gain = 1.0 / (norm * (1.0 + norm))
+    return norm, gain * sum((below[:, j] * v[j] for j in range(1, v.size)), start=below[:, 0] * v[0])
+
+
+@no_inline
+def _without(rows: Array, dot: Array) -> Array:
+    return rows[1:] - dot[:, None] * rows[:1]
+
+
+def _reduced_whole(root: Array, V: Array) -> tuple[Array, Array, Array]:
+    """The same with a triangular root, unless it would be that of an unchanged belief: that keeps its bits."""
+    O = len(V)
+    top = jnp.concatenate([jnp.eye(O, dtype=V.dtype), V], axis=1)
+    full = triangular_root(jnp.concatenate([top, jnp.pad(root, ((0, 0), (O, 0)))]))
+    some = jnp.any(V != 0.0)
+    return full[:O, :O], jnp.where(some, full[O:, :O], 0.0), jnp.where(some, full[O:, O:], root)

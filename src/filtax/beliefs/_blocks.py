@@ -4,7 +4,7 @@ A datum moves all blocks at once, by one joint O x O solve. With $G_k = BJ_k$, $
 $S = I + \sum_k V_k$, the mean of block k moves by $\Sigma_k G_k^\top S^{-1}r$: the gain of the full filter from this
 prior. Its covariance is the mean-field one, $\Sigma_k'^{-1} = \Sigma_k^{-1} + G_k^\top G_k$, which is never above the
 true one. Both are what block k itself makes of the residual $(I + V_k)S^{-1}r$, which the others leave unexplained. So
-a block may be a belief of any family that has `spread` and `condition`.
+a block may be a belief of any family that has `project_cov` and `condition`.
 
 With `marginal` the covariance is the true one of block k, $\Sigma_k - \Sigma_k G_k^\top S^{-1}G_k\Sigma_k$: of all
 products the nearest in $\mathrm{KL}(p \,\|\, q)$, where the mean-field one is the nearest in $\mathrm{KL}(q \,\|\, p)$.
@@ -27,11 +27,9 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Key
 
 from filtax import checks
-from filtax.beliefs.conditioned import Conditioned
+from filtax.beliefs._conditioned import Conditioned
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
 from filtax.protocols import Belief
-
-__all__ = ["Blocks"]
 
 
 class Blocks(Belief):
@@ -39,7 +37,7 @@ class Blocks(Belief):
 
     >>> from filtax.beliefs import Diagonal, SquareRoot
     >>> pair = Blocks((SquareRoot.start(jnp.zeros(2), jnp.ones(2)), Diagonal.start(jnp.zeros(1), jnp.full(1, 4.0))))
-    >>> pair.var.tolist(), pair.spread(jnp.ones((1, 3))).item()
+    >>> pair.var.tolist(), pair.project_cov(jnp.ones((1, 3))).item()
     ([1.0, 1.0, 4.0], 6.0)
     """
 
@@ -62,9 +60,9 @@ class Blocks(Belief):
         """The covariance, formed on request: zero between blocks."""
         return block_diag(*(part.cov for part in self._some))
 
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta: the sum over blocks."""
-        return _total([part.spread(Jk) for part, Jk in zip(self._some, self._cut(J), strict=True)])
+        return _total([part.project_cov(Jk) for part, Jk in zip(self._some, self._cut(J), strict=True)])
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         """Condition on r = B J (theta - mean) + e with e ~ N(0, I), then drop correlations between blocks.
@@ -72,10 +70,10 @@ class Blocks(Belief):
         B = 0 and r = 0 leave the belief as it is.
         """
         columns = self._cut(J)
-        V = [matmul(matmul(B, part.spread(Jk)), B.T) for part, Jk in zip(self._some, columns, strict=True)]
-        spread = _total(V)
-        finite = jnp.isfinite(trace(spread))
-        L = cholesky(jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, spread, 0.0))
+        V = [matmul(matmul(B, part.project_cov(Jk)), B.T) for part, Jk in zip(self._some, columns, strict=True)]
+        whitened = _total(V)
+        finite = jnp.isfinite(trace(whitened))
+        L = cholesky(jnp.eye(r.size, dtype=r.dtype) + jnp.where(finite, whitened, 0.0))
         sound = finite & jnp.all(jnp.diagonal(L) > 0.7)  # exactly, none is below 1
         innovation = solve_lower(L, r)
         left = solve_upper(L, innovation)
@@ -95,7 +93,7 @@ class Blocks(Belief):
             if matrix is not None and matrix.ndim == 2:
                 raise ValueError(
                     f"a belief in blocks holds no correlations between them, but {name} is a matrix over all "
-                    "parameters; give (D,) numbers, or a drift for each block: filtax.priors.by_block([...])."
+                    "parameters; give (D,) numbers, or dynamics for each block: filtax.priors.by_block([...])."
                 )
         shares = zip(self._some, self._share(F), self._share(b), self._share(noise), strict=True)
         return self._of([part.affine(*share) for part, *share in shares])

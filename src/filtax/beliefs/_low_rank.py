@@ -34,8 +34,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from filtax import _kernels, checks
-from filtax.beliefs.conditioned import Conditioned
-from filtax.beliefs.low_rank_algebra import (
+from filtax.beliefs._conditioned import Conditioned
+from filtax.beliefs._low_rank_algebra import (
     append_rows,
     explained_variance,
     extended,
@@ -60,8 +60,6 @@ from filtax.beliefs.low_rank_algebra import (
 )
 from filtax.linalg import log_det, solve_lower
 from filtax.protocols import Belief
-
-__all__ = ["LowRank"]
 
 LOW = 1e5  # roundings of JVJᵀ below which a variance is low: P is then right to some 1e-5; networks hardly get there
 
@@ -155,7 +153,7 @@ class LowRank(Belief):
     @property
     def cov(self) -> Float[Array, "D D"]:
         """The covariance, formed on request; positive semidefinite by construction."""
-        return self.spread(jnp.eye(self.mean.size, dtype=self.mean.dtype))
+        return self.project_cov(jnp.eye(self.mean.size, dtype=self.mean.dtype))
 
     @property
     @decompressed
@@ -167,7 +165,7 @@ class LowRank(Belief):
         return jnp.maximum(self.diag_var - explained, least)
 
     @decompressed
-    def spread(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
+    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta."""
         return self._projected(J).cov
 
