@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -109,6 +110,13 @@ class Layout:
     def warmup(self) -> int:
         """Observed rows from which scales are taken and after which filters are listened to."""
         return min(max(2 * self.season, 48), 2000)
+
+    def empty_row(self) -> Row:
+        """A row of zeros, for its shapes and types."""
+        H, C, F, number = len(self.steps), self.weekdays + self.years, self.known, jnp.zeros((), jnp.int32)
+        slots = jnp.zeros(H, jnp.int32)
+        own = (jnp.zeros(()), jnp.zeros((), bool), number, number, jnp.zeros(C), jnp.zeros(F))
+        return Row(*own, slots, slots, jnp.zeros((H, C)), jnp.zeros((self.furthest, F)))
 
     def rows(
         self, clock: Clock, times: np.ndarray, y: Float[np.ndarray, " T"], known: np.ndarray, issue: np.ndarray

@@ -6,7 +6,8 @@
 
 A row is an origin and a datum: first the targets ahead are forecast, of which the row itself is the first (with
 `steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves both verbs, which is why
-they agree in every bit.
+they agree in every bit. It works on the state packed into one vector, as handing over a hundred arrays would cost more
+than the row itself.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.forecasting._aggregate import Aggregate
@@ -170,19 +172,35 @@ class Pipeline:
         """Forecast the targets ahead of a row, then learn the row; works under `jax.vmap` and `jax.jit`, too."""
         if _traced(state, row):
             return _step(self, state, row)
-        rows = jax.tree.map(lambda leaf: np.asarray(leaf)[None], row)
-        state, outs = self.scan(state, rows)
-        return state, jax.tree.map(lambda leaf: leaf[0], outs)
+        packed, outs = self.advance(self.pack(state), jax.tree.map(_one_row, row))
+        return self.unpack(packed), jax.tree.map(_first, outs)
 
     def scan(self, state: State, rows: Row) -> tuple[State, Out]:
         """Do `step` for every row."""
         if _traced(state, rows):
             return jax.lax.scan(partial(_step, self), state, rows)
-        T, parts = len(rows.y), []
-        for start in range(0, T, BLOCK):
-            state, outs = _block(self, state, jax.tree.map(partial(_padded, start), rows), min(BLOCK, T - start))
-            parts.append(jax.tree.map(np.asarray, outs))
-        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves)[:T], *parts)
+        packed, outs = self.advance(self.pack(state), rows)
+        return self.unpack(packed), outs
+
+    def pack(self, state: State) -> Float[Array, " B"]:
+        """All numbers of a state in one vector, which costs little to hand over, to store and to send."""
+        return _pack(state)
+
+    def unpack(self, packed: Float[Array, " B"]) -> State:
+        """The state of a vector."""
+        return _unpack(self, packed)
+
+    def advance(self, packed: Float[Array, " B"], rows: Row) -> tuple[Float[Array, " B"], Out]:
+        """`scan` from a packed state to a packed state, the way to drive a live series."""
+        matrix, parts = _matrix(rows), []
+        for start in range(0, len(matrix), BLOCK):
+            block = np.zeros((BLOCK, matrix.shape[1]))
+            count = min(BLOCK, len(matrix) - start)
+            block[:count] = matrix[start : start + count]
+            packed, outs = _block(self, packed, block, count)
+            parts.append(np.asarray(outs)[:count])
+        table, H = np.concatenate(parts), len(self.layout.steps)
+        return packed, Out(table[:, :H], table[:, H : 2 * H], table[:, 2 * H : 3 * H], table[:, 3 * H :])
 
     def forecast(self, state: State, row: Row) -> Out:
         """What comes next: the forecast that `step` would make before this row."""
@@ -218,29 +236,57 @@ def _fits(expert: Expert, layout: Layout) -> bool:
 
 
 def _traced(*values: PyTree) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
-def _padded(start: int, leaf: Any) -> np.ndarray:
-    leaf = np.asarray(leaf[start : start + BLOCK])
-    if len(leaf) == BLOCK:
-        return leaf
-    return np.concatenate([leaf, np.zeros((BLOCK - len(leaf), *leaf.shape[1:]), leaf.dtype)])
+def _one_row(leaf: Any) -> np.ndarray:
+    return np.asarray(leaf)[None]
+
+
+def _first(leaf: Any) -> np.ndarray:
+    return leaf[0]
+
+
+def _matrix(rows: Row) -> np.ndarray:
+    """Rows as one table of numbers."""
+    T = len(rows.y)
+    return np.concatenate([np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)], axis=1)
 
 
 @jax.jit
-def _block(pipe: Pipeline, state: State, rows: Row, count: Any) -> tuple[State, Out]:
+def _pack(state: State) -> Float[Array, " B"]:
+    return jnp.concatenate([jnp.ravel(leaf).astype(float) for leaf in jax.tree.leaves(state)])
+
+
+@jax.jit
+def _unpack(pipe: Pipeline, packed: Float[Array, " B"]) -> State:
+    return _cut(jax.eval_shape(pipe.init), packed)
+
+
+def _cut(like: PyTree, packed: Float[Array, " B"]) -> PyTree:
+    """The arrays of a pytree from one vector; whole numbers and truth values are exact in it."""
+    leaves, tree = jax.tree.flatten(like)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    parts = [packed[end - leaf.size : end] for end, leaf in zip(ends, leaves, strict=True)]
+    return jax.tree.unflatten(
+        tree, [part.astype(leaf.dtype).reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    )
+
+
+@jax.jit
+def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
     """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
-    H, K = len(pipe.layout.steps), len(pipe.names)
-    empty = jnp.zeros((BLOCK, H))
-    outs = Out(empty, empty, empty, jnp.zeros((BLOCK, K)))
+    like = jax.eval_shape(pipe.layout.empty_row)
+    width = 3 * len(pipe.layout.steps) + len(pipe.names)
 
-    def turn(i: Array, carry: tuple[State, Out]) -> tuple[State, Out]:
-        state, outs = carry
-        state, out = _step(pipe, state, jax.tree.map(lambda leaf: leaf[i], rows))
-        return state, jax.tree.map(lambda table, value: table.at[i].set(value), outs, out)
+    def turn(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, out = _step(pipe, carry[0], _cut(like, rows[i]))
+        values = jnp.concatenate([out.forecast, out.lower, out.upper, out.weights])
+        return state, carry[1].at[i].set(values)
 
-    return jax.lax.fori_loop(0, count, turn, (state, outs))
+    start = _unpack(pipe, packed), jnp.zeros((BLOCK, width))
+    state, outs = jax.lax.fori_loop(0, count, turn, start)
+    return _pack(state), outs
 
 
 @jax.jit

@@ -80,8 +80,8 @@ class Series:
         self._known, self._season, self._stride, self._experts, self._miss = known, season, stride, experts, miss
         self._past: Any = None  # rows that the next plan will replay
         self._count, self._next, self._planned = 0, 0, False
-        self.pipe: Any = None  # the pipeline (a `Pipeline`) and its state, once a row has come
-        self.state: Any = None
+        self.pipe: Any = None  # the pipeline (a `Pipeline`) and its packed state, once a row has come
+        self.packed: Any = None
 
     def learn(self, y: Any, times: Any = None, known: Any = None, issue: Any = None) -> Out:
         """Forecast each row before it is looked at, then learn it.
@@ -144,7 +144,7 @@ class Series:
         row = jax.tree.map(lambda leaf: leaf[0], rows)
         row = replace(row, knowns=columns)
         with jax.enable_x64(True):
-            return jax.tree.map(np.asarray, self.pipe.forecast(self.state, row))
+            return jax.tree.map(np.asarray, self.pipe.forecast(self.pipe.unpack(self.packed), row))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,13 +183,13 @@ class Series:
 
     def _set(self, layout: Layout, scale: Scale | None, wakes: tuple[int, int, int]) -> None:
         self.pipe = pipeline(layout, self._experts, self._miss)
-        self.state = self.pipe.init(scale, wakes)
+        self.packed = self.pipe.pack(self.pipe.init(scale, wakes))
 
     def _advance(self, table: Table) -> Out:
         known, self._latest = table.known[:, : self.pipe.layout.known], table.times[-1:]
         times = np.zeros(len(table), int) if self._clock.season == 1 and self._clock.kind == "index" else table.times
         rows = self.pipe.layout.rows(self._clock, times, table.y, known, table.issue)
-        self.state, out = self.pipe.scan(self.state, rows)
+        self.packed, out = self.pipe.advance(self.packed, rows)
         return out
 
 
