@@ -5,14 +5,9 @@ from typing import TYPE_CHECKING
 from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
-    from filtax.weighting.bounded import Bounded, bounded
-    from filtax.weighting.diverse import Diverse, diverse
-    from filtax.weighting.exact import Exact
-    from filtax.weighting.fixed_share import FixedShare, fixed_share
-    from filtax.weighting.gated import Gated, gated
-    from filtax.weighting.responsibilities import Responsibilities, responsibilities
-    from filtax.weighting.retrospective import Retrospective, retrospective
-    from filtax.weighting.sampled import Sampled, sampled
+    from filtax.weighting._exact import Exact, FixedShare, fixed_share
+    from filtax.weighting._learned import Gated, Responsibilities, Retrospective, gated, responsibilities, retrospective
+    from filtax.weighting._top_k import Bounded, Diverse, Sampled, bounded, diverse, sampled
 
 __all__ = [
     "Bounded",
@@ -34,12 +29,7 @@ __all__ = [
 
 on_demand(
     __name__,
-    bounded="Bounded bounded",
-    diverse="Diverse diverse",
-    exact="Exact",
-    fixed_share="FixedShare fixed_share",
-    gated="Gated gated",
-    responsibilities="Responsibilities responsibilities",
-    retrospective="Retrospective retrospective",
-    sampled="Sampled sampled",
+    _exact="Exact FixedShare fixed_share",
+    _learned="Gated Responsibilities Retrospective gated responsibilities retrospective",
+    _top_k="Bounded Diverse Sampled bounded diverse sampled",
 )
