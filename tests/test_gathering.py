@@ -27,20 +27,10 @@ print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith(
 """)
     of = lambda package: {name for name in loaded if name.startswith(f"{package}.")}
     assert of("posteriors") == {"posteriors.extended"}
-    assert of("auxiliary") == {"auxiliary.constant"}
-    assert of("weighting") == {"weighting.exact"}
+    assert of("auxiliary") == {"auxiliary._constant"}
+    assert of("weighting") == {"weighting._exact"}
     assert not of("beliefs") & {"beliefs._low_rank", "beliefs._particles", "beliefs._conjugate"}
     assert not of("models") & {"models._networks", "models._exponential_family", "models._subspace"}
-
-
-def test_a_module_does_not_take_the_place_of_the_function_by_its_name():
-    """Whichever is asked for first."""
-    code = """
-import filtax.priors.subset, filtax.priors.reset
-print(*(type(f).__name__ for f in (filtax.priors.subset, filtax.priors.reset)))
-print(filtax.priors.reset.__module__, filtax.auxiliary.hazards.__name__)
-"""
-    assert run(code) == ["function"] * 2 + ["filtax.priors.reset", "filtax.auxiliary.hazards"]
 
 
 def test_garbage_is_looked_for_as_before_and_not_while_a_name_is_loaded():

@@ -23,7 +23,7 @@ def on_demand(package: str, **modules: str) -> None:
 
     >>> import filtax.priors
     >>> filtax.priors.static.__module__
-    'filtax.priors.inflation'
+    'filtax.priors._dynamics'
     """
     gathered = sys.modules[package]
     gathered.__class__ = _Gathered

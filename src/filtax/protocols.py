@@ -15,7 +15,7 @@ from typing import Any, dataclass_transform
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.module import Module
 
@@ -27,6 +27,7 @@ __all__ = [
     "Posterior",
     "Prior",
     "Proposal",
+    "RunLengthValue",
     "Update",
     "Weighting",
     "over_hypotheses",
@@ -69,6 +70,16 @@ class Proposal(Module):
     is_new: Bool[Array, " C"]
     log_reset: Float[Array, " C"]
     rounded: Float[Array, " C"] | None = None
+
+
+class RunLengthValue(Module):
+    """What a hypothesis about the last change knows of its regime: its age in ticks, and the expert that holds in it.
+
+    A model or a prior that counts time from the beginning of a regime takes its run length from here.
+    """
+
+    runlength: Int[Array, " *C"]
+    expert: Int[Array, " *C"] | None
 
 
 class Update(Module):
@@ -116,6 +127,11 @@ class Belief(Module):
     def project_root(self, J: Float[Array, "O D"]) -> Float[Array, "O N"] | None:
         """A root of the covariance of J theta, with digits that the covariance itself has lost; None without a root."""
         return None
+
+    def push(self, f: Callable[[Array], Array], noise: Array | None) -> Any:
+        """Push theta through f and add noise: f is linearised at the mean, unless a family has members to push."""
+        moved, F = f(self.mean), jax.jacfwd(f)(self.mean)  # pyright: ignore[reportAttributeAccessIssue]
+        return self.affine(F, moved - F @ self.mean, noise)  # pyright: ignore[reportAttributeAccessIssue]
 
     def prepare(self, J: Float[Array, "O D"]) -> Any:
         """Return a belief that has computed once what the forecast through J and the update both need."""

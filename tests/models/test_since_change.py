@@ -6,15 +6,15 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax.auxiliary.runlength import Run
 from filtax.models import since_change
+from filtax.protocols import RunLengthValue
 
 pytestmark = pytest.mark.x64
 
 
 def test_features_are_one_the_run_and_x_for_each_output():
     theta = jnp.arange(8.0)  # rows: intercepts, slopes, two weights; two outputs
-    at = since_change(1.0, unit=10.0).linearise(theta, jnp.array([3.0, -1.0]), Run(jnp.asarray(5)))
+    at = since_change(1.0, unit=10.0).linearise(theta, jnp.array([3.0, -1.0]), RunLengthValue(jnp.asarray(5), None))
     want = np.array([1.0, 0.5, 3.0, -1.0]) @ np.arange(8.0).reshape(4, 2)
     np.testing.assert_allclose(at.eta, want)
     np.testing.assert_allclose(at.jacobian @ theta, want)

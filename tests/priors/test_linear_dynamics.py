@@ -8,7 +8,7 @@ import scipy.linalg
 
 from filtax.beliefs import Covariance, SquareRoot
 from filtax.priors import linear_dynamics
-from filtax.priors.linear_dynamics import noise_root
+from filtax.priors._dynamics import noise_root
 from moments import drifted, normal, same, spd
 
 pytestmark = pytest.mark.x64

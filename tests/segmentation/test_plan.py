@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from filtax.auxiliary.runlength import Run
+from filtax.protocols import RunLengthValue
 from filtax.segmentation._plan import Settings, build, finite_readings, rows_of
 
 
@@ -11,7 +11,9 @@ def test_a_block_is_as_long_as_its_readings():
     """It holds no change only if none of its readings is one; eight blocks of four are a third of the 96 readings."""
     method, state = build(Settings(hazard=0.02, unit=96.0), block=4)
     np.testing.assert_allclose(method.auxiliary.hazard.rate, 1.0 - 0.98 * 0.98 * 0.98 * 0.98, rtol=1e-6)
-    at = method.model.predictor.linearise(jnp.zeros_like(state.initial.mean), jnp.zeros(4), Run(jnp.asarray(8)))
+    at = method.model.predictor.linearise(
+        jnp.zeros_like(state.initial.mean), jnp.zeros(4), RunLengthValue(jnp.asarray(8), None)
+    )
     np.testing.assert_allclose(at.jacobian[0], [1.0, 8 * 4 / 96, 0.0, 0.0, 0.0, 0.0], rtol=1e-6)
 
 

@@ -11,7 +11,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.auxiliary import experts, map_path
-from filtax.auxiliary.experts import Expert
+from filtax.auxiliary._experts import ExpertValue
 from filtax.weighting import diverse, gated, responsibilities, sampled
 
 pytestmark = pytest.mark.x64
@@ -96,7 +96,7 @@ def test_a_gate_learns_alike_from_data_of_every_size(dtype, traced):
     sizes = np.exp2(np.linspace(0.0, limits.maxexp - 10.0, 30)).astype(dtype)
 
     def weigh(size):
-        aux = Expert(jnp.arange(2), jnp.zeros((2, 3), dtype))
+        aux = ExpertValue(jnp.arange(2), jnp.zeros((2, 3), dtype))
         y, start = jnp.stack([size, -0.5 * size]), jnp.log(jnp.full(2, 0.5, dtype))
         return gated(rate).update_gate(aux, start, jnp.asarray(scores, dtype), y, jnp.ones(2, bool))[1]
 

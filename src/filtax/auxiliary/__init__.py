@@ -6,12 +6,11 @@ from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
     from filtax.auxiliary import hazards
-    from filtax.auxiliary.branching import Branching, change_locations, change_times, run_length_count
-    from filtax.auxiliary.constant import Constant, change_probability
-    from filtax.auxiliary.experts import Experts, experts
-    from filtax.auxiliary.map_path import map_path
-    from filtax.auxiliary.membership import Membership, membership, membership_vector
-    from filtax.auxiliary.runlength import RunLength, run_length
+    from filtax.auxiliary._branching import Branching, change_locations, change_times, run_length_count
+    from filtax.auxiliary._constant import Constant, change_probability
+    from filtax.auxiliary._experts import Experts, experts, map_path
+    from filtax.auxiliary._membership import Membership, membership, membership_vector
+    from filtax.auxiliary._run_length import RunLength, run_length
 
 __all__ = [
     "Branching",
@@ -33,10 +32,9 @@ __all__ = [
 
 on_demand(
     __name__,
-    branching="Branching change_locations change_times run_length_count",
-    constant="Constant change_probability",
-    experts="Experts experts",
-    map_path="map_path",
-    membership="Membership membership membership_vector",
-    runlength="RunLength run_length",
+    _branching="Branching change_locations change_times run_length_count",
+    _constant="Constant change_probability",
+    _experts="Experts experts map_path",
+    _membership="Membership membership membership_vector",
+    _run_length="RunLength run_length",
 )

@@ -18,25 +18,14 @@ from filtax import checks
 from filtax.beliefs._square_root import two_sum
 from filtax.module import Module
 
-__all__ = [
-    "Flat",
-    "FromFunction",
-    "FromLengths",
-    "from_lengths",
-    "geometric",
-    "going_on",
-    "hazard",
-    "log_odds",
-    "negative_binomial",
-    "poisson",
-]
+__all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths", "geometric", "negative_binomial", "poisson"]
 
-LONGEST = 4096  # lengths beyond which the hazard of a law is taken as constant
-FARTHEST = 200_000  # lengths beyond these from which its tail is summed
+LONGEST = 4096  # length beyond which the hazard of a law is constant
+FARTHEST = 200_000  # most lengths beyond it from which the recursion starts
 
 
 class Flat(Module):
-    """The same hazard at every run length; over a tick of length dt it is 1 - (1 - rate)^dt.
+    """The same hazard at every run length; over a time step dt it is 1 - (1 - rate)^dt.
 
     >>> Flat(0.5)(jnp.array([0, 3]), None).tolist()
     [0.5, 0.5]
@@ -52,7 +41,7 @@ class Flat(Module):
 
 
 class FromLengths(Module):
-    """A table of hazards by run length, the last of which goes on for ever.
+    """A table of hazards by run length; the last one holds for all longer runs.
 
     >>> from_lengths([0.5, 0.5])(jnp.array([0, 1, 9]), None).tolist()
     [0.5, 1.0, 1.0]
@@ -82,7 +71,7 @@ class FromFunction(Module):
 
 
 def log_odds(law: Any, runlength: Int[Array, " C"], dt: Array | None, dtype: Any) -> tuple[Array, Array]:
-    """Log probabilities of a change and of none; of a constant hazard they are computed once, not for each hypothesis.
+    """Log probabilities of a change and of no change; for a constant hazard they are computed once for all hypotheses.
 
     >>> [part.shape for part in log_odds(Flat(0.5), jnp.arange(3), None, "float32")]
     [(3,), (3,)]
@@ -92,11 +81,11 @@ def log_odds(law: Any, runlength: Int[Array, " C"], dt: Array | None, dtype: Any
 
 
 def going_on(old: Float[Array, " C"], log_stay: Float[Array, " C"]) -> tuple[Array, Array | None]:
-    """Log weights of runs that go on, and what they were rounded by; None in float64.
+    """Log weights of runs that go on, and their rounding errors; None in float64.
 
-    A constant hazard adds the same small number at every tick, and between two powers of 2 its sum is rounded the same
-    way each time: in float32 a run of 800 ticks is off by 1e-4. Added to the next score, which is of its size, the
-    rounding is not lost.
+    A constant hazard adds the same small number at every tick, and between two powers of 2 the sum is rounded in the
+    same direction each time: in float32 a run of 800 ticks has an error of 1e-4. Adding the rounding error to the next
+    score, which is of its size, avoids that.
 
     >>> weight, rounded = going_on(jnp.array([-5.0], "float32"), jnp.array([2.0**-30], "float32"))
     >>> weight.tolist(), rounded.tolist()
@@ -139,7 +128,7 @@ def from_lengths(probabilities: Sequence[float] | Any) -> FromLengths:
     """Hazard of a law of segment lengths, given as the probabilities of 1, 2, ... data.
 
     Args:
-        probabilities: (L,), at least 0, of a sum of at most 1; what is missing to 1 lies beyond L.
+        probabilities: (L,), at least 0, with a sum of at most 1; the rest is the probability of more than L data.
 
     >>> from_lengths([0.25, 0.75]).table.tolist()
     [0.25, 1.0]
@@ -192,7 +181,7 @@ def poisson(mean: float) -> FromLengths:
 
 
 def _above_one(law: str, mean: Any) -> None:
-    """Refuse a mean length that leaves nothing to draw beyond the one datum that every segment holds."""
+    """Refuse a mean length of at most the one datum that every segment holds."""
     checks.positive(f"{law}(mean=...)", mean, hint="The mean length must exceed 1.")
     if not mean > 1.0:
         raise ValueError(f"{law}(mean={mean}): a segment holds at least one datum; its mean length must exceed 1.")
@@ -201,8 +190,8 @@ def _above_one(law: str, mean: Any) -> None:
 def _backwards(ratio: np.ndarray, last: float, size: int) -> FromLengths:
     r"""Hazards of a law of which $P(k+2) / P(k+1)$ is `ratio`: $1 / H(k) = 1 + \mathrm{ratio}(k) / H(k+1)$.
 
-    The sum over the tail is never formed, so that no digits are lost where hardly anything is left of it; what is wrong
-    about the `last` hazard is forgotten on the way back to the first `size`.
+    No sum over the tail is formed, so that no digits are lost where the tail is small. An error of the `last` hazard
+    vanishes on the way back to the first `size`.
     """
     inverse, found = 1.0 / last, np.zeros(ratio.size)
     for at in range(ratio.size - 1, -1, -1):
@@ -212,7 +201,7 @@ def _backwards(ratio: np.ndarray, last: float, size: int) -> FromLengths:
 
 
 def _sampled(function: Callable) -> Any:
-    """Its values at the run lengths of a short stream and of some long ones."""
+    """Values of a function at the run lengths of a short stream and at some long ones."""
     runs = jnp.asarray([*range(100), *(10**power for power in range(2, 7))], jnp.result_type(float))
     return jnp.broadcast_to(jnp.asarray(function(runs)), runs.shape)
 

@@ -17,13 +17,14 @@ from filtax import checks
 from filtax.models._gaussian import resolve
 from filtax.models._linear import Linear
 from filtax.models._model import Linearised, Model, Predictor
+from filtax.protocols import RunLengthValue
 
 
 class SinceChange(Predictor):
     """eta = H theta with features (1, r / unit, x).
 
-    >>> from filtax.auxiliary.runlength import Run
-    >>> at = SinceChange(10.0).linearise(jnp.array([1.0, 2.0]), None, Run(jnp.asarray(5)))
+    >>> from filtax.protocols import RunLengthValue
+    >>> at = SinceChange(10.0).linearise(jnp.array([1.0, 2.0]), None, RunLengthValue(jnp.asarray(5), None))
     >>> at.eta.tolist(), at.jacobian.tolist()
     ([2.0], [[1.0, 0.5]])
     """
@@ -34,8 +35,7 @@ class SinceChange(Predictor):
         """Linear in theta; the features depend on the hypothesis."""
         if x is not None and x.ndim != 1:
             raise ValueError(f"since_change: x has shape {x.shape}; give features (M,), or None for a line alone.")
-        run = getattr(aux, "runlength", None)
-        run = jnp.zeros((), theta.dtype) if run is None else run.astype(theta.dtype)
+        run = jnp.asarray(aux.runlength if isinstance(aux, RunLengthValue) else 0, theta.dtype)
         line = jnp.stack([jnp.ones_like(run), run / jnp.asarray(self.unit, theta.dtype)])
         features = line if x is None else jnp.concatenate([line, x.astype(theta.dtype)])
         return Linear().linearise(theta, features, aux)

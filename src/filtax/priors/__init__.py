@@ -5,19 +5,21 @@ from typing import TYPE_CHECKING
 from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
-    from filtax.priors.by_block import by_block
-    from filtax.priors.by_expert import by_expert
-    from filtax.priors.continuing import Continue
-    from filtax.priors.covariance_inflation import covariance_inflation
-    from filtax.priors.empirical_ou import empirical_ou
-    from filtax.priors.frames import polynomial_shift
-    from filtax.priors.inflation import additive_inflation, shrink_perturb, static
-    from filtax.priors.linear_dynamics import linear_dynamics
-    from filtax.priors.nonlinear_dynamics import nonlinear_dynamics
-    from filtax.priors.ornstein_uhlenbeck import ornstein_uhlenbeck
-    from filtax.priors.ou_reset import ou_reset
-    from filtax.priors.reset import moment_matched_reset, reset
-    from filtax.priors.subset import subset
+    from filtax.priors._by_part import by_block, by_expert
+    from filtax.priors._covariance_inflation import covariance_inflation
+    from filtax.priors._dynamics import (
+        Continue,
+        additive_inflation,
+        linear_dynamics,
+        nonlinear_dynamics,
+        ornstein_uhlenbeck,
+        shrink_perturb,
+        static,
+    )
+    from filtax.priors._empirical_ou import empirical_ou
+    from filtax.priors._ou_reset import ou_reset
+    from filtax.priors._reset import moment_matched_reset, polynomial_shift, reset
+    from filtax.priors._subset import subset
 
 __all__ = [
     "Continue",
@@ -40,17 +42,11 @@ __all__ = [
 
 on_demand(
     __name__,
-    by_block="by_block",
-    by_expert="by_expert",
-    continuing="Continue",
-    covariance_inflation="covariance_inflation",
-    empirical_ou="empirical_ou",
-    frames="polynomial_shift",
-    inflation="additive_inflation shrink_perturb static",
-    linear_dynamics="linear_dynamics",
-    nonlinear_dynamics="nonlinear_dynamics",
-    ornstein_uhlenbeck="ornstein_uhlenbeck",
-    ou_reset="ou_reset",
-    reset="moment_matched_reset reset",
-    subset="subset",
+    _by_part="by_block by_expert",
+    _covariance_inflation="covariance_inflation",
+    _dynamics="Continue additive_inflation linear_dynamics nonlinear_dynamics ornstein_uhlenbeck shrink_perturb static",
+    _empirical_ou="empirical_ou",
+    _ou_reset="ou_reset",
+    _reset="moment_matched_reset polynomial_shift reset",
+    _subset="subset",
 )

@@ -28,12 +28,11 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from filtax import boundary, checks
-from filtax.auxiliary.branching import Path
-from filtax.auxiliary.runlength import Run
 from filtax.bone import Bone
 from filtax.growth import grown
 from filtax.module import Module
 from filtax.programs import advance
+from filtax.protocols import RunLengthValue
 from filtax.segmentation._cycle import block_means, block_of, find_period
 from filtax.segmentation._plan import ONLINE, Settings, build, finite_readings, rows_of, start
 from filtax.state import State
@@ -111,7 +110,7 @@ def watch(
     [30]
     """
     boundary.check_state("watch", state)
-    if not isinstance(state.hypotheses.aux, Run | Path):
+    if not isinstance(state.hypotheses.aux, RunLengthValue):
         raise ValueError(f"watch: {method.name} has no run lengths; use RL[K] or RL[inf], such as NIG+RL[100]-PR.")
     X, Y, silent = boundary.arrays(X=X, Y=Y, silent=silent)
     silent = np.zeros(len(Y), bool) if silent is None else silent

@@ -1,10 +1,10 @@
 r"""(M.3) CPP-OU: keep the share upsilon of the belief under which the datum would have been most probable.
 
 $\upsilon^* = \arg\max_{\upsilon\in[0,1]} p(y \mid x, \upsilon)$, where the belief is mixed with the initial one as by
-an Ornstein-Uhlenbeck step; 1 keeps all, 0 starts anew (errata E15). For one share the maximum is searched on a grid
-that is refined, or, with a `rate`, approached by a few gradient steps from where everything is kept, as in the thesis's
-practice: a single datum then moves the belief less. For one share a parameter (Galashov 2024) the evidence is climbed
-by its gradient. The forecast is made before the datum is known, with the whole belief.
+an Ornstein-Uhlenbeck step; 1 keeps all, 0 resets (errata E15). For one share the maximum is searched on a grid that is
+refined, or, with a `rate`, approached by a few gradient steps from 1, as in the experiments of the thesis: a single
+datum then moves the belief less. For one share for each parameter (Galashov 2024) the gradient of the evidence is
+climbed. The forecast is made before the datum is known, with the whole belief.
 
 Thesis: eq:cprior-cpp-d, eqn:nut.
 """
@@ -18,15 +18,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.priors.continuing import Continue
-from filtax.priors.inflation import static
+from filtax.priors._dynamics import Continue, static
 from filtax.protocols import Prior, Proposal, over_hypotheses
 
-__all__ = ["EmpiricalOU", "empirical_ou"]
-
 POINTS = 11  # of the grid over [0, 1]
-START = 8.0  # logit of a share from which the ascent begins
-OFF, MOST = 1e-4, 50.0  # of the decay: where its slope is taken instead of at 0, and where nothing is left to forget
+START = 8.0  # initial logit of each share
+LEAST, MOST = 1e-4, 50.0  # decay: where the slope is taken instead of at 0, and where everything is forgotten
 ROUNDS = 2  # refinements, each five times finer
 
 
@@ -48,34 +45,39 @@ class EmpiricalOU(Prior):
     greedy = True
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-        """Beliefs before the datum: the drift alone."""
+        """Beliefs before the datum: they follow the dynamics."""
         return Continue(self.dynamics)(proposal, initial, dt)
 
     def revise(
         self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
     ) -> tuple[Proposal, PyTree]:
         """Mix by the share under which the datum is most probable."""
-        mixed = lambda keep: over_hypotheses(lambda belief: belief.mix(initial, keep), beliefs)  # noqa: E731
-        value = lambda keep: jnp.sum(ask(mixed(keep)))  # noqa: E731
+
+        def mixed(keep: Array) -> PyTree:
+            return over_hypotheses(lambda belief: belief.mix(initial, keep), beliefs)
+
+        def value(keep: Array) -> Array:
+            return jnp.sum(ask(mixed(keep)))
+
         if self.each_parameter:
             return proposal, mixed(self._climb(value, initial))
-        searched = self.rate is None
-        return proposal, mixed(_search(value, log_score.dtype) if searched else self._approach(value, log_score.dtype))
+        search = _search if self.rate is None else self._approach
+        return proposal, mixed(search(value, log_score.dtype))
 
     def _approach(self, value: Callable[[Array], Array], dtype: Any) -> Array:
         """Plain ascent in the decay d of the share exp(-d / 2), from d = 0; d never falls below 0.
 
-        The slope is taken a little off 0, where the square root of what is mixed in has none.
+        At d = 0 the share that is mixed in has a square root without a gradient, so the slope is taken near it.
         """
 
         def uphill(_: Array, decay: Array) -> Array:
-            slope = jax.grad(lambda d: value(jnp.exp(-0.5 * d)))(jnp.maximum(decay, OFF))
+            slope = jax.grad(lambda d: value(jnp.exp(-0.5 * d)))(jnp.maximum(decay, LEAST))
             return jnp.clip(decay + jnp.asarray(self.rate) * jnp.where(jnp.isfinite(slope), slope, 0.0), 0.0, MOST)
 
         return jnp.exp(-0.5 * jax.lax.fori_loop(0, self.steps, uphill, jnp.zeros((), dtype)))
 
     def _climb(self, value: Callable[[Array], Array], initial: PyTree) -> Array:
-        """Ascent in the logit of each share, by ever shorter steps, from where everything is kept to 0.03 %.
+        """Ascent in the logit of each share from a share of 0.9997, by steps whose length falls linearly.
 
         The length of a step does not depend on the slope, which vanishes where a share is near 0 or 1.
         """
@@ -84,7 +86,7 @@ class EmpiricalOU(Prior):
             slope = jax.grad(lambda logit: value(jax.nn.sigmoid(logit)))(logit)
             square = jnp.mean(slope * slope)
             sound = jnp.isfinite(square) & (square > 0.0)
-            size = jnp.sqrt(jnp.where(sound, square, 1.0))  # a root of 0 would have no slope of its own
+            size = jnp.sqrt(jnp.where(sound, square, 1.0))  # a root has no gradient at 0
             length = jnp.asarray(self.step) * (1.0 - i / self.steps).astype(slope.dtype)
             return logit + jnp.where(sound, length * slope / size, 0.0)
 
@@ -92,7 +94,7 @@ class EmpiricalOU(Prior):
 
 
 def _search(value: Callable[[Array], Array], dtype: Any) -> Array:
-    """Maximise over [0, 1]; the larger of two equals, so that a missing datum keeps everything."""
+    """Maximise over [0, 1]; of two equals the larger share, so that a missing datum keeps everything."""
     grid = jnp.linspace(1.0, 0.0, POINTS, dtype=dtype)
     width = 1.0 / (POINTS - 1)
     best = grid[jnp.nanargmax(jax.vmap(value)(grid))]
@@ -106,7 +108,7 @@ def _search(value: Callable[[Array], Array], dtype: Any) -> Array:
 def empirical_ou(
     *, each_parameter: Any = False, steps: Any = 10, step: Any = 2.5, rate: Any = None, dynamics: Any = None
 ) -> EmpiricalOU:
-    """Keep as much of the belief as the datum speaks for (CPP-OU).
+    """Keep the share of the belief under which the datum is most probable (CPP-OU).
 
     Args:
         each_parameter: One share for each parameter instead of one for all.

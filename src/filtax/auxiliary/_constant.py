@@ -1,7 +1,7 @@
-"""(M.2) One hypothesis, for ever: the constant C, and the changepoint probability CPP.
+"""(M.2) A single hypothesis: the constant C, and the changepoint probability CPP.
 
-CPP has a value too, the share upsilon of the belief that is kept, but it is a point estimate made anew at each datum
-(errata E15): it needs no slot, and the prior that uses it finds it.
+The value of CPP, the share upsilon of the belief that is kept, is estimated at each datum (errata E15) by the prior
+that uses it, and needs no slot.
 
 Thesis: tab:auxv-time-complexity; cardinality 1, and a continuum of which one point is kept.
 """
@@ -16,11 +16,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax import checks
 from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
-__all__ = ["Constant", "change_probability"]
-
 
 class Constant(Auxiliary):
-    """No auxiliary variable: everything is explained by theta.
+    """No auxiliary variable: nothing but theta is unknown.
 
     >>> Constant().slots
     1
@@ -48,17 +46,17 @@ class Constant(Auxiliary):
         return None, checks.placed(np.zeros(1, dtype))
 
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
-        """The same hypothesis, never newborn."""
+        """The same hypothesis; none is new."""
         is_new: Bool[Array, " C"] = jnp.zeros(1, bool)
         return Proposal(hypotheses, is_new, jnp.full_like(hypotheses.log_weight, -jnp.inf))
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[None, Array]:
-        """No change is ever suspected (None); the run is as old as the stream, or as the last known change."""
+        """No change probability (None), and the age of the stream or of the last known change."""
         return None, age
 
 
 def change_probability() -> Constant:
-    """The changepoint probability CPP: how much of the belief to keep is asked of each datum anew.
+    """The changepoint probability CPP: the share of the belief that is kept is estimated at each datum.
 
     >>> change_probability().name
     'CPP'

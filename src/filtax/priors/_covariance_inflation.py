@@ -5,20 +5,17 @@ Thesis: the conditional prior CPL-MCI of chapter 3 (Li 2021).
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from filtax import checks
-from filtax.priors.continuing import Continue
-from filtax.priors.inflation import static
+from filtax.priors._dynamics import Continue, static
+from filtax.priors._reset import replace_new
 from filtax.protocols import Prior, Proposal, over_hypotheses
-
-__all__ = ["CovarianceInflation", "covariance_inflation"]
 
 
 class CovarianceInflation(Prior):
-    """A change widens the belief of the hypothesis it happens to.
+    """A new hypothesis has the belief of the one that it came from, with a larger covariance.
 
     >>> covariance_inflation(0.5).name
     'MCI'
@@ -33,10 +30,9 @@ class CovarianceInflation(Prior):
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-        drifted = Continue(self.dynamics)(proposal, initial, dt)
-        wider = over_hypotheses(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), drifted)
-        pick = lambda old, new: jnp.where(proposal.is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731
-        return jax.tree.map(pick, drifted, wider)
+        moved = Continue(self.dynamics)(proposal, initial, dt)
+        wider = over_hypotheses(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), moved)
+        return replace_new(proposal.is_new, moved, wider)
 
 
 def covariance_inflation(beta: Any = 0.5, dynamics: Any = None) -> CovarianceInflation:

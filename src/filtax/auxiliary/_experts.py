@@ -1,12 +1,17 @@
-r"""(M.2) A mixture of experts ME: which of E models, or of E settings of one, holds.
+r"""(M.2) A mixture of experts ME: which of E dynamics of one model holds.
 
-Without a transition matrix an expert holds for ever (Magill). With one, $P_{ij}$ is the probability that expert i is
-followed by j, and the beliefs are merged before the tick so that there stay E of them: `imm` gives each expert the
-mixture of those it can come from, `gpb` gives all of them the same mixture. With `none` each keeps its own belief, as
-parameters that rest while others are in use; the weights alone take turns.
+Without a transition matrix one expert holds for the whole stream (Magill). With one, $P_{ij}$ is the probability that
+expert j follows i, and beliefs are merged before the tick so that there stay E of them: under `imm` the belief of each
+expert is the mixture of those it can come from, under `gpb` all have the same mixture. Under `none` each keeps its own
+belief, and only the weights switch.
 
-Axes: E experts. Cost: E updates a tick; merging E² (imm) or E (gpb) sums of moments.
-Thesis: eqn:MELSSM; cardinality K.
+The most probable path of experts that switch is found by Viterbi's recursion, from the weights that a scan has kept:
+$\delta_t(j) = \max_i \{\delta_{t-1}(i) + \log P_{ij}\} + \log p(y_t \mid j)$, and back from the best end. The score of
+each expert follows from $\nu_t(j) \propto p(y_t \mid j) \sum_i \nu_{t-1}(i) P_{ij}$, so that it is that of the merged
+beliefs (IMM, GPB) before the datum. The weights themselves are the posterior of the expert at each tick.
+
+Axes: E experts. Cost: E updates a tick; merging E² (imm) or E (gpb) sums of moments; T E² for a path.
+Thesis: eqn:MELSSM; cardinality K; the switching state-space models (SSSM) among the tasks.
 """
 
 from typing import Any
@@ -23,13 +28,11 @@ from filtax.beliefs import moment_match
 from filtax.module import Module
 from filtax.protocols import Auxiliary, Hypotheses, Proposal
 
-__all__ = ["Expert", "Experts", "check_experts", "experts"]
 
-
-class Expert(Module):
+class ExpertValue(Module):
     """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate.
 
-    >>> Expert(jnp.array([1])).expert.tolist()
+    >>> ExpertValue(jnp.array([1])).expert.tolist()
     [1]
     """
 
@@ -58,19 +61,19 @@ class Experts(Auxiliary):
         return self.log_prior.shape[-1]
 
     def slots_needed(self, t: int) -> None:
-        """A bank of experts never grows."""
+        """The number of experts does not grow."""
         return
 
     def cardinality(self, t: int) -> int:
         """Possible values after t data."""
         return self.slots
 
-    def start(self, dtype: Any) -> tuple[Expert, Float[Array, " E"]]:
-        """Every expert, as probable as was said."""
-        return Expert(jnp.arange(self.slots, dtype=jnp.int32)), self.log_prior.astype(dtype)
+    def start(self, dtype: Any) -> tuple[ExpertValue, Float[Array, " E"]]:
+        """Every expert, with its prior probability."""
+        return ExpertValue(jnp.arange(self.slots, dtype=jnp.int32)), self.log_prior.astype(dtype)
 
     def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
-        """Let the experts take turns as the transition matrix says."""
+        """Let the experts switch by the transition matrix."""
         never = jnp.full_like(hypotheses.log_weight, -jnp.inf)
         stays = jnp.zeros(self.slots, bool)
         if self.log_transition is None:
@@ -89,18 +92,18 @@ class Experts(Auxiliary):
         return Proposal(Hypotheses(belief, hypotheses.aux, weight), stays, never)
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array, Array]:
-        """No change of parameters is suspected; which expert holds is in the weights of the bank."""
+        """No change probability: which expert holds is in the weights of the hypotheses."""
         return jnp.zeros((), hypotheses.log_weight.dtype), age
 
 
 def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any = "imm") -> Experts:
-    """Let several experts compete, or take turns.
+    """Let several experts compete, or switch.
 
     Args:
         count: Number of experts E. What differs between them is given by `filtax.priors.by_expert`.
         prior: (E,) probabilities before any datum; equal if left out.
         transition: (E, E), rows sum to 1; the identity (no switching) if left out.
-        merge: "imm" or "gpb", how beliefs are merged when experts take turns; "none" if each keeps its own.
+        merge: "imm" or "gpb", how beliefs are merged when experts switch; "none" if each keeps its own.
 
     >>> import filtax as fx
     >>> fx.method("LG+ME-Static", model=fx.models.linear(noise=1.0), auxiliary=experts(2)).name
@@ -119,7 +122,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
 
 
 def check_experts(call: str, given: Any) -> None:
-    """Refuse what is neither None nor a bank of experts.
+    """Refuse what is neither None nor experts without a transition matrix.
 
     >>> check_experts("RL(experts=...)", experts(2))
     """
@@ -132,3 +135,51 @@ def check_experts(call: str, given: Any) -> None:
 def _check_law(call: str, law: np.ndarray, shape: tuple[int, ...]) -> None:
     if law.shape != shape or (law < 0.0).any() or not np.allclose(law.sum(-1), 1.0, atol=1e-6):
         raise ValueError(f"{call} must have shape {shape} and sum to 1 along its last axis, got {law.tolist()!r:.80}.")
+
+
+def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
+    """The most probable sequence of experts, one for each datum.
+
+    Args:
+        auxiliary: `filtax.auxiliary.experts(...)`, of the method that was run from its start.
+        log_weight: (T, E), from `scan(..., keep=("log_weight",))`; exp of it is the posterior of each tick.
+
+    Returns:
+        (T,) whole numbers below E.
+
+    >>> from filtax.auxiliary import experts
+    >>> sticky = experts(2, transition=[[0.9, 0.1], [0.1, 0.9]])
+    >>> map_path(sticky, np.log([[0.6, 0.4], [0.3, 0.7], [0.1, 0.9]])).tolist()
+    [1, 1, 1]
+    """
+    weight = np.asarray(log_weight, "float64")
+    E = auxiliary.slots if isinstance(auxiliary, Experts) else 0
+    if weight.ndim != 2 or not len(weight) or weight.shape[1] != E:
+        raise ValueError(
+            f"map_path: log_weight has shape {weight.shape} but there are {E} experts; give the (T, {E}) array that "
+            'scan(..., keep=("log_weight",)) keeps of a method whose auxiliary is ME.'
+        )
+    with np.errstate(divide="ignore"):
+        prior = np.asarray(auxiliary.log_prior, "float64")
+        same = np.where(np.eye(E, dtype=bool), 0.0, -np.inf)
+        turn = same if auxiliary.log_transition is None else np.asarray(auxiliary.log_transition, "float64")
+    before, best, back = prior, prior, []
+    for now in weight:
+        predicted = _log_sum(before[:, None] + turn)
+        score = np.where(predicted > -np.inf, now - np.where(predicted > -np.inf, predicted, 0.0), -np.inf)
+        from_each = best[:, None] + turn
+        back.append(np.argmax(from_each, axis=0))
+        best = np.max(from_each, axis=0) + score
+        best, before = best - best.max(), now
+    path = [int(np.argmax(best))]
+    for previous in back[:0:-1]:
+        path.append(int(previous[path[-1]]))
+    return np.array(path[::-1])
+
+
+def _log_sum(values: np.ndarray) -> np.ndarray:
+    """Log of the sum of exponentials along the first axis; -inf where all are."""
+    top = np.max(values, axis=0)
+    safe = np.where(top > -np.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return safe + np.log(np.sum(np.exp(values - safe), axis=0))

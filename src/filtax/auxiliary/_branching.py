@@ -1,12 +1,12 @@
 """(M.2) Hypotheses that split in two at every tick: change times CPT, change locations CPL, run length and count RLCC.
 
-A bank of 2K slots holds at most K survivors; each becomes a hypothesis that goes on and one that changes. CPT and CPL
-remember the whole path, so nothing is ever merged and after t data there are 2^t of them; RLCC knows the run length
-and the number of changes, and merges resets with equal counts (errata E17). The unknown hazard of RLCC has a Beta
-prior, so that after c changes in t ticks it is (a + c) / (a + b + t) (Wilson 2010).
+2K slots hold at most K survivors; each becomes a hypothesis that goes on and one that changes. CPT and CPL remember the
+whole path, so no hypotheses are merged, and after t data there are 2^t of them; RLCC knows the run length and the
+number of changes, and merges resets with equal counts (errata E17). The unknown hazard of RLCC has a Beta prior, so
+that after c changes in t ticks it is (a + c) / (a + b + t) (Wilson 2010).
 
-With E experts inside (`CPT/ME`) a change is followed by any of them: each survivor becomes 1 + E hypotheses, a path
-also tells which expert speaks in each regime, and there are E (1 + E)^t of them.
+With E experts inside (`CPT/ME`) any of them may hold after a change: each survivor becomes 1 + E hypotheses, and after
+t data there are E (1 + E)^t of them.
 
 Axes: C = 2K slots, M remembered changes. Cost: 2K updates a tick and one sort.
 Thesis: eq:transition-cpl-independent, eq:transition-rl-markov (errata E16, E17).
@@ -21,35 +21,30 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
-from filtax.auxiliary.experts import check_experts
+from filtax.auxiliary._experts import check_experts
 from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
 from filtax.log_space import normalised
-from filtax.module import Module
-from filtax.protocols import Auxiliary, Hypotheses, Proposal
-
-__all__ = ["Branching", "Path", "change_locations", "change_times", "run_length_count"]
+from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue
 
 
-class Path(Module):
-    """What a hypothesis remembers: its run length, how often it changed in how many ticks, when, and its expert.
+class PathValue(RunLengthValue):
+    """The path of a hypothesis: besides its run length and expert, how often it changed in how many ticks, and when.
 
     `times` holds the ticks of the latest changes, newest first, -1 where there was none; a regime that begins with
     datum t (counted from 1) has time t.
 
-    >>> Path(jnp.array([0]), jnp.array([1]), jnp.array([5]), jnp.array([[5]])).count.tolist()
+    >>> PathValue(jnp.array([0]), None, jnp.array([1]), jnp.array([5]), jnp.array([[5]])).count.tolist()
     [1]
     """
 
-    runlength: Int[Array, " *C"]
     count: Int[Array, " *C"]
     ticks: Int[Array, " *C"]
     times: Int[Array, "*C M"]
-    expert: Int[Array, " *C"] | None = None
 
 
 class Branching(Auxiliary):
-    """K survivors of which each goes on or changes; `merge` adds up resets with equal counts of changes.
+    """K survivors, each of which goes on or changes; `merge` adds up resets with equal counts of changes.
 
     >>> change_locations(0.1, keep=8).slots
     16
@@ -83,7 +78,7 @@ class Branching(Auxiliary):
 
     @property
     def slots(self) -> int:
-        """Slots of a fresh bank: one for each future of each survivor, or of each expert before the first datum."""
+        """Initial slots: one for each future of each survivor, or of each expert before the first datum."""
         survivors = -(-self.capacity // self.futures) if self.keep is None else max(self.keep, self.futures - 1)
         return self.futures * survivors
 
@@ -97,23 +92,23 @@ class Branching(Auxiliary):
             return 1 + t * (t + 1) // 2
         return (self.futures - 1) * self.futures**t
 
-    def start(self, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
+    def start(self, dtype: Any) -> tuple[PathValue, Float[Array, " C"]]:
         """One path without a change, or one for each expert."""
         return self.start_of(self.slots, dtype)
 
-    def start_of(self, slots: int, dtype: Any) -> tuple[Path, Float[Array, " C"]]:
-        """The same in a bank of a given size."""
+    def start_of(self, slots: int, dtype: Any) -> tuple[PathValue, Float[Array, " C"]]:
+        """The same in a given number of slots."""
         zeros = jnp.zeros(slots, jnp.int32)
         times = jnp.full((slots, self.memory), -1, jnp.int32)
         first = jnp.full(slots, -jnp.inf, dtype)
         if self.inner is None:
-            return Path(zeros, zeros, zeros, times), first.at[0].set(0.0)
-        named, log_prior = self.inner.start(dtype)
+            return PathValue(zeros, None, zeros, zeros, times), first.at[0].set(0.0)
+        inner, log_prior = self.inner.start(dtype)
         E = self.inner.slots
-        return Path(zeros, zeros, zeros, times, zeros.at[:E].set(named.expert)), first.at[:E].set(log_prior)
+        return PathValue(zeros, zeros.at[:E].set(inner.expert), zeros, zeros, times), first.at[:E].set(log_prior)
 
     def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
-        """Split each survivor: the first K slots go on, the others change, to one expert after the other."""
+        """Split each survivor: the first K slots go on, the others change, with K slots for each expert."""
         K, E = hypotheses.log_weight.size // self.futures, self.futures - 1
         log_weight, best = jax.lax.top_k(hypotheses.log_weight, K)
         old = jax.tree.map(lambda leaf: leaf[best], hypotheses.aux)
@@ -121,26 +116,26 @@ class Branching(Auxiliary):
         log_reset = log_weight + jnp.log(h)
         change = self._merged(log_reset, old.count) if self.merge else log_reset
         now = old.ticks + 1
-        stay = Path(old.runlength + 1, old.count, now, old.times, old.expert)
+        stay = PathValue(old.runlength + 1, old.expert, old.count, now, old.times)
         times = jnp.concatenate([now[:, None], old.times[:, :-1]], axis=1)
-        gone = Path(jnp.zeros_like(old.runlength), old.count + 1, now, times, old.expert)
-        aux = jax.tree.map(lambda a, b: jnp.concatenate([a, *[b] * E]), stay, gone)
+        changed = PathValue(jnp.zeros_like(old.runlength), old.expert, old.count + 1, now, times)
+        aux = jax.tree.map(lambda a, b: jnp.concatenate([a, *[b] * E]), stay, changed)
         change = jnp.tile(change, E)
         if self.inner is not None:
-            named, log_prior = self.inner.start(log_weight.dtype)
-            expert = jnp.concatenate([old.expert, jnp.repeat(named.expert, K)])
-            aux = Path(aux.runlength, aux.count, aux.ticks, aux.times, expert)
+            inner, log_prior = self.inner.start(log_weight.dtype)
+            expert = jnp.concatenate([old.expert, jnp.repeat(inner.expert, K)])
+            aux = PathValue(aux.runlength, expert, aux.count, aux.ticks, aux.times)
             change = change + jnp.repeat(log_prior, K)
         belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], hypotheses.belief)
         stays, rounded = going_on(log_weight, jnp.log1p(-h))
         weight = jnp.concatenate([stays, change])
-        if self.keep is None:  # inside a jit the bank cannot grow: a full one gives up its least probable half
+        if self.keep is None:  # inside a jit C cannot grow: with all slots in use the less probable half is dropped
             weight = normalised(weight)
         rounded = None if rounded is None else jnp.concatenate([rounded, jnp.zeros_like(change)])
         log_reset = jnp.concatenate([log_reset, jnp.full_like(change, -jnp.inf)])
         return Proposal(Hypotheses(belief, aux, weight), jnp.arange(weight.size) >= K, log_reset, rounded)
 
-    def _hazard(self, old: Path, dt: Array | None) -> Array:
+    def _hazard(self, old: PathValue, dt: Array | None) -> Array:
         if not isinstance(self.hazard, tuple):
             return self.hazard(old.runlength, dt)
         if dt is not None:
@@ -150,7 +145,7 @@ class Branching(Auxiliary):
 
     @staticmethod
     def _merged(log_reset: Array, count: Array) -> Array:
-        """Sum of the resets with the same count, at the first of them; the others die."""
+        """Sum of the resets with the same count, at the first of them; the others get weight 0."""
         equal = count[:, None] == count[None, :]
         alive = log_reset > -jnp.inf
         first = ~jnp.any(
@@ -177,7 +172,7 @@ def _build(name: str, law: Any, merge: bool, keep: Any, memory: Any, capacity: A
 def change_times(
     hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64, experts: Any = None
 ) -> Branching:
-    """Remember when the changes were: CPT[K] (Fearnhead and Liu).
+    """Paths of change times: CPT[K] (Fearnhead and Liu).
 
     Args:
         hazard_of: As for `run_length`; a law of segment lengths from `filtax.auxiliary.hazards` is usual.
@@ -193,7 +188,7 @@ def change_times(
 
 
 def change_locations(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capacity: Any = 64) -> Branching:
-    """Decide at each datum whether it was a change: CPL[K], s_t = 1 for a change (Li 2021).
+    """Whether each datum was a change: CPL[K], with s_t = 1 for a change (Li 2021).
 
     >>> change_locations(0.1, keep=4).name
     'CPL'
@@ -204,11 +199,11 @@ def change_locations(hazard_of: Any, *, keep: Any = None, memory: Any = 16, capa
 def run_length_count(
     a: Any = 1.0, b: Any = 99.0, *, keep: Any = None, memory: Any = 1, capacity: Any = 64
 ) -> Branching:
-    """Learn the hazard too: RLCC[K] with a Beta(a, b) prior on it (Wilson 2010).
+    """Run length and number of changes, with a hazard that is learned: RLCC[K], Beta(a, b) prior (Wilson 2010).
 
     Args:
-        a: Changes that the prior is worth, above 0.
-        b: Ticks without a change that the prior is worth, above 0.
+        a: Number of changes in the prior, above 0.
+        b: Number of ticks without a change in the prior, above 0.
         keep: How many hypotheses survive a tick; all if left out.
         memory: How many of the latest changes a hypothesis remembers.
         capacity: Slots to begin with when all are kept.
@@ -216,6 +211,6 @@ def run_length_count(
     >>> run_length_count(keep=4).cardinality(3)
     7
     """
-    checks.positive("RLCC(a=...)", a, hint="It counts the changes that the prior is worth.")
-    checks.positive("RLCC(b=...)", b, hint="It counts the ticks without a change that the prior is worth.")
+    checks.positive("RLCC(a=...)", a, hint="It is the number of changes in the prior.")
+    checks.positive("RLCC(b=...)", b, hint="It is the number of ticks without a change in the prior.")
     return _build("RLCC", (a, b), True, keep, memory, capacity)

@@ -1,11 +1,12 @@
 r"""(M.2) Which of the remembered data belong to the present regime: CPL with s = 1 for membership, and CPV.
 
-CPL says of each of the last M data whether it belongs ($s \in \{0,1\}^M$), CPV how much of it does ($v \in (0,1)^M$).
-Both are asked afresh at each datum (Nassar 2022): $p(s_{1:t} \mid s_{1:t-1}) = p(s_{1:t})$, here independent with
-probability `belong` for each. CPL[inf] holds all $2^M$ answers, which is exact; CPL[1] and CPV hold one, which (A.2)
-looks for. With a `rate`, CPV is not asked but told: a datum of age a counts as $\text{rate}^a$ of one (Kurle 2019).
+For each of the last M data CPL says whether it belongs ($s \in \{0,1\}^M$), and CPV which share of it ($v \in
+(0,1)^M$). Both are independent of those at the last tick (Nassar 2022): $p(s_{1:t} \mid s_{1:t-1}) = p(s_{1:t})$, here
+independent with probability `belong` for each datum. CPL[inf] holds all $2^M$ subsets, which is exact; CPL[1] and CPV
+hold one, which (A.2) searches. With a `rate`, CPV is fixed: a datum of age a counts as $\text{rate}^a$ of one (Kurle
+2019).
 
-A datum that no longer fits into the memory is forgotten, or, with `fold`, absorbed for good as far as it belonged.
+A datum that leaves the memory is forgotten, or, with `fold`, absorbed as far as it belonged.
 
 Axes: C slots, M remembered data. Memory: M data in each slot. Cost: set by the prior, M updates for each hypothesis.
 Thesis: sec:choice-weighting-function, CPL with retrospective membership; tab:auxv-time-complexity.
@@ -26,15 +27,13 @@ from filtax.beliefs import Memory
 from filtax.module import Module
 from filtax.protocols import Auxiliary, Hypotheses, Proposal, over_hypotheses
 
-__all__ = ["Members", "Membership", "membership", "membership_vector"]
-
-MOST = 14  # data beyond which all subsets are too many
+MOST = 14  # data of which all subsets can be held
 
 
-class Members(Module):
-    """What a hypothesis says: how far each remembered datum belongs, the data, and what was folded in before.
+class MembershipValue(Module):
+    """How far each remembered datum belongs, the data themselves, and the belief that older ones were folded into.
 
-    >>> Members(jnp.array([1.0, 0.0])).member.tolist()
+    >>> MembershipValue(jnp.array([1.0, 0.0])).member.tolist()
     [1.0, 0.0]
     """
 
@@ -76,37 +75,40 @@ class Membership(Auxiliary):
         return 2**self.memory if self.keep is None else 1
 
     def slots_needed(self, t: int) -> None:
-        """The memory is bounded, and so is the bank."""
+        """The memory is bounded, and so is C."""
         return
 
     def cardinality(self, t: int) -> int | float:
         """Possible values after t data, as far as they are remembered; a vector of shares has a continuum."""
         return math.inf if self.name == "CPV" else 2 ** min(t, self.memory)
 
-    def start(self, dtype: Any) -> tuple[Members, Float[Array, " C"]]:
+    def start(self, dtype: Any) -> tuple[MembershipValue, Float[Array, " C"]]:
         """Nothing is remembered yet: of all subsets, the empty one."""
         if self.keep is not None:
-            return Members(jnp.zeros((1, self.memory), dtype)), jnp.zeros(1, dtype)
+            return MembershipValue(jnp.zeros((1, self.memory), dtype)), jnp.zeros(1, dtype)
         bits = (np.arange(self.slots)[:, None] >> np.arange(self.memory)[None, :]) & 1
         first = jnp.full(self.slots, -jnp.inf, dtype).at[0].set(0.0)
-        return Members(jnp.asarray(bits, dtype)), first
+        return MembershipValue(jnp.asarray(bits, dtype)), first
 
-    def allocate_memory(self, aux: Members, initial: PyTree, x: Any, width: int) -> Members:
-        """Make room for data like x, once their shape is known."""
+    def allocate_memory(self, aux: MembershipValue, initial: PyTree, x: Any, width: int) -> MembershipValue:
+        """Allocate the memory for data like x."""
         if aux.memory is not None:
             return aux
         x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, initial.mean.dtype)
-        many = lambda leaf: jnp.broadcast_to(leaf, (aux.member.shape[0], *leaf.shape))  # noqa: E731
-        memory = jax.tree.map(many, Memory.empty(self.memory, x, width, initial.mean.dtype))
-        return Members(aux.member, memory, jax.tree.map(many, initial) if self.fold else None)
 
-    def memory_shape(self, aux: Members) -> tuple[Array | None, int]:
+        def for_each(leaf: Array) -> Array:
+            return jnp.broadcast_to(leaf, (aux.member.shape[0], *leaf.shape))
+
+        memory = jax.tree.map(for_each, Memory.empty(self.memory, x, width, initial.mean.dtype))
+        return MembershipValue(aux.member, memory, jax.tree.map(for_each, initial) if self.fold else None)
+
+    def memory_shape(self, aux: MembershipValue) -> tuple[Array | None, int]:
         """The shapes of x and y that a memory holds."""
         X, Y = (None, 1) if aux.memory is None else (aux.memory.X, aux.memory.Y.shape[-1])
         return None if X is None else X[0, 0], Y
 
     def log_prior(self, member: Float[Array, "*C M"], known: Float[Array, "*C M"]) -> Float[Array, " *C"]:
-        """Of a subset, or, for shares between 0 and 1, its logarithm on a straight line; what is not known is out."""
+        """Log probability of a subset, linear in shares between 0 and 1; -inf if a datum that is not known belongs."""
         p = jnp.asarray(self.belong, member.dtype)
         tiny = jnp.finfo(member.dtype).tiny
         inside, outside = (jnp.maximum(jnp.log(jnp.maximum(part, tiny)), -1e30) for part in (p, 1.0 - p))
@@ -117,24 +119,24 @@ class Membership(Auxiliary):
         return jnp.sum(jnp.where(known > 0.0, each_one, jnp.where(member > 0.0, -jnp.inf, 0.0)), axis=-1)
 
     def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
-        """Ask afresh: all subsets by their prior, or the one that was found last; with a rate, by their ages."""
+        """All subsets with their prior weights, or the one that was found last; with a rate, shares by age."""
         aux, weight = hypotheses.aux, hypotheses.log_weight
         known = jnp.zeros_like(aux.member) if aux.memory is None else aux.memory.weight
         if self.keep is None:
             weight = self.log_prior(aux.member, known)
         elif self.rate is not None:
             ages = jnp.arange(1, self.memory + 1, dtype=weight.dtype)
-            aux = Members(
+            aux = MembershipValue(
                 jnp.where(known > 0.0, jnp.asarray(self.rate, weight.dtype) ** ages, 0.0), aux.memory, aux.base
             )
         is_new = jnp.zeros(weight.size, bool)
         return Proposal(Hypotheses(hypotheses.belief, aux, weight), is_new, jnp.full_like(weight, -jnp.inf))
 
-    def store(self, aux: Members, x: Array | None, y: Array, mask: Array, relearn: Callable) -> Members:
-        """Put the datum into the memory of every hypothesis; the newest belongs until it is asked again."""
+    def store(self, aux: MembershipValue, x: Array | None, y: Array, mask: Array, relearn: Callable) -> MembershipValue:
+        """Put the datum into the memory of every hypothesis; the newest belongs until the next search."""
         seen = jnp.any(mask)
 
-        def one(aux: Members) -> Members:
+        def one(aux: MembershipValue) -> MembershipValue:
             memory, base = aux.memory, aux.base
             if self.fold:
                 old = jax.tree.map(lambda leaf: leaf[-1], memory)
@@ -142,7 +144,7 @@ class Membership(Auxiliary):
             member = aux.member
             if self.keep is not None:
                 member = jnp.concatenate([jnp.ones_like(member[:1]), member[:-1]])
-            new = Members(member, memory.put(x, y, mask, jnp.ones_like(memory.weight[0])), base)
+            new = MembershipValue(member, memory.put(x, y, mask, jnp.ones_like(memory.weight[0])), base)
             return jax.tree.map(lambda now, then: jnp.where(seen, now, then), new, aux)
 
         return over_hypotheses(one, aux)
@@ -157,7 +159,7 @@ class Membership(Auxiliary):
 
 
 def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: Any = False) -> Membership:
-    """Ask which of the last data belong to the regime: CPL[inf] for all subsets, CPL[1] for the best one (Nassar 2022).
+    """Which of the last data belong to the regime: CPL[inf] for all subsets, CPL[1] for the best one (Nassar 2022).
 
     Args:
         belong: Probability, before the datum, that a remembered one belongs; 1 makes all of them belong.
@@ -173,19 +175,19 @@ def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: An
     checks.whole("CPL(memory=...)", memory, least=1, hint="It is the number of data remembered.")
     checks.flag("CPL(fold=...)", fold)
     if keep not in (None, 1):
-        raise ValueError(f"CPL[{keep}]-Sub: memberships are asked afresh at each datum; write CPL[1] or CPL[inf].")
+        raise ValueError(f"CPL[{keep}]-Sub: memberships are found anew at each datum; write CPL[1] or CPL[inf].")
     if keep is None and memory > MOST:
         raise ValueError(f"CPL[inf](memory={memory}) would hold 2^{memory} subsets; give at most {MOST}, or CPL[1].")
     return Membership(belong, None, memory, bool(fold), keep, "CPL")
 
 
 def membership_vector(*, belong: Any = 0.5, memory: Any = 8, rate: Any = None, fold: Any = False) -> Membership:
-    """Ask how much each of the last data belongs to the regime: CPV.
+    """How much each of the last data belongs to the regime: CPV.
 
     Args:
         belong: Share, before the datum, with which a remembered one is expected to belong.
         memory: How many data are remembered.
-        rate: In [0, 1]: instead of asking, a datum of age a counts as rate^a (Kurle 2019).
+        rate: In [0, 1]: without a search, a datum of age a counts as rate^a (Kurle 2019).
         fold: Absorb a datum that leaves the memory, instead of forgetting it.
 
     >>> membership_vector(memory=4).cardinality(3)

@@ -2,7 +2,7 @@ r"""(M.3) Sub: the belief that the data which belong to the regime would have le
 
 $\pi(\theta; s) \propto p(\theta) \prod_j p(y_j \mid \theta, x_j)^{s_j}$: the initial belief, or what was folded into
 it, learns the remembered data again, oldest first, each as far as it belongs. For linear models this is exact; others
-are linearised anew at every recall, so that old data are seen with what is known by now.
+are linearised again at each replay.
 
 Cost: M updates for each hypothesis and tick.
 Thesis: the conditional prior CPL-Sub of chapter 3 (Nguyen 2017, Kurle 2019, Nassar 2022).
@@ -15,15 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax.priors.continuing import Continue
-from filtax.priors.inflation import static
+from filtax.priors._dynamics import Continue, static
 from filtax.protocols import Hypotheses, Prior, Proposal, over_hypotheses
-
-__all__ = ["Subset", "subset"]
 
 
 class Subset(Prior):
-    """The data that belong are learned again; then the parameters drift.
+    """The data that belong are learned again; then the parameters follow the dynamics.
 
     >>> subset().name
     'Sub'
@@ -36,7 +33,7 @@ class Subset(Prior):
     of_members = True
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-        """Let the beliefs drift as they are; what they should be is found by `replay`."""
+        """Beliefs that follow the dynamics, without a replay of the data."""
         return Continue(self.dynamics)(proposal, initial, dt)
 
     def replay(self, proposal: Proposal, initial: PyTree, dt: Array | None, relearn: Callable) -> PyTree:
@@ -49,15 +46,15 @@ class Subset(Prior):
                 return start
             power = jnp.where(aux.memory.weight > 0.0, aux.member, 0.0)
             rows = (aux.memory.X, aux.memory.Y, aux.memory.mask, power)
-            again = lambda belief, row: (relearn(belief, aux, *row), None)  # noqa: E731
-            return jax.lax.scan(again, start, rows, reverse=True)[0]
+
+            def learn(belief: PyTree, row: tuple) -> tuple[PyTree, None]:
+                return relearn(belief, aux, *row), None
+
+            return jax.lax.scan(learn, start, rows, reverse=True)[0]
 
         beliefs = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
-        return self(
-            Proposal(Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight), proposal.is_new, proposal.log_reset),
-            initial,
-            dt,
-        )
+        replayed = Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight)
+        return self(Proposal(replayed, proposal.is_new, proposal.log_reset), initial, dt)
 
 
 def subset(dynamics: Any = None) -> Subset:
