@@ -48,6 +48,7 @@ class FromLengths(Module):
     """
 
     table: Float[Array, " L"]
+    rate = None
 
     def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:
         """Hazard of each hypothesis."""
@@ -63,6 +64,7 @@ class FromFunction(Module):
     """
 
     function: Callable = eqx.field(static=True)
+    rate = None
 
     def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:
         """Hazard of each hypothesis, clipped to [0, 1]."""

@@ -1,4 +1,4 @@
-"""A method's name, read off its parts: the grammar of `filtax.method` the other way round; and its settings, read."""
+"""The name of a method from its parts, which is the inverse of `filtax.method`; and the settings in a name."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,9 +9,7 @@ from filtax.checks import is_concrete, nearest
 
 
 def spell(method: Any) -> str:
-    """Spell a name in the grammar `[TRUST+]POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior.
-
-    After a trust, LG is not said.
+    """Name of a method, `[TRUST+]POSTERIOR+AUX[K]-PRIOR`; the hazard stands with the prior; a trust stands for LG too.
 
     >>> import filtax as fx
     >>> spell(fx.method("RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)))
@@ -20,21 +18,21 @@ def spell(method: Any) -> str:
     prior = method.prior if method.prior.name else method.prior.dynamics
     transition = f"{spell_auxiliary(method.auxiliary)}-{_spell(prior, _hazard(method.auxiliary))}"
     parts = [_spell(method.posterior), transition]
-    trust = getattr(method.model.likelihood, "trust", None)
-    if trust is not None:
-        parts = [_spell(trust), *(parts[1:] if parts[0] == "LG" else parts)]
+    likelihood = method.model.likelihood
+    if likelihood.plain is not likelihood:
+        parts = [_spell(likelihood.trust), *(parts[1:] if parts[0] == "LG" else parts)]
     return "+".join(parts)
 
 
 def spell_auxiliary(auxiliary: Any) -> str:
-    """Spell (M.2) with the number of hypotheses that it keeps.
+    """Name of an auxiliary variable, with the number of hypotheses that it keeps.
 
     >>> from filtax.auxiliary import run_length
     >>> spell_auxiliary(run_length(0.1, keep=4))
     'RL[4]'
     """
     name, inner = auxiliary.name, auxiliary.inner
-    law = getattr(auxiliary, "hazard", None)
+    law = _law(auxiliary)
     counts = [f"a={law[0]}", f"b={law[1]}"] if isinstance(law, tuple) else []
     settings = _spell(auxiliary, counts).removeprefix(name)
     if auxiliary.name == "CPV":
@@ -82,7 +80,7 @@ def read_number(text: str) -> Any:
 
 
 def check_settings(auxiliary: tuple, prior: tuple) -> None:
-    """Refuse a setting after the prior that neither part has, and one that is written after both.
+    """Refuse a setting after the prior that neither part has, and one that is given to both.
 
     Args:
         auxiliary: Its name, the settings written after it, and those that it takes.
@@ -116,12 +114,17 @@ def written(parameters: Iterable[str]) -> list[str]:
     return [key for key in parameters if key not in ("dynamics", "experts", "frame", "keep")]
 
 
+def _law(auxiliary: Any) -> Any:
+    """The law of changes: a hazard, or the counts (a, b) of RLCC; None where there is none."""
+    return auxiliary.hazard if auxiliary.regimes_end and not auxiliary.subsets else None
+
+
 def _hazard(auxiliary: Any) -> list[str]:
-    """The hazard; a law, a function or a traced number has no spelling, and `given` is not read back as another one."""
-    law = getattr(auxiliary, "hazard", None)
+    """The hazard as a setting; `given` stands for a law, a function or a traced number, and cannot be read back."""
+    law = _law(auxiliary)
     if law is None or isinstance(law, tuple):
         return []
-    rate = getattr(law, "rate", None)
+    rate = law.rate
     if not isinstance(rate, int | float):
         rate = float(rate) if rate is not None and is_concrete(rate) and np.ndim(rate) == 0 else "given"
     return [f"hazard={rate}"]
@@ -134,5 +137,4 @@ def _spell(part: Any, first: list[str] | None = None) -> str:
         value = getattr(part, name)
         if isinstance(value, str | int | float) and value != default:
             settings.append(f"{name}={value}")
-    name = getattr(part, "name", None) or f"WoLF-{type(part).__name__}"  # a trust of the user's own
-    return name + (f"({', '.join(settings)})" if settings else "")
+    return part.name + (f"({', '.join(settings)})" if settings else "")
