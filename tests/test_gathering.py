@@ -26,7 +26,7 @@ fx.method("LG+C-LSSM", model=fx.models.linear(noise=1.0), prior=prior).init(mean
 print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith("filtax.")))
 """)
     of = lambda package: {name for name in loaded if name.startswith(f"{package}.")}
-    assert of("posteriors") == {"posteriors.extended"}
+    assert of("posteriors") == {"posteriors._extended"}
     assert of("auxiliary") == {"auxiliary._constant"}
     assert of("weighting") == {"weighting._exact"}
     assert not of("beliefs") & {"beliefs._low_rank", "beliefs._particles", "beliefs._conjugate"}

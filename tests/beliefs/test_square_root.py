@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from filtax.beliefs import SquareRoot
 from filtax.beliefs._conditioned import one_by_one
 from filtax.beliefs._square_root import root_of, two_sum
-from filtax.posteriors.extended import Extended
+from filtax.posteriors._extended import Extended
 from moments import spd
 
 pytestmark = pytest.mark.x64

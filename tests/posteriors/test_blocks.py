@@ -246,13 +246,13 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="EnKF holds no Gaussian"):
         blockwise(["root"], (3,), inner=fx.method("EnKF+C-Static", model=linear).posterior)
     one = priors.by_block([priors.static()])
-    with pytest.raises(ValueError, match="by_block holds 1 drifts but the belief has 2 blocks"):
+    with pytest.raises(ValueError, match="by_block holds 1 dynamics but the belief has 2 blocks"):
         filtered(prior=one)
     with pytest.raises(ValueError, match=r"ACI\(q=...\) has shape \(4,\).*D = 3"):
         filtered(prior=priors.by_block([priors.additive_inflation(np.ones(4)), priors.static()]))
     with pytest.raises(ValueError, match="no `blockwise`"):
         fx.method("LG+C-ACI", model=linear, prior=one)
-    with pytest.raises(ValueError, match="one drift for each block"):
+    with pytest.raises(ValueError, match="for each block"):
         priors.by_block([])
 
 

@@ -9,7 +9,7 @@ import scipy.stats
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Direct, Model, bernoulli, categorical, gaussian, poisson
 from filtax.posteriors import Conjugate
-from filtax.posteriors.conjugate import conjugate_to
+from filtax.posteriors._conjugate import conjugate_to
 
 pytestmark = pytest.mark.x64
 update = jax.jit(lambda post, belief, model, y, mask=None: post.update(belief, model, None, y, mask, None, None))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +10,7 @@ import scipy.stats
 
 import filtax as fx
 from filtax.beliefs import Ensemble
-from filtax.models import Whitened
+from filtax.models import Likelihood, Whitened
 from filtax.posteriors import EnsembleKalman, ensemble_kalman
 
 keys = lambda count: jax.random.split(jax.random.key(0), count)
@@ -195,15 +194,21 @@ def test_inflation_multiplies_the_deviations_of_what_is_taken():
     assert float(unseen.log_evidence) == 0.0
 
 
-class Gate(eqx.Module):
-    """A robust likelihood as the contract has it: whiten reports a trust, `inner` is the plain one."""
+class Gate(Likelihood):
+    """A robust likelihood as the contract has it: whiten reports a trust, `plain` is without one."""
 
     inner: Any
+    has_covariance = True
 
-    def __getattr__(self, name):
-        if name in ("covariance", "predictive"):
-            return getattr(self.inner, name)
-        raise AttributeError(name)
+    @property
+    def plain(self):
+        return self.inner
+
+    def covariance(self, x, eta):
+        return self.inner.covariance(x, eta)
+
+    def predictive(self, eta, spread, x, scalar):
+        return self.inner.predictive(eta, spread, x, scalar)
 
     def whiten(self, eta, x, y, mask):
         plain = self.inner.whiten(eta, x, y, mask)

@@ -8,7 +8,7 @@ import scipy.special
 
 from filtax.models import bernoulli, linear, nonlinear
 from filtax.posteriors import Extended
-from filtax.posteriors.extended import FORMS, check_form, gaussian_belief
+from filtax.posteriors._extended import FORMS, check_form, gaussian_belief
 from moments import normal, same, spd
 from oracles import Moments, joint_conditioning, log_normal, logistic_newton
 
@@ -115,7 +115,7 @@ def test_forms():
         assert isinstance(Extended(form).start(jnp.zeros(2), jnp.eye(2), True), kind)
     check_form("covariance", jnp.zeros(2))
     for cov in (jnp.array([1.0, 0.0]), jnp.ones((2, 2))):
-        with pytest.raises(ValueError, match="A precision cannot hold what is certain"):
+        with pytest.raises(ValueError, match="A precision cannot hold a zero variance"):
             Extended("precision").check_start(jnp.zeros(2), cov)
     assert [Extended(iterations=n).name for n in (1, 2)] == ["LG", "IEKF"]
     with pytest.raises(ValueError, match=r"LG\(form='dense'\) must be one of auto, root, covariance, precision"):

@@ -11,8 +11,8 @@ import scipy.stats
 
 import filtax as fx
 from filtax.beliefs import SquareRoot
-from filtax.posteriors.averages import Site
-from filtax.posteriors.damping import begin, shorten
+from filtax.posteriors._gaussian_expectations import PseudoDatum
+from filtax.posteriors._variational import DampingState
 from oracles import exact_update, poisson_newton
 
 pytestmark = pytest.mark.x64
@@ -139,15 +139,15 @@ def test_a_step_is_shortened_where_the_slope_has_turned(turned, shortened):
     prior = SquareRoot.start(jnp.asarray(m), jnp.asarray(PRIOR))
     old = SquareRoot(prior.mean + jnp.asarray(PRIOR @ J[0]) * 0.3, prior.root)
     pull = np.linalg.solve(PRIOR, np.asarray(old.mean) - m)
-    site = Site(jnp.asarray(J), jnp.asarray([[1.5]]), jnp.asarray([4.0]))
+    site = PseudoDatum(jnp.asarray(J), jnp.asarray([[1.5]]), jnp.asarray([4.0]))
     new = prior.condition(site.jacobian, site.whitener, site.residual).belief
     move = np.asarray(new.mean - old.mean)
     before = move @ (1.5 * J[0] * (4.0 - 1.5 * J[0] @ (old.mean - m)) - pull)
     full = np.linalg.solve(PRIOR, np.asarray(new.mean) - m)
     residual = (turned * before + move @ full) / (J[0] @ move)
-    ahead = Site(jnp.asarray(J), jnp.eye(1), jnp.asarray([residual]))
-    pace = eqx.tree_at(lambda p: p.pull, begin(prior.mean, jnp.eye(1)), jnp.asarray(pull))
-    got, after = shorten(pace, prior, old, new, site, ahead)
+    ahead = PseudoDatum(jnp.asarray(J), jnp.eye(1), jnp.asarray([residual]))
+    state = eqx.tree_at(lambda s: s.pull, DampingState.start(prior.mean, jnp.eye(1)), jnp.asarray(pull))
+    got, after = state.damped_step(prior, old, new, site, ahead)
     beta = abs(J[0] @ move)
     np.testing.assert_allclose(got.mean, old.mean + (np.log1p(beta) / beta if shortened else 1.0) * move, rtol=1e-12)
     np.testing.assert_allclose(after.pull, np.linalg.solve(PRIOR, np.asarray(got.mean) - m), rtol=1e-10)

@@ -400,11 +400,6 @@ def _legendre() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(NODES)
 
 
-def plain_likelihood(likelihood: Any) -> Any:
-    """The likelihood inside a robust one, or itself."""
-    return getattr(likelihood, "inner", likelihood)
-
-
 def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: Array) -> Array:
     """Mean rewards under one draw of the hypothesis and of theta."""
     of_part, of_value = jax.random.split(key)
@@ -414,7 +409,7 @@ def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: A
     if isinstance(belief, Beta | Gamma):
         return theta
     eta = method.model.value(theta, x, aux).eta
-    plain = plain_likelihood(method.model.likelihood)
+    plain = method.model.likelihood.plain
     direct = isinstance(plain, GaussianLikelihood | LossLikelihood)  # the mean reward is the prediction itself
     return eta if direct else plain.given(eta, x, False).mean
 

@@ -10,7 +10,6 @@ from jaxtyping import Array
 
 from filtax import boundary
 from filtax.bandits._policies import BayesUCB, Policy, Thompson, UpperConfidence, policy_named
-from filtax.bandits._reward_posterior import plain_likelihood
 from filtax.beliefs import Point
 from filtax.bone import Bone
 from filtax.models._exponential_family import CategoricalLikelihood
@@ -53,7 +52,7 @@ def check_pair(call: str, method: Any, policy: Any) -> None:
     >>> from filtax.bandits import greedy
     >>> check_pair("Bandit", fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), greedy())
     """
-    plain = plain_likelihood(method.model.likelihood)
+    plain = method.model.likelihood.plain
     if isinstance(plain, CategoricalLikelihood):
         raise ValueError(
             f"{call}: {method.name} learns class labels, which are no rewards; give a model of rewards, such as "

@@ -21,18 +21,16 @@ from filtax.bandits._reward_posterior import (
     IndependentGaussians,
     JointGaussian,
     Sampled,
-    plain_likelihood,
     sample_parameters,
     sample_rewards,
 )
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
 from filtax.growth import furnished, grown, remembers
-from filtax.models import Direct, Linearised, Model, Predicted
+from filtax.models import Direct, Linearised, Model, Predicted, Predictor
 from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models._gaussian import GaussianLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
 from filtax.models._linear import Linear
-from filtax.module import Module
 from filtax.programs import advance
 from filtax.protocols import Hypotheses, over_hypotheses
 from filtax.state import State
@@ -86,7 +84,7 @@ def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
     expected = _expected(method, state, x, shared)
     hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
-    belief, plain = hypotheses.belief, plain_likelihood(method.model.likelihood)
+    belief, plain = hypotheses.belief, method.model.likelihood.plain
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
         return IndependentBetas(belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight, expected)
@@ -186,10 +184,12 @@ def carried(state: State) -> tuple:
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
-    carry, info = advance(method, state, carried(state), x, y, None, None, None, complete=complete)
+    (hypotheses, t, began, *counts), info = advance(
+        method, state, carried(state), x, y, None, None, None, complete=complete
+    )
     if complete:  # nothing is refused then, and nothing is computed for the two counts alone
-        carry = (*carry[:3], state.refused, state.conditioning_ratio)
-    return state.after(*carry), jnp.asarray(info.ok)
+        counts = [state.refused, state.conditioning_ratio]
+    return state.after(hypotheses, t, began, *counts), jnp.asarray(info.ok)
 
 
 def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
@@ -241,7 +241,7 @@ def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool
     return IndependentGaussians(mean[..., 0], cov[..., 0, 0], hypotheses.log_weight, expected)
 
 
-class _SingleOutput(Module):
+class _SingleOutput(Predictor):
     """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass.
 
     >>> _SingleOutput(Linear(), jnp.asarray(1)).value(jnp.arange(4.0), jnp.array([1.0, 0.0]), None).eta.tolist()
@@ -274,7 +274,7 @@ def _of_one_output(method: Any, state: State, x: Array | None, arm: Array, rewar
     A method that stores data would replay them without knowing which arm they belong to: it takes the row.
     """
     outputs = method.model.outputs(state.initial.mean, x)
-    plain = plain_likelihood(method.model.likelihood)
+    plain = method.model.likelihood.plain
     alike = not isinstance(plain, GaussianLikelihood) or (plain.noise is not None and plain.noise.size == 1)
     if isinstance(plain, MONOTONE) and isinstance(state.initial, GAUSSIAN) and alike and not remembers(method):
         model = Model(_SingleOutput(method.model.predictor, arm), method.model.likelihood)

@@ -394,7 +394,7 @@ def _conjugate(model: Any) -> Any:
         raise ValueError(
             "Cj counts one rate and takes no x; give the bare likelihood, model=bernoulli() or model=poisson()."
         )
-    from filtax.posteriors.conjugate import conjugate_to
+    from filtax.posteriors._conjugate import conjugate_to
 
     return conjugate_to(model.likelihood)
 

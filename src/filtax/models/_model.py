@@ -70,6 +70,8 @@ class Predictor(Module):
     [3.0]
     """
 
+    sizes: ClassVar[tuple[int, ...]] = ()  # of the blocks of parameters, if theta divides into some
+
     def bind(self, layout: Layout | None) -> "Predictor":
         """The predictor for parameters that lie in theta as `layout` says."""
         return self

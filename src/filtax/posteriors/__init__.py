@@ -5,18 +5,15 @@ from typing import TYPE_CHECKING
 from filtax.gathering import on_demand
 
 if TYPE_CHECKING:
-    from filtax.posteriors.bernoulli_outliers import BernoulliOutliers
-    from filtax.posteriors.blocks import Blockwise, LowRankForm, blockwise, pulse
-    from filtax.posteriors.conjugate import Conjugate
-    from filtax.posteriors.ensemble import EnsembleKalman, ensemble_kalman
-    from filtax.posteriors.extended import Extended
-    from filtax.posteriors.gradient import Gradient
-    from filtax.posteriors.inverse_wishart_noise import InverseWishartNoise
-    from filtax.posteriors.particle import Particle
-    from filtax.posteriors.student_noise import StudentNoise
-    from filtax.posteriors.taper import gaspari_cohn
-    from filtax.posteriors.unknown_noise import UnknownNoise
-    from filtax.posteriors.variational import Variational
+    from filtax.posteriors._adaptive_noise import BernoulliOutliers, InverseWishartNoise, StudentNoise
+    from filtax.posteriors._blocks import Blockwise, LowRankForm, blockwise, pulse
+    from filtax.posteriors._conjugate import Conjugate
+    from filtax.posteriors._ensemble import EnsembleKalman, ensemble_kalman, gaspari_cohn
+    from filtax.posteriors._extended import Extended
+    from filtax.posteriors._gradient import Gradient
+    from filtax.posteriors._particle import Particle
+    from filtax.posteriors._unknown_noise import UnknownNoise
+    from filtax.posteriors._variational import Variational
 
 __all__ = [
     "BernoulliOutliers",
@@ -39,16 +36,13 @@ __all__ = [
 
 on_demand(
     __name__,
-    bernoulli_outliers="BernoulliOutliers",
-    blocks="Blockwise LowRankForm blockwise pulse",
-    conjugate="Conjugate",
-    ensemble="EnsembleKalman ensemble_kalman",
-    extended="Extended",
-    gradient="Gradient",
-    inverse_wishart_noise="InverseWishartNoise",
-    particle="Particle",
-    student_noise="StudentNoise",
-    taper="gaspari_cohn",
-    unknown_noise="UnknownNoise",
-    variational="Variational",
+    _adaptive_noise="BernoulliOutliers InverseWishartNoise StudentNoise",
+    _blocks="Blockwise LowRankForm blockwise pulse",
+    _conjugate="Conjugate",
+    _ensemble="EnsembleKalman ensemble_kalman gaspari_cohn",
+    _extended="Extended",
+    _gradient="Gradient",
+    _particle="Particle",
+    _unknown_noise="UnknownNoise",
+    _variational="Variational",
 )

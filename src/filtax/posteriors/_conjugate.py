@@ -12,17 +12,17 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax.beliefs import Beta, Gamma
 from filtax.models import Model
 from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
+from filtax.models._robust import RobustLikelihood
+from filtax.models._trust import Tempered
 from filtax.protocols import Posterior, Update
-
-__all__ = ["Conjugate", "conjugate_to"]
 
 FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
 
 
 class Conjugate(Posterior):
-    """Count: each datum adds itself to the belief.
+    """Add each datum to the counts of the belief.
 
-    >>> Conjugate(Beta).start(jnp.array([0.5]), jnp.array([0.05]), drifts=False).ones.round(3).item()
+    >>> Conjugate(Beta).start(jnp.array([0.5]), jnp.array([0.05]), has_dynamics=False).ones.round(3).item()
     2.0
     """
 
@@ -32,11 +32,11 @@ class Conjugate(Posterior):
 
     @property
     def families(self) -> tuple[type, ...]:
-        """The one family it counts in."""
+        """The family of its belief."""
         return (self.family,)
 
     def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse moments that no belief of the family has."""
+        """Check that the family has a belief with these moments."""
         self.family.check_start(mean, cov)
 
     def start(self, mean: Float[Array, " O"], cov: Array, has_dynamics: bool) -> PyTree:
@@ -44,7 +44,7 @@ class Conjugate(Posterior):
         return self.family.start(mean, cov if cov.ndim < 2 else jnp.diag(cov))
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive of the next outcome."""
+        """Predictive distribution of y."""
         return belief.forecast(belief.mean.size == 1)
 
     def update(
@@ -61,11 +61,13 @@ class Conjugate(Posterior):
         forecast = self.forecast(belief, model, x, aux)
         log_evidence = forecast.log_prob(y, mask)
         ok = jnp.isfinite(log_evidence)
-        seen = jnp.ones_like(y) if mask is None else (mask & ok).astype(y.dtype)
-        power = getattr(getattr(model.likelihood, "trust", None), "w", None)  # of a datum that counts as a share of one
-        seen = seen if power is None else seen * jnp.square(power)
+        observed = jnp.ones_like(y) if mask is None else (mask & ok).astype(y.dtype)
+        if isinstance(model.likelihood, RobustLikelihood) and isinstance(model.likelihood.trust, Tempered):
+            observed = observed * jnp.square(model.likelihood.trust.w)  # the datum counts as a share of one
         score = jnp.where(ok, log_evidence, -jnp.inf)
-        return Update(belief.absorb(y, seen), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok)
+        return Update(
+            belief.absorb(y, observed), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok
+        )
 
 
 def conjugate_to(likelihood: Any) -> Conjugate:

@@ -1,6 +1,6 @@
 r"""(A.1) Linearise at the mean and condition: Kalman, extended and iterated extended filter, in any Gaussian form.
 
-One class for all of them, since the model whitens in output space and the belief owns its algebra. Exact for
+One class serves all of them, because the model whitens in output space and the belief owns its algebra. Exact for
 linear-Gaussian models (recursive Bayesian regression and the Kalman filter); one Newton step for exponential families.
 
 Axes: D parameters, O outputs. Cost: one linearisation and one conditioning for each iteration.
@@ -20,19 +20,8 @@ from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
+from filtax.models._robust import RobustLikelihood
 from filtax.protocols import Posterior, Update
-
-__all__ = [
-    "DENSE",
-    "FORMS",
-    "Extended",
-    "absorb",
-    "check_form",
-    "check_rank",
-    "gaussian_belief",
-    "low_rank_belief",
-    "total_root",
-]
 
 FORMS = {
     "root": SquareRoot,
@@ -41,21 +30,21 @@ FORMS = {
     "diagonal": Diagonal,
     "decoupled": Diagonal,
 }
-DENSE = (*FORMS.values(), Pending)  # the last for the covariance of many parameters
-LARGE = 64  # above this many parameters a drifting square root (a QR of D x 2D each step, 40 us at 64) is too dear
+DENSE = (*FORMS.values(), Pending)  # the last is the covariance form for many parameters
+LARGE = 64  # above so many moving parameters the QR of D x 2D that a square root needs each step takes too long
 
 
 class Extended(Posterior):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
-    `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations; "auto" takes
-    the square root, except for more than 64 drifting parameters, where a reduction at each step would cost D³ and the
+    `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations. "auto" is the
+    square root, except for more than 64 moving parameters: a reduction at each step would cost D³ there, and the
     guarded covariance is used.
 
-    With a `rank` it is LoFi: the belief is a `LowRank`, of that many columns and `spare` ones between cuts, and `form`
-    says whether the diagonal of its precision has a number for each parameter or, "spherical", one for all.
+    With a `rank` it is LoFi: the belief is a `LowRank` with that many columns, and `spare` more between truncations.
+    `form` is then "diagonal", one number for each parameter in the precision, or "spherical", one for all.
 
-    >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), drifts=True)).__name__
+    >>> type(Extended().start(jnp.zeros(2), jnp.ones(2), has_dynamics=True)).__name__
     'SquareRoot'
     """
 
@@ -71,7 +60,7 @@ class Extended(Posterior):
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Settings that its name tells."""
+        """Settings that are part of the name, with their defaults."""
         settings = {"form": "auto", "iterations": 1}
         return settings if self.rank is None else {"rank": None, "spare": None, "form": "diagonal", "iterations": 1}
 
@@ -89,7 +78,7 @@ class Extended(Posterior):
         check_rank("LoFi", self.form, self.rank, self.spare)
 
     def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse what the chosen form cannot hold."""
+        """Refuse a covariance that the form cannot hold."""
         check_form(self.form, cov)
         if self.rank is not None:
             check_rank("LoFi", self.form, self.rank, self.spare, mean.size)
@@ -103,7 +92,7 @@ class Extended(Posterior):
         return belief.compensated() if isinstance(belief, SquareRoot) and short and not has_dynamics else belief
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive of y with the parameters averaged out; with `plugin`, at their mean alone."""
+        """Predictive distribution of y with the parameters averaged out; with `plugin`, at their mean."""
         at = model.linearise(belief.mean, x, aux)
         return _predictive(belief, model, x, at, plugin)
 
@@ -119,13 +108,15 @@ class Extended(Posterior):
     ) -> Update:
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
-        belief = belief.prepare(at.jacobian)  # the forecast and the update share what is dear
+        belief = belief.prepare(at.jacobian)  # the forecast and the update share products with J
         first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
-        if hasattr(model.likelihood, "fixed"):  # a datum is judged once, by the forecast that was made of it
+        if (
+            isinstance(model.likelihood, RobustLikelihood) and first.trust is not None
+        ):  # computed once, from the forecast
             model = Model(model.predictor, model.likelihood.fixed(first.trust))
         for _ in range(self.iterations - 1):
-            # relinearise at the new mean, but condition the old belief again: the datum is counted once
+            # relinearise at the new mean, but condition the old belief, so that the datum is counted once
             offset = new.mean - belief.mean
             at = model.linearise(new.mean, x, aux)
             later = absorb(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
@@ -136,12 +127,12 @@ class Extended(Posterior):
 
 
 def check_form(form: str, cov: Array) -> None:
-    """Refuse a prior that a form cannot hold: no variance where its inverse is kept, correlations where none are.
+    """Refuse a covariance that a form cannot hold: zero variance in a precision, correlations in a diagonal.
 
     >>> check_form("root", jnp.zeros(2))
     """
     if form == "precision":
-        hint = "A precision cannot hold what is certain: use form=root or form=covariance."
+        hint = "A precision cannot hold a zero variance: use form=root or form=covariance."
         checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
     numbers = checks.concrete(cov) if form in ("diagonal", "decoupled", "spherical") else None
     if numbers is not None and cov.ndim == 2:
@@ -156,7 +147,7 @@ def check_form(form: str, cov: Array) -> None:
 
 
 def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = None, where: str = "") -> None:
-    """Refuse a low-rank family that there is not, for any number of parameters or for the number given.
+    """Check the settings of a low-rank belief, for any number of parameters or for `size` of them.
 
     >>> check_rank("LoFi", "diagonal", 2, None, 3)
     """
@@ -185,9 +176,9 @@ def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, 
 
 
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
-    """Build a Gaussian belief in a form; "auto" chooses by size and by whether the parameters drift.
+    """Build a Gaussian belief in a form; "auto" depends on its size and on whether the parameters move.
 
-    >>> type(gaussian_belief("auto", jnp.zeros(100), jnp.ones(100), drifts=True)).__name__
+    >>> type(gaussian_belief("auto", jnp.zeros(100), jnp.ones(100), has_dynamics=True)).__name__
     'Covariance'
     """
     if form == "auto":
@@ -212,47 +203,47 @@ def absorb(
 ) -> Update:
     """Condition on one whitened datum, linearised at the belief's mean plus `offset`.
 
-    What would not be finite is zeroed in output space before it touches the belief, so a refused datum leaves it bit
-    for bit as it was. `density` is the log density of a whitened innovation, its log determinant and its count. Without
-    a mask the datum is promised to be complete and finite, and only the flag tells of a
-    failure: then the covariance does not depend on the data, and vmapped streams share it.
+    Numbers that are not finite are set to zero in output space before they reach the belief, so a refused datum leaves
+    it bit for bit as it was. `density` is the log density of a whitened innovation, from its log determinant and its
+    count. Without a mask the datum is promised to be complete and finite, and only `ok` reports a failure: then the
+    covariance does not depend on the data, and vmapped streams share it.
     """
-    seen = model.likelihood.whiten(at.eta, x, y, mask)
-    B, r, J = seen.whitener, seen.residual, at.jacobian
+    whitened = model.likelihood.whiten(at.eta, x, y, mask)
+    B, r, J = whitened.whitener, whitened.residual, at.jacobian
     if offset is not None:
         r = r + matmul(B, matmul(J, offset[:, None]))[:, 0]
-    robust = seen.trust is not None
-    asked = None if seen.log_scale is not None and not robust else forecast.log_prob(y, mask)
-    # |L^{-1} r| <= |r|, so a finite square promises a finite evidence before the belief is touched
+    robust = whitened.trust is not None
+    asked = None if whitened.log_scale is not None and not robust else forecast.log_prob(y, mask)
+    # |L⁻¹ r| <= |r|, so a finite square implies a finite evidence, before the belief is conditioned
     sound = jnp.all(jnp.isfinite(B)) & jnp.all(jnp.isfinite(jnp.sum(r * r) if asked is None or robust else r))
     sound = sound if asked is None or robust else sound & jnp.isfinite(asked)
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
-    done = belief.condition(J, B, r)
-    evidence = _evidence(done, seen, y, mask, density) if asked is None else asked
-    ok = sound & done.ok
-    conditioning_ratio = _strain(belief, J, B)
-    if robust:  # the forecast is plain, and so is its evidence: of a datum of any size, taken or not
+    conditioned = belief.condition(J, B, r)
+    evidence = _evidence(conditioned, whitened, y, mask, density) if asked is None else asked
+    ok = sound & conditioned.ok
+    conditioning_ratio = _conditioning_ratio(belief, J, B)
+    if robust:  # forecast and evidence are those of the plain model, for a datum of any size, taken or not
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
-        score = model.likelihood.log_score(seen, done, evidence, y, mask)
-        return Update(done.belief, forecast, evidence, score, seen.trust, conditioning_ratio, ok)
+        score = model.likelihood.log_score(whitened, conditioned, evidence, y, mask)
+        return Update(conditioned.belief, forecast, evidence, score, whitened.trust, conditioning_ratio, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
-    return Update(done.belief, forecast, score, score, None, conditioning_ratio, ok)
+    return Update(conditioned.belief, forecast, score, score, None, conditioning_ratio, ok)
 
 
-def _strain(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
-    """Variance of what was not known of the datum, in units of its noise: tr(B J Σ Jᵀ Bᵀ)."""
+def _conditioning_ratio(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
+    """Variance of the forecast's mean in units of the noise: tr(B J Σ Jᵀ Bᵀ)."""
     root = belief.project_root(J)
     if root is None:
         return trace(matmul(matmul(B, belief.project_cov(J)), B.T))
-    V = matmul(B, root)  # as the update computes it: XLA computes it once
+    V = matmul(B, root)  # the same expression as in the update, so XLA computes it once
     return jnp.sum(V * V)
 
 
-def _evidence(done: Conditioned, seen: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
-    """Evidence from the factor that the update used; exactly 0 when nothing was seen."""
+def _evidence(conditioned: Conditioned, whitened: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
+    """Evidence from the factor of the update; exactly 0 if y is missing."""
     count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-    value = density(done.innovation, done.log_det, count) + seen.log_scale
+    value = density(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
     return value if mask is None else jnp.where(count > 0, value, 0.0)
 
 
@@ -265,12 +256,11 @@ def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, p
 
 
 def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:
-    """Root of the noise and the spread together, by reduction: their sum cannot hold precise outputs that agree.
+    """Root of the forecast covariance, by reduction: as a sum it would round away precise outputs that agree.
 
-    None for a single output, which has nothing to lose, and for a belief without a root. A function of x may give
-    no noise in some direction.
+    None for a single output, where nothing is lost, and for a belief without a root. The noise may be singular.
     """
-    if at.eta.size == 1 or not hasattr(model.likelihood, "covariance"):
+    if at.eta.size == 1 or not model.likelihood.has_covariance:
         return None
     projected = belief.project_root(at.jacobian)
     if projected is None:

@@ -1,8 +1,8 @@
-r"""(A.1) Online gradient descent with a memory: the baseline that people use.
+r"""(A.1) Online gradient descent with a memory: the usual baseline.
 
 On each datum, `inner` steps of Adam (Kingma and Ba, 2015) on the mean loss $-\log p(y \mid \theta, x)$ of the last
 `memory` data, a FIFO buffer. There is no uncertainty about theta: the forecast is that of the point, and so is the
-evidence. Under a robust model a datum counts as trust² of one, judged once, by the forecast that was made of it.
+evidence. Under a robust model a datum counts as trust² of one, where the trust comes from its forecast.
 
 Axes: D parameters, M data remembered. Cost: `inner` x M gradients, O(D) memory besides the data.
 Thesis: sec:experiments-robustness, OGD.
@@ -18,10 +18,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
-from filtax.posteriors.trusting import plain_likelihood
 from filtax.protocols import Posterior, Update
-
-__all__ = ["Gradient"]
 
 FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
 
@@ -44,16 +41,16 @@ class Gradient(Posterior):
 
     def __check_init__(self) -> None:
         checks.positive("OGD(rate=...)", self.rate, hint="It is the size of a step.")
-        checks.whole("OGD(memory=...)", self.memory, least=1, hint="It counts the data that are learned from again.")
+        checks.whole("OGD(memory=...)", self.memory, least=1, hint="It is the number of data in the buffer.")
         hint = "It counts the steps for each datum."
         checks.whole("OGD(inner=...)", self.inner, least=1, most=checks.REPEATS, hint=hint)
 
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> Point:
-        """Begin at the mean; the covariance is not used, since a point has none."""
+        """Initial point; the covariance is not used."""
         return Point.start(mean)
 
     def allocate_memory(self, belief: Point, x: Array | None, width: int) -> Any:
-        """Make room for data like x, once their shape is known."""
+        """Allocate memory for data like x."""
         if belief.memory is not None:
             return belief
         memory = Memory.empty(self.memory, x, width, belief.mean.dtype)
@@ -62,7 +59,7 @@ class Gradient(Posterior):
     def forecast(self, belief: Point, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Distribution of y at the point."""
         at = model.value(belief.mean, x, aux)
-        return plain_likelihood(model.likelihood).given(at.eta, x, at.scalar)
+        return model.likelihood.plain.given(at.eta, x, at.scalar)
 
     def update(
         self,
@@ -74,23 +71,25 @@ class Gradient(Posterior):
         aux: PyTree,
         key: Key[Array, ""] | None,
     ) -> Update:
-        """Remember the datum, then descend."""
-        likelihood = plain_likelihood(model.likelihood)
+        """Store the datum, then take gradient steps."""
+        likelihood = model.likelihood.plain
         at = model.value(belief.mean, x, aux)
         observed = jnp.ones(y.shape, bool) if mask is None else mask
         evidence = likelihood.log_likelihood(at.eta, x, y, observed)
         evidence = jnp.where(jnp.any(observed), evidence, 0.0)
-        seen = model.likelihood.whiten(at.eta, x, y, mask)
-        trust = jnp.ones_like(evidence) if seen.trust is None else seen.trust
+        whitened = model.likelihood.whiten(at.eta, x, y, mask)
+        trust = jnp.ones_like(evidence) if whitened.trust is None else whitened.trust
         share = jnp.where(jnp.any(observed), trust * trust, 0.0)
-        score = evidence if seen.trust is None else model.likelihood.trusted(trust, at.eta, x, y, observed)
+        score = evidence if whitened.trust is None else model.likelihood.trusted(trust, at.eta, x, y, observed)
         score = jnp.where(share > 0.0, score, 0.0)
 
-        # what is not learned from must not be met again either: the slope of a number without end is none
+        # a datum without trust is stored as zero: the gradient at an infinite one would be NaN
         memory = self.allocate_memory(belief, x, y.size).memory.put(x, jnp.where(share > 0.0, y, 0.0), observed, share)
 
         def loss(theta: Array) -> Array:
-            one = lambda x, y, mask: likelihood.log_likelihood(model.value(theta, x, aux).eta, x, y, mask)  # noqa: E731
+            def one(x: Array | None, y: Array, mask: Array) -> Array:
+                return likelihood.log_likelihood(model.value(theta, x, aux).eta, x, y, mask)
+
             each = jax.vmap(one)(memory.X, memory.Y, memory.mask)
             known = memory.weight > 0.0
             some = jnp.maximum(jnp.sum(known.astype(theta.dtype)), 1.0)
@@ -99,7 +98,9 @@ class Gradient(Posterior):
         new = jax.lax.fori_loop(0, self.inner, lambda _, now: self._descend(now, jax.grad(loss)(now.mean)), belief)
         new = Point(new.mean, new.slope, new.size, new.steps, memory)
         sound = jnp.isfinite(score) & jnp.all(jnp.isfinite(new.mean)) & jnp.all(jnp.isfinite(new.size))
-        sound = sound if seen.trust is None else sound & ~jnp.any(jnp.isnan(seen.residual))  # W must be a number >= 0
+        sound = (
+            sound if whitened.trust is None else sound & ~jnp.any(jnp.isnan(whitened.residual))
+        )  # the trust must be a number >= 0
         kept = jax.tree.map(lambda now, then: jnp.where(sound & (share > 0.0), now, then), new, belief)
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = jnp.where(sound, score, -jnp.inf)
@@ -107,7 +108,7 @@ class Gradient(Posterior):
         return Update(kept, forecast, evidence, score, trust, jnp.zeros_like(score), sound)
 
     def _descend(self, now: Point, g: Float[Array, " D"]) -> Point:
-        r"""$m \leftarrow \beta_1 m + (1-\beta_1) g$, $v$ likewise of $g^2$, both without the bias of their start."""
+        r"""One step of Adam: $m \leftarrow \beta_1 m + (1-\beta_1) g$, $v$ likewise of $g^2$, both bias-corrected."""
         steps = now.steps + 1.0
         slope = FADE * now.slope + (1.0 - FADE) * g
         size = FADE_SQUARE * now.size + (1.0 - FADE_SQUARE) * g * g

@@ -1,10 +1,10 @@
-r"""(A.1) Averages of score and curvature over a Gaussian belief, as unit-noise data that any Gaussian form can absorb.
+r"""(A.1) Expected score and curvature under a Gaussian belief, as a pseudo-datum that any Gaussian form can absorb.
 
-A likelihood says at each natural parameter what y tells, as a whitener B and a residual r: curvature $B^\top B$, score
+At each natural parameter a likelihood turns y into a whitener B and a residual r, with curvature $B^\top B$ and score
 $B^\top r$. Such pairs at many points, each scaled by the root of its weight and stacked, are again such a pair, whose
-curvature and score are the weighted averages. So nothing is ever subtracted, the averaged curvature is positive
-semidefinite by construction, and no likelihood needs a derivative of its own. For a network the curvature is that of
-Gauss and Newton, $J^\top B^\top B J$: the part with the second derivative of h is left out.
+curvature and score are the weighted averages. So nothing is subtracted, the averaged curvature is positive semidefinite
+by construction, and no likelihood needs a derivative of its own. For a network the curvature is that of Gauss and
+Newton, $J^\top B^\top B J$: the part with the second derivative of h is left out.
 
 Axes: D parameters, O outputs, S samples, N stacked rows. Memory: O(S O D), never S D².
 Thesis: eq:rvga-mu-sigma-update, eq:sample-expectation (errata E6).
@@ -24,16 +24,14 @@ from filtax.models import Linearised, Model
 from filtax.module import Module
 from filtax.safe import safe_sqrt
 
-__all__ = ["Site", "blend", "compress", "over_mean", "over_outputs", "over_samples"]
-
 PAIRS = 64  # mirrored points for several outputs
 REACH, STEP = 12.0, 0.15  # of the rule for one output, in standard deviations
 
 
-class Site(Module):
-    """What a datum says of theta, as r = B J (theta - mean) + e with e ~ N(0, I), in N rows.
+class PseudoDatum(Module):
+    """N rows that stand for a datum: r = B J (theta - mean) + e with e ~ N(0, I).
 
-    >>> Site(jnp.ones((1, 3)), jnp.eye(1), jnp.zeros(1)).rows.shape
+    >>> PseudoDatum(jnp.ones((1, 3)), jnp.eye(1), jnp.zeros(1)).rows.shape
     (1, 3)
     """
 
@@ -46,19 +44,19 @@ class Site(Module):
         """The whitened Jacobian B J."""
         return matmul(self.whitener, self.jacobian)
 
-    def seen_from(self, move: Float[Array, " D"]) -> "Site":
-        """The same site, written about a mean from which the present one lies `move` away."""
+    def about(self, move: Float[Array, " D"]) -> "PseudoDatum":
+        """The same about another mean, from which the present one is `move` away."""
         there = matmul(self.whitener, matmul(self.jacobian, move[:, None]))[:, 0]
-        return Site(self.jacobian, self.whitener, self.residual + there)
+        return PseudoDatum(self.jacobian, self.whitener, self.residual + there)
 
-    def unless(self, bad: Bool[Array, ""]) -> "Site":
-        """The same site, or one that says nothing."""
+    def unless(self, bad: Bool[Array, ""]) -> "PseudoDatum":
+        """The same, or one without any information if `bad`."""
         B, r = jnp.where(bad, 0.0, self.whitener), jnp.where(bad, 0.0, self.residual)
-        return Site(jnp.where(bad, 0.0, self.jacobian), B, r)
+        return PseudoDatum(jnp.where(bad, 0.0, self.jacobian), B, r)
 
 
-def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> Site:
-    """No average: score and curvature at the mean, as the extended filter takes them.
+def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> PseudoDatum:
+    """Compute score and curvature at the mean alone, as the extended filter does.
 
     >>> from filtax.models import linear
     >>> model = linear(noise=0.25)
@@ -66,18 +64,18 @@ def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Boo
     >>> over_mean(model, at, jnp.ones(2), jnp.ones(1), None).residual.tolist()
     [2.0]
     """
-    seen = model.likelihood.whiten(at.eta, x, y, mask)
-    return Site(at.jacobian, seen.whitener, seen.residual)
+    whitened = model.likelihood.whiten(at.eta, x, y, mask)
+    return PseudoDatum(at.jacobian, whitened.whitener, whitened.residual)
 
 
 def over_outputs(
     model: Model, at: Linearised, spread: Float[Array, "O O"], x: Array | None, y: Array, mask: Array | None
-) -> Site:
-    r"""Average over eta ~ N(h, J Σ Jᵀ) by a fixed rule: all of it for a linear h, else h linearised at the mean.
+) -> PseudoDatum:
+    r"""Average over eta ~ N(h, J Σ Jᵀ) by a fixed rule: exact for a linear h, else with h linearised at the mean.
 
-    One output takes a trapezium rule, which for a smooth function under a normal weight converges as fast as that of
-    Gauss and Hermite, and keeps its nodes close together where the belief is wide. Several outputs take mirrored
-    points whose mean and covariance are exact.
+    One output uses a trapezium rule, which for a smooth function under a normal weight converges as fast as
+    Gauss-Hermite quadrature, and keeps its nodes close together where the belief is wide. Several outputs use mirrored
+    points with exact mean and covariance.
 
     >>> from filtax.models import bernoulli, linear
     >>> model = linear(likelihood=bernoulli())
@@ -88,11 +86,11 @@ def over_outputs(
     O = at.eta.size
     points, weights = (jnp.asarray(part, at.eta.dtype) for part in _rule(O))
     eta = at.eta[None, :] + matmul(points, _root(spread).T)
-    seen = jax.vmap(lambda one: model.likelihood.whiten(one, x, y, mask))(eta)
+    whitened = jax.vmap(lambda one: model.likelihood.whiten(one, x, y, mask))(eta)
     half = jnp.sqrt(weights)
-    rows = (half[:, None, None] * seen.whitener).reshape(-1, O)
-    B, r = compress(rows, (half[:, None] * seen.residual).reshape(-1))
-    return Site(at.jacobian, B, r)
+    rows = (half[:, None, None] * whitened.whitener).reshape(-1, O)
+    B, r = compress(rows, (half[:, None] * whitened.residual).reshape(-1))
+    return PseudoDatum(at.jacobian, B, r)
 
 
 def over_samples(
@@ -105,8 +103,8 @@ def over_samples(
     aux: PyTree,
     key: Key[Array, ""],
     samples: int,
-) -> Site:
-    """Average over S samples of theta in mirrored pairs, whose mean is that of the belief to rounding.
+) -> PseudoDatum:
+    """Average over S samples of theta in mirrored pairs, whose mean is that of the belief up to rounding.
 
     `width` is a factor on the variance of the belief.
 
@@ -123,34 +121,34 @@ def over_samples(
 
     def one(theta: Array) -> tuple[Array, Array]:
         at = model.linearise(theta, x, aux)
-        seen = model.likelihood.whiten(at.eta, x, y, mask)
-        return matmul(seen.whitener, at.jacobian), seen.residual
+        whitened = model.likelihood.whiten(at.eta, x, y, mask)
+        return matmul(whitened.whitener, at.jacobian), whitened.residual
 
     rows, residual = jax.vmap(one)(theta)
     scale = samples**-0.5
-    return _whole(scale * rows.reshape(-1, theta.shape[1]), scale * residual.reshape(-1))
+    return _bounded_rows(scale * rows.reshape(-1, theta.shape[1]), scale * residual.reshape(-1))
 
 
-def blend(old: Site | None, new: Site, step: Float[Array, ""]) -> Site:
-    """Keep the share 1 - step of the old curvature and score, and take the share `step` of the new.
+def blend(old: PseudoDatum | None, new: PseudoDatum, step: Float[Array, ""]) -> PseudoDatum:
+    """Mix pseudo-data: the share 1 - step of the old curvature and score, and the share `step` of the new.
 
-    >>> site = Site(jnp.ones((1, 3)), jnp.eye(1), jnp.ones(1))
-    >>> blend(site, site, jnp.asarray(0.5)).rows.shape
+    >>> datum = PseudoDatum(jnp.ones((1, 3)), jnp.eye(1), jnp.ones(1))
+    >>> blend(datum, datum, jnp.asarray(0.5)).rows.shape
     (2, 3)
     """
     taken = jnp.sqrt(step)
     if old is None:
-        return Site(new.jacobian, taken * new.whitener, taken * new.residual)
+        return PseudoDatum(new.jacobian, taken * new.whitener, taken * new.residual)
     kept = safe_sqrt(1.0 - step)
     rows = jnp.concatenate([kept * old.rows, taken * new.rows])
-    return _whole(rows, jnp.concatenate([kept * old.residual, taken * new.residual]))
+    return _bounded_rows(rows, jnp.concatenate([kept * old.residual, taken * new.residual]))
 
 
 def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Array, "K K"], Float[Array, " K"]]:
-    """Return K rows with the same curvature and score as N of them.
+    """Compute K rows with the same curvature and score as N of them.
 
-    Columns are scaled first, and a shift of the size of the rounding error keeps a singular curvature in reach; a
-    column of zeros stays so.
+    Columns are scaled first, and a shift of the size of the rounding error makes a singular curvature factorable; a
+    column of zeros stays zero.
 
     >>> B, r = compress(jnp.ones((4, 1)), jnp.ones(4))
     >>> round((B[0, 0] * r[0]).item(), 4)
@@ -159,16 +157,16 @@ def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Ar
     N, K = rows.shape
     size = safe_sqrt(jnp.sum(rows * rows, axis=0))
     unit = rows / jnp.where(size > 0.0, size, 1.0)[None, :]
-    shift = (K + 4.0 * math.sqrt(N)) * float(jnp.finfo(rows.dtype).eps)  # a sum of N products is no more exact
+    shift = (K + 4.0 * math.sqrt(N)) * float(jnp.finfo(rows.dtype).eps)  # the rounding error of a sum of N products
     L = cholesky(matmul(unit.T, unit) + shift * jnp.eye(K, dtype=rows.dtype))
     return L.T * size[None, :], solve_lower(L, matmul(unit.T, r[:, None])[:, 0])
 
 
-def _whole(rows: Array, r: Array) -> Site:
-    """A site of at most as many rows as there are parameters; its whitener is zero where nothing is said."""
+def _bounded_rows(rows: Array, r: Array) -> PseudoDatum:
+    """A pseudo-datum of at most D rows; its whitener is zero where it has no information."""
     if rows.shape[0] > rows.shape[1]:
         rows, r = compress(rows, r)
-    return Site(rows, jnp.where(jnp.any(rows != 0.0), jnp.eye(r.size, dtype=r.dtype), 0.0), r)
+    return PseudoDatum(rows, jnp.where(jnp.any(rows != 0.0), jnp.eye(r.size, dtype=r.dtype), 0.0), r)
 
 
 @lru_cache

@@ -1,15 +1,15 @@
 r"""(A.1) Particle filters: weigh by the likelihood, and resample when few particles carry the weight.
 
 PF, the bootstrap filter: the prior has moved the particles, $w_s$ is multiplied by $p(y \mid \theta_s)$, and below an
-effective size of `threshold` S they are drawn again, systematically. With `shrink` = a what is drawn again moves by
-the kernel of Liu and West (2001), $a\theta + (1-a)\mu + N(0, (1-a^2)\Sigma)$: static parameters need that, or all
-particles become copies of one. APF, their auxiliary filter: particles are first drawn again by
+effective size of `threshold` S the particles are resampled systematically. With `shrink` = a the resampled particles
+move by the kernel of Liu and West (2001), $a\theta + (1-a)\mu + N(0, (1-a^2)\Sigma)$; without it all particles of
+static parameters become copies of one. APF, their auxiliary filter: particles are first resampled by
 $w_s\,p(y \mid a\theta_s + (1-a)\mu)$, then moved, then weighted by the ratio of likelihoods.
 
-RBPF, the Rao-Blackwellised filter, is PF on a belief that holds points for the first `drawn` parameters alone, the
-others integrated out by the Kalman recursion along each path. It is for linear dynamics, and an h that looks at the
-first parameters alone: where h does depend on the others, a datum is refused. Under `density_power`, a generalised
-likelihood, it is a filter of Boustati and others (2020).
+RBPF, the Rao-Blackwellised filter, is PF on a belief that samples the first `drawn` parameters alone; the others are
+integrated out by the Kalman recursion along each path. It is for linear dynamics, and an h that depends on the first
+parameters alone: where h depends on the others, a datum is refused. Under `density_power`, a generalised likelihood,
+PF is a filter of Boustati and others (2020).
 
 The evidence is the weighted mean likelihood (unbiased for PF without `shrink`), which is the density of the forecast, a
 mixture over particles. A datum impossible under every particle keeps the belief.
@@ -19,6 +19,7 @@ Thesis: def:ssm, experiment:2d-tracking; the filters after Gordon (1993), Pitt a
 Doucet and others (2000).
 """
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -32,10 +33,8 @@ from filtax.beliefs import Marginalised, Particles
 from filtax.beliefs._particles import noise_like, resample_indices
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
-from filtax.posteriors.trusting import plain_likelihood
+from filtax.models._generalised_bayes import DensityPower
 from filtax.protocols import Posterior, Update
-
-__all__ = ["Particle"]
 
 Cloud = Any  # Particles or Marginalised
 
@@ -57,7 +56,7 @@ class Particle(Posterior):
 
     @property
     def name(self) -> str:
-        """APF if it looks ahead, RBPF if it draws some parameters alone, else PF."""
+        """APF if it is auxiliary, RBPF if it samples some parameters alone, else PF."""
         return "APF" if self.auxiliary else "PF" if self.drawn is None else "RBPF"
 
     @property
@@ -79,7 +78,7 @@ class Particle(Posterior):
         if self.shrink is not None:
             checks.share(f"{self.name}(shrink=...)", self.shrink, hint="1 moves nothing; 0.98 is usual.")
         elif self.auxiliary:
-            raise ValueError("APF(shrink=...) is what it looks ahead with; give a share such as 0.98.")
+            raise ValueError("APF(shrink=...) is needed for its first resampling; give a share such as 0.98.")
         if self.drawn is not None:
             checks.whole(
                 "RBPF(drawn=...)", self.drawn, least=1, hint="It is how many parameters, from the first, y is of."
@@ -90,7 +89,7 @@ class Particle(Posterior):
                 )
 
     def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse to draw more parameters than there are, or all."""
+        """Check that some parameters are left to integrate out."""
         if self.drawn is not None and self.drawn >= mean.size:
             raise ValueError(
                 f"RBPF(drawn={self.drawn}) leaves none of the D = {mean.size} parameters to integrate out; give "
@@ -105,7 +104,7 @@ class Particle(Posterior):
 
     def forecast(self, belief: Cloud, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Mixture over the particles; with `plugin`, at their mean alone."""
-        given = plain_likelihood(model.likelihood).given
+        given = model.likelihood.plain.given
         if plugin:
             at = model.value(belief.mean, x, aux)
             return given(at.eta, x, at.scalar)
@@ -121,45 +120,45 @@ class Particle(Posterior):
         aux: PyTree,
         key: Key[Array, ""] | None,
     ) -> Update:
-        """Weigh, and draw again where needed; the key is the belief's own."""
+        """Weigh the particles, and resample where needed, with a key from the belief itself."""
         belief, own = belief.take_key()
         at = model.values(belief.members, x, aux)
         trust, sound = _trust(belief, model, x, y, mask, at)
-        score = lambda eta: _log_likelihood(model, x, y, mask, trust, eta)  # noqa: E731
+        score = partial(_log_likelihood, model, x, y, mask, trust)
         plain = _log_likelihood(model, x, y, mask, None, at.eta)
         log_evidence = _total(belief.log_weight + plain, mask)
         tempered = plain if trust is None else score(at.eta)
         log_score = _total(belief.log_weight + tempered, mask)
         if self.auxiliary:
-            new = self._look_ahead(own, belief, lambda members: score(model.values(members, x, aux).eta))
+            new = self._auxiliary_step(own, belief, lambda members: score(model.values(members, x, aux).eta))
         else:
             new = self._weigh(own, belief, tempered)
         ok = (
             sound
-            & self._sees_drawn_alone(belief, model, x, aux)
+            & self._depends_on_drawn_alone(belief, model, x, aux)
             & jnp.isfinite(log_score)
             & jnp.all(jnp.isfinite(new.members))
             & ~jnp.any(jnp.isnan(new.log_weight))
         )
         taken = ok if mask is None else ok & jnp.any(mask)
-        if trust is not None:  # what is not believed leaves every bit: neither new weights nor a move
-            tilts = hasattr(model.likelihood.trust, "tilt")
+        if trust is not None:  # a datum without trust changes no weight and moves no particle
+            tilts = isinstance(model.likelihood.trust, DensityPower)
             taken = taken & (jnp.any(tempered != tempered[0]) if tilts else trust > 0.0)
         kept = jax.tree.map(lambda now, then: jnp.where(taken, now, then), new, belief)
         log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
         log_score = jnp.where(ok, log_score, -jnp.inf)
-        shown = jnp.ones_like(log_score) if trust is None else trust
+        trust = jnp.ones_like(log_score) if trust is None else trust
         forecast = _mixture(model, x, at, belief.log_weight)
-        return Update(kept, forecast, log_evidence, log_score, shown, jnp.zeros_like(log_score), ok)
+        return Update(kept, forecast, log_evidence, log_score, trust, jnp.zeros_like(log_score), ok)
 
-    def _sees_drawn_alone(self, belief: Cloud, model: Model, x: Array | None, aux: PyTree) -> Bool[Array, ""]:
-        """Whether y says nothing of what was integrated out, but through what was drawn."""
+    def _depends_on_drawn_alone(self, belief: Cloud, model: Model, x: Array | None, aux: PyTree) -> Bool[Array, ""]:
+        """Whether h does not depend on the parameters that were integrated out."""
         if self.drawn is None:
             return jnp.ones((), bool)
         return jnp.all(model.linearise(belief.mean, x, aux).jacobian[:, self.drawn :] == 0.0)
 
     def _weigh(self, key: Key[Array, ""], belief: Cloud, log_likelihood: Float[Array, " S"]) -> Cloud:
-        """Bootstrap: new weights, and new particles where the old ones are worth too few."""
+        """Bootstrap filter: new weights, and resampled particles where the effective size is small."""
         belief = belief.weighted(belief.log_weight + log_likelihood)
         of_choice, of_noise = jax.random.split(key)
         again = belief.resample(of_choice)
@@ -170,8 +169,8 @@ class Particle(Posterior):
         few = belief.effective < jnp.asarray(self.threshold, belief.members.dtype) * self.size
         return jax.tree.map(lambda now, then: jnp.where(few, now, then), again, belief)
 
-    def _look_ahead(self, key: Key[Array, ""], belief: Particles, log_likelihood: Any) -> Particles:
-        """Auxiliary: draw by the likelihood of the centres, move, and weigh by what that got wrong."""
+    def _auxiliary_step(self, key: Key[Array, ""], belief: Particles, log_likelihood: Any) -> Particles:
+        """Auxiliary filter: resample by the likelihood of the centres, move, weigh by the ratio of likelihoods."""
         of_choice, of_noise = jax.random.split(key)
         centres, root = belief.shrunk(jnp.asarray(self.shrink, belief.members.dtype))
         first = log_likelihood(centres)
@@ -181,12 +180,12 @@ class Particle(Posterior):
 
 
 def _mixture(model: Model, x: Array | None, at: Predicted, log_weight: Array) -> Mixture:
-    given = plain_likelihood(model.likelihood).given
+    given = model.likelihood.plain.given
     return Mixture(jax.vmap(lambda eta: given(eta, x, at.scalar))(at.eta), log_weight)
 
 
 def _total(log_joint: Array, mask: Array | None) -> Array:
-    """Log of the weighted mean likelihood; exactly 0 when nothing was seen."""
+    """Log of the weighted mean likelihood; exactly 0 if y is missing."""
     total = logsumexp(log_joint)
     return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
@@ -194,21 +193,22 @@ def _total(log_joint: Array, mask: Array | None) -> Array:
 def _trust(
     belief: Cloud, model: Model, x: Array | None, y: Array, mask: Any, at: Predicted
 ) -> tuple[Array | None, Bool[Array, ""]]:
-    """Trust of a robust model in y, judged once, by the mean prediction; and whether it is one."""
+    """Trust of a robust model in y from the mean prediction, None for a plain one; and whether it is a number."""
     mean = jnp.sum(jnp.exp(belief.log_weight)[:, None] * at.eta, axis=0)
-    seen = model.likelihood.whiten(mean, x, y, mask)
-    return seen.trust, jnp.ones((), bool) if seen.trust is None else ~jnp.any(jnp.isnan(seen.residual))
+    whitened = model.likelihood.whiten(mean, x, y, mask)
+    valid = jnp.ones((), bool) if whitened.trust is None else ~jnp.any(jnp.isnan(whitened.residual))
+    return whitened.trust, valid
 
 
 def _log_likelihood(
     model: Model, x: Array | None, y: Array, mask: Array | None, trust: Array | None, eta: Float[Array, "S O"]
 ) -> Float[Array, " S"]:
-    """Log-likelihood of y at each eta; a robust model counts it as trust² of one, and none at all without trust.
+    """Log-likelihood of y at each eta; under a robust model y counts as trust² of one.
 
-    A generalised likelihood (`tilt`) needs no trust at the mean: it judges y by each eta itself.
+    A generalised likelihood (`density_power`) uses no trust at the mean, but weighs y by each eta.
     """
-    if trust is not None and hasattr(model.likelihood.trust, "tilt"):
+    if trust is not None and isinstance(model.likelihood.trust, DensityPower):
         return jax.vmap(lambda eta: model.likelihood.tilted(eta, x, y, mask))(eta)
     if trust is None:
-        return jax.vmap(lambda eta: plain_likelihood(model.likelihood).log_likelihood(eta, x, y, mask))(eta)
+        return jax.vmap(lambda eta: model.likelihood.plain.log_likelihood(eta, x, y, mask))(eta)
     return jax.vmap(lambda eta: model.likelihood.trusted(trust, eta, x, y, mask))(eta)

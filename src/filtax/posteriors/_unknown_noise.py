@@ -1,7 +1,7 @@
-r"""(A.1) Linear regression whose noise variance is learned too: normal-inverse-gamma belief, Student-t forecast.
+r"""(A.1) Linear regression with unknown noise variance: normal-inverse-gamma belief, Student-t forecast.
 
-The model's `noise` is then relative (1.0 for equal noise), and so are the prior covariance and the process noise:
-all in units of the unknown variance $\sigma^2 \sim \mathrm{IG}(\text{shape}, \text{rate})$. Exact for linear models;
+The model's `noise` is then relative (1.0 for equal noise), and so are the prior covariance and the process noise: all
+in units of the unknown variance $\sigma^2 \sim \mathrm{IG}(\text{shape}, \text{rate})$. Exact for linear models;
 the extended approximation otherwise. A robust model's datum of trust w counts as w² of one: the shape gains w²/2 for
 each output, the rate $\tfrac12 e^\top(HPH^\top + R/w^2)^{-1}e$, which is w²e²/2 where the parameters are known.
 """
@@ -18,16 +18,15 @@ from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
 from filtax.distributions._normal import log_student
 from filtax.models import Linearised, Model
-from filtax.posteriors.extended import FORMS, absorb, check_form, gaussian_belief, total_root
+from filtax.models._robust import RobustLikelihood
+from filtax.posteriors._extended import FORMS, absorb, check_form, gaussian_belief, total_root
 from filtax.protocols import Posterior, Update
-
-__all__ = ["UnknownNoise"]
 
 
 class UnknownNoise(Posterior):
     """Learn theta and the noise variance; the prior of the variance is inverse-gamma with `shape` and `rate`.
 
-    >>> UnknownNoise(shape=2.0, rate=1.0).start(jnp.zeros(1), jnp.ones(1), drifts=False).noise.item()
+    >>> UnknownNoise(shape=2.0, rate=1.0).start(jnp.zeros(1), jnp.ones(1), has_dynamics=False).noise.item()
     1.0
     """
 
@@ -40,7 +39,7 @@ class UnknownNoise(Posterior):
     needs_covariance = True
 
     def __check_init__(self) -> None:
-        checks.positive("NIG(shape=...)", self.shape, hint="It is half the number of data that the prior is worth.")
+        checks.positive("NIG(shape=...)", self.shape, hint="It is half the number of data that the prior counts as.")
         checks.positive("NIG(rate=...)", self.rate, hint="rate / shape is about the noise variance expected.")
         if self.form not in ("auto", *FORMS):
             raise ValueError(f"NIG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
@@ -74,16 +73,16 @@ class UnknownNoise(Posterior):
         at = model.linearise(belief.mean, x, aux)
         forecast = _predictive(belief, model, x, at, plugin=False)
         density = partial(log_student, belief.shape, belief.rate)
-        if not hasattr(model.likelihood, "in_units"):
+        if not isinstance(model.likelihood, RobustLikelihood):
             return absorb(belief, model, x, y, mask, at, forecast, density)
-        # a robust model judges the residual in units of the noise as it is known by now
+        # the trust is computed from the residual in units of the present estimate of the noise
         model = Model(model.predictor, model.likelihood.in_units(jnp.sqrt(belief.rate / belief.shape)))
-        done = absorb(belief, model, x, y, mask, at, forecast, density)
-        seen = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-        trust = jnp.ones_like(seen) if done.trust is None else done.trust
-        worth = jnp.where(done.ok, 0.5 * seen * jnp.square(trust), 0.0)
-        counted = NormalInverseGamma(done.belief.unit, belief.shape + worth, done.belief.rate)
-        return eqx.tree_at(lambda update: update.belief, done, counted)
+        update = absorb(belief, model, x, y, mask, at, forecast, density)
+        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+        trust = jnp.ones_like(count) if update.trust is None else update.trust
+        gain = jnp.where(update.ok, 0.5 * count * jnp.square(trust), 0.0)
+        new = NormalInverseGamma(update.belief.unit, belief.shape + gain, update.belief.rate)
+        return eqx.tree_at(lambda update: update.belief, update, new)
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> StudentT:

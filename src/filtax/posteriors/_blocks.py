@@ -1,9 +1,8 @@
-"""(A.1) A Gaussian posterior over blocks of parameters, each in a form of its own: PULSE.
+"""(A.1) A Gaussian posterior over independent blocks of parameters, each in a form of its own: PULSE.
 
-Any linearising posterior, on a belief without correlations between blocks. For PULSE there are two: the coordinates of
-the hidden layers' subspace, and the last layer in full. With a rank the hidden block is a belief of low rank, as LoFi
-holds it: then no subspace is needed. How the blocks share a datum is the business of the belief
-(`filtax.beliefs.Blocks`).
+It is any linearising posterior on a belief without correlations between blocks. PULSE has two blocks: the coordinates
+of the hidden layers' subspace, and the last layer in full. With a rank the hidden block is a belief of low rank, as in
+LoFi, and no subspace is needed. `filtax.beliefs.Blocks` says how the blocks share a datum.
 
 Cost: that of the blocks: O(d²O + L²O + O³) for dense forms of d and L coordinates; O(D K O) in the place of d²O for K
 columns of low rank over D hidden parameters.
@@ -23,15 +22,13 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
-from filtax.posteriors.extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
+from filtax.posteriors._extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
 from filtax.protocols import Posterior, Update
-
-__all__ = ["Blockwise", "LowRankForm", "blockwise", "pulse"]
 
 
 @dataclass(frozen=True)
 class LowRankForm:
-    """A form of a block: precision diagonal, or "spherical", plus low rank, as `Extended` with a rank holds it.
+    """The form of a block whose precision is diagonal, or "spherical", plus low rank, as in `Extended` with a rank.
 
     >>> LowRankForm(2, spare=1)(jnp.zeros(5), jnp.ones(5)).factor.shape
     (5, 3)
@@ -45,16 +42,16 @@ class LowRankForm:
         check_rank("LowRankForm", self.form, self.rank, self.spare)
 
     def __call__(self, mean: Float[Array, " D"], cov: Array) -> LowRank:
-        """Belief of the block before any datum."""
+        """Initial belief of the block."""
         return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
 
 
 class Blockwise(Posterior):
     """A posterior `inner` on independent blocks; use `blockwise` to make one, or the name PULSE.
 
-    `sizes` is None until the model says how its coordinates divide.
+    `sizes` is None until `fitted` takes them from the model.
 
-    >>> Blockwise(("root", "diagonal"), sizes=(2, 3)).start(jnp.zeros(5), jnp.ones(5), drifts=False).mean.shape
+    >>> Blockwise(("root", "diagonal"), sizes=(2, 3)).start(jnp.zeros(5), jnp.ones(5), has_dynamics=False).mean.shape
     (5,)
     """
 
@@ -70,7 +67,7 @@ class Blockwise(Posterior):
         for form in self.forms:
             if not callable(form) and form not in ("auto", *FORMS):
                 raise ValueError(f"PULSE: form {form!r} must be one of auto, {', '.join(FORMS)}.")
-        for form, size in zip(self.forms, self.sizes or (), strict=False):  # `init` tells of a wrong count
+        for form, size in zip(self.forms, self.sizes or (), strict=False):  # `init` refuses a wrong count
             if isinstance(form, LowRankForm):
                 check_rank("PULSE", form.form, form.rank, form.spare, size, " of the block")
         checks.flag("PULSE(coupled=...)", self.coupled)
@@ -80,37 +77,38 @@ class Blockwise(Posterior):
                 "PULSE(coupled=False, marginal=True): blocks that each take the whole residual do not see one another; "
                 "leave one of the two out."
             )
-        if set(FORMS.values()) - set(getattr(self.inner, "families", ())):
-            given = getattr(self.inner, "name", type(self.inner).__name__)
+        families = self.inner.families if isinstance(self.inner, Posterior) else ()
+        if set(FORMS.values()) - set(families):
+            given = self.inner.name if isinstance(self.inner, Posterior) else type(self.inner).__name__
             raise ValueError(
                 f"blockwise(inner=...): {given} holds no Gaussian of its own form; use LG, IEKF, OB or IW."
             )
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Settings that its name tells."""
+        """Settings that are part of the name, with their defaults."""
         hidden = {"rank": None, "spare": None, "hidden": "auto" if self.rank is None else "diagonal"}
         return {**hidden, "last": "auto", "coupled": True, "marginal": False, "iterations": 1}
 
     @property
     def inner_families(self) -> tuple[type, ...]:
-        """Families of blocks that cannot do all that blocks can."""
+        """Families inside the blocks, to which the operations of a prior are handed on."""
         return (LowRank,) if any(isinstance(form, LowRankForm) for form in self.forms) else ()
 
     @property
     def hidden(self) -> str | Callable:
-        """Form of the first block; of a low-rank one that of its diagonal."""
-        return getattr(self.forms[0], "form", self.forms[0])
+        """Form of the first block; if it is of low rank, that of its diagonal."""
+        return _plain_form(self.forms[0])
 
     @property
     def rank(self) -> int | None:
         """Columns that a cut of the first block keeps, if it is of low rank."""
-        return getattr(self.forms[0], "rank", None)
+        return self.forms[0].rank if isinstance(self.forms[0], LowRankForm) else None
 
     @property
     def spare(self) -> int | None:
         """Columns that data fill between cuts of the first block."""
-        return getattr(self.forms[0], "spare", None)
+        return self.forms[0].spare if isinstance(self.forms[0], LowRankForm) else None
 
     @property
     def last(self) -> str | Callable:
@@ -124,7 +122,7 @@ class Blockwise(Posterior):
 
     @property
     def weighs_data(self) -> bool:
-        """Whether the inner posterior weighs each datum itself."""
+        """Whether the inner posterior finds the weight of each datum itself."""
         return self.inner.weighs_data
 
     @property
@@ -138,10 +136,10 @@ class Blockwise(Posterior):
         return self.inner.needs_key
 
     def fitted(self, model: Model) -> "Blockwise":
-        """Take the sizes of the blocks from a model that has blocks; sizes that were given stay."""
+        """Take the sizes of the blocks from the model, if they were not given."""
         if self.sizes is not None:
             return self
-        sizes = getattr(model.predictor, "sizes", ())
+        sizes = model.predictor.sizes
         if len(sizes) != len(self.forms):
             along = "A" if self.rank is None else "None"
             raise ValueError(
@@ -151,7 +149,7 @@ class Blockwise(Posterior):
         return Blockwise(self.forms, sizes, self.coupled, self.inner, self.marginal)
 
     def block_covariances(self, cov: tuple, mean: Array) -> tuple[Array, ...]:
-        """Check one covariance for each block, a variance, a vector or a matrix; none is made for all of them."""
+        """Check one covariance for each block: a variance, a vector or a matrix."""
         sizes = self._checked_sizes(mean.size)
         if len(cov) != len(sizes):
             raise ValueError(
@@ -169,7 +167,7 @@ class Blockwise(Posterior):
         return tuple(part if part.ndim else jnp.broadcast_to(part, (n,)) for part, n in zip(parts, sizes, strict=True))
 
     def check_start(self, mean: Array, cov: Array | tuple[Array, ...]) -> None:
-        """Refuse what a form cannot hold, and correlations between blocks."""
+        """Refuse a covariance that a form cannot hold, and correlations between blocks."""
         whole = cov if isinstance(cov, tuple) or cov.ndim else jnp.broadcast_to(cov, mean.shape)
         parts = self._cut(mean.size, whole)
         numbers = checks.concrete(whole) if not isinstance(whole, tuple) and whole.ndim == 2 else None
@@ -179,19 +177,22 @@ class Blockwise(Posterior):
                 "block: cov=(hidden, last)."
             )
         for form, part in zip(self.forms, parts, strict=True):
-            held = getattr(form, "form", form)
-            if part.size and isinstance(held, str):
-                check_form(held, part)
+            form = _plain_form(form)
+            if part.size and isinstance(form, str):
+                check_form(form, part)
 
     def start(self, mean: Float[Array, " D"], cov: Array | tuple[Array, ...], has_dynamics: bool) -> PyTree:
         """Initial belief: each block in its form."""
         parts = zip(self.forms, self._cut(mean.size, mean), self._cut(mean.size, cov), strict=True)
-        begin = lambda form, m, c: form(m, c) if callable(form) else gaussian_belief(form, m, c, has_dynamics)  # noqa: E731
-        held = tuple(begin(form, m, c) if m.size else None for form, m, c in parts)
-        return Blocks(held, self.coupled, self.marginal)
+
+        def begin(form: str | Callable, m: Array, c: Array) -> PyTree:
+            return form(m, c) if callable(form) else gaussian_belief(form, m, c, has_dynamics)
+
+        blocks = tuple(begin(form, m, c) if m.size else None for form, m, c in parts)
+        return Blocks(blocks, self.coupled, self.marginal)
 
     def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive of y, as the inner posterior makes it."""
+        """Predictive distribution of y, by the inner posterior."""
         return self.inner.forecast(belief, model, x, aux, plugin)
 
     def update(
@@ -204,7 +205,7 @@ class Blockwise(Posterior):
         aux: PyTree,
         key: Key[Array, ""] | None,
     ) -> Update:
-        """Condition the belief on y, as the inner posterior does."""
+        """Condition the belief on y, by the inner posterior."""
         return self.inner.update(belief, model, x, y, mask, aux, key)
 
     def _checked_sizes(self, size: int) -> tuple[int, ...]:
@@ -224,16 +225,22 @@ class Blockwise(Posterior):
         return [value[at] if value.ndim == 1 else value[at, at] for at in cuts]
 
 
+def _plain_form(form: str | Callable) -> str | Callable:
+    """Form of a block; of a low-rank one that of its diagonal."""
+    return form.form if isinstance(form, LowRankForm) else form
+
+
 def blockwise(
     forms: Any, sizes: Any = None, coupled: bool = True, inner: Any = None, marginal: bool = False
 ) -> Blockwise:
-    """Divide the parameters into independent blocks.
+    """Build a posterior on independent blocks of parameters.
 
     Args:
         forms: For each block the form of its belief: "auto", "root", "covariance", "precision" or "diagonal"; a
             `LowRankForm(rank)`; or a function from (mean, cov) to a belief of your own family.
         sizes: How many parameters each block has; those of the model if left out.
-        coupled: Blocks share each datum by one joint solve; False lets each take it whole, as PULSE did at first.
+        coupled: Blocks share each datum by one joint solve; with False each block takes the whole residual, as PULSE
+            did at first.
         inner: Any posterior on Gaussian forms, such as `Extended()`, which is the default.
         marginal: Blocks keep their covariances in the joint posterior, instead of the smaller mean-field ones.
 
