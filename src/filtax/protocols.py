@@ -9,8 +9,7 @@ Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import MISSING, dataclass, field
 from typing import Any, dataclass_transform
 
 import equinox as eqx
@@ -33,7 +32,10 @@ __all__ = [
     "over_hypotheses",
 ]
 
-static = partial(field, metadata={"static": True})  # a field of a pytree that is structure, not data
+
+def static(*, default: Any = MISSING) -> Any:
+    """A field of a pytree that is structure, not data."""
+    return field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, static))

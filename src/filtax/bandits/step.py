@@ -184,12 +184,11 @@ def carried(state: State) -> tuple:
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
-    (hypotheses, t, began, *counts), info = advance(
-        method, state, carried(state), x, y, None, None, None, complete=complete
-    )
+    carry, info = advance(method, state, carried(state), x, y, None, None, None, complete=complete)
+    hypotheses, t, began, refused, ratio = carry
     if complete:  # nothing is refused then, and nothing is computed for the two counts alone
-        counts = [state.refused, state.conditioning_ratio]
-    return state.after(hypotheses, t, began, *counts), jnp.asarray(info.ok)
+        refused, ratio = state.refused, state.conditioning_ratio
+    return state.after(hypotheses, t, began, refused, ratio), jnp.asarray(info.ok)
 
 
 def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
