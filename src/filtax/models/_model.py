@@ -70,7 +70,10 @@ class Predictor(Module):
     [3.0]
     """
 
-    sizes: ClassVar[tuple[int, ...]] = ()  # of the blocks of parameters, if theta divides into some
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the blocks of parameters; empty where theta does not divide into blocks."""
+        return ()
 
     def bind(self, layout: Layout | None) -> "Predictor":
         """The predictor for parameters that lie in theta as `layout` says."""
