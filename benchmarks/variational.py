@@ -18,15 +18,14 @@ def build(samples: int):
     import jax
 
     import filtax as fx
-    from filtax import programs
-    from filtax.passage import take_apart
+    from filtax import bone
     from thesis.expfam_moons import moons_model
 
     net, model = moons_model()
     method = fx.method(f"RVGA(iterations={INNER}, samples={samples})+C-Static", model=model)
     state = method.init(params=net.init(jax.random.key(0), "float32"), cov=0.3, key=jax.random.key(1))
     x, y = np.ones(2, np.float32), np.float32(1.0)
-    program = programs.step.lower(*take_apart(method, state), x, y, None, None, None).compile()
+    program = bone._step.lower(method, state, x, y, None, None, None).compile()
     held = program.memory_analysis().temp_size_in_bytes
     return lambda: jax.block_until_ready(method.step(state, x, y)[1].mean), held, net.size
 

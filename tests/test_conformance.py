@@ -9,10 +9,9 @@ import pytest
 
 from catalogue import ROWS, T
 from conformance import NARROW, NARROW_BAD, NIGHTLY, SHOWN, SLOPES, rows
-from filtax import programs
-from filtax.growth import furnished
+from filtax import bone
 from filtax.methods import PUBLISHED
-from filtax.state import INFO
+from filtax.state import INFO, with_memory
 from filtax.store import load, save
 
 every_row = rows()
@@ -170,7 +169,7 @@ def test_float32_stays_float32_finite_and_psd(name):
     end, infos = method.scan(state, X, np.tile(row.Y, (many,) + (1,) * (row.Y.ndim - 1)), keep=("ok", "var"))
     assert bool(infos.ok.all())
     assert bool(jnp.all(infos.var > 0.0))
-    start = furnished(method, state, None if X is None else X[0], row.Y[0])  # a memory is made at the first datum
+    start = with_memory(method, state, None if X is None else X[0], row.Y[0])  # a memory is made at the first datum
     for before, after in zip(plain(start), plain(end), strict=True):
         assert before.dtype == after.dtype
         if after is not end.hypotheses.log_weight:
@@ -187,16 +186,16 @@ def test_compiles_once_for_a_shape(name, runs):
     """New numbers, settings included, never compile again."""
     row, method, state, *_ = runs(name)
     method.step(state, at(row.X, 0), row.Y[0])
-    before = programs.step._cache_size()
+    before = bone._step._cache_size()
     other = row.build(row.setting * 0.95)
     other_state = other.init(**row.init, **row.key)
     for t in range(3):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
-    assert programs.step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
-    settled = programs.step._cache_size()
+    assert bone._step._cache_size() <= before + 1  # the settled dtype of the first state may differ from `runs`
+    settled = bone._step._cache_size()
     for t in range(3, 6):
         other_state, _ = other.step(other_state, at(row.X, t), row.Y[t])
-    assert programs.step._cache_size() == settled
+    assert bone._step._cache_size() == settled
 
 
 @pytest.mark.x64
@@ -236,7 +235,7 @@ def in_chunks(transform, row, X, Y):
             state, infos = method.scan(state, *rows, keep=("log_evidence",))
             return state, infos.log_evidence.sum()
 
-        state = furnished(method, method.init(**row.init, **row.key), at(X, 0), Y[0])
+        state = with_memory(method, method.init(**row.init, **row.key), at(X, 0), Y[0])
         return jax.lax.scan(transform(chunk), state, (split(X), split(Y)))[1].sum()
 
     return total

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax import programs
-from filtax.passage import take_apart
+from filtax import bone
 
 D = 40  # above every size that is unrolled or masked
 
@@ -27,7 +26,7 @@ def tracker():
 
 
 def compiled_scan(method, state, X, Y, complete):
-    lowered = programs.scan.lower(*take_apart(method, state), X, Y, None, None, None, keep=("mean",), complete=complete)
+    lowered = bone._scan.lower(method, state, X, Y, None, None, None, keep=("mean",), complete=complete)
     return lowered.compile().as_text()
 
 

@@ -3,7 +3,6 @@
 Neither touches the framework; both are checked against enumeration.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 import filtax as fx
 from filtax.priors import Continue, additive_inflation, static
 from filtax.protocols import Auxiliary, Hypotheses, Prior, Proposal, over_hypotheses
+from filtax.protocols import static as structure
 from oracles import batch_regression, enumerate_segmentations
 
 pytestmark = pytest.mark.x64
@@ -21,7 +21,7 @@ class RunLength(Auxiliary):
     """Slots hold run lengths; at each tick a newborn takes the place of the least probable hypothesis."""
 
     hazard: float
-    slots: int = eqx.field(static=True)
+    slots: int = structure()
     name = "RL"
     shown = {}  # noqa: RUF012
 

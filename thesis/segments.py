@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax import method
 from filtax.models import Linearised, Model, Predictor, gaussian, linear
+from filtax.protocols import static
 from filtax.streams import linked_parabolas
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, GREY, Figure, boxes, panels
@@ -57,7 +58,7 @@ class _Curve(Predictor):
     """A parabola in the frame of the segment; x is the number of the datum, `positions` where all of them are."""
 
     positions: Any
-    moving: bool = eqx.field(static=True, default=True)
+    moving: bool = static(default=True)
 
     def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:
         at = x[0].astype(jnp.int32)

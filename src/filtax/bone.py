@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jax.core import Tracer
+from jaxtyping import Array, PyTree
 
-from filtax import boundary, checks, compatibility, programs
+from filtax import boundary, checks, compatibility
+from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, scan_over
 from filtax.beliefs import collapse
-from filtax.growth import furnished, in_growing_steps, roomy
 from filtax.methods._format import spell
-from filtax.module import Module
-from filtax.passage import remembered, seen, take_apart
-from filtax.state import INFO, Info, State
-from filtax.tick import laid_by, new_hypotheses
+from filtax.protocols import Module
+from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
 __all__ = ["Bone"]
 
@@ -43,8 +44,6 @@ class Bone(Module):
     'LG+C-ACI(q=0.1)'
     """
 
-    __slots__ = ("_arrays",)  # see filtax.passage; no field, so it is no part of the method
-
     model: Any
     auxiliary: Any
     prior: Any
@@ -53,10 +52,6 @@ class Bone(Module):
 
     def __check_init__(self) -> None:
         compatibility.check_parts(self)
-
-    def __getstate__(self) -> dict:
-        """What is pickled and copied: the five parts."""
-        return dict(vars(self))
 
     @property
     def name(self) -> str:
@@ -78,11 +73,11 @@ class Bone(Module):
         mean, cov, layout = boundary.check_start(self, mean, cov, params)
         compatibility.check_numbers(self, mean.dtype)
         seed = boundary.check_key(self, key)
-        initial = laid_by(self.posterior.start(mean, cov, self.prior.dynamics.moves, *seed))
+        initial = self.posterior.start(mean, cov, self.prior.dynamics.moves, *seed).compress()
         compatibility.check_support(self, initial)
         zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
         key = None if seed and not self.weighting.needs_key else key  # the belief carries it
-        return State(new_hypotheses(self, initial), initial, zero, zero, zero, calm, key, layout)
+        return State(start_hypotheses(self, initial), initial, zero, zero, zero, calm, key, layout)
 
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
@@ -95,22 +90,17 @@ class Bone(Module):
             y: Scalar or (O,); NaN where missing.
             mask: Of the shape of y, True where observed.
             dt: Length of the tick, 1 if left out.
-            changed: True tells of a known change: the belief starts anew from the initial one.
+            changed: True says that the process has changed: the belief starts anew from the initial one.
 
         Returns:
             The new state, and what the datum showed.
         """
-        parts = remembered(self, state)
-        if parts is None:
-            self._check("step", state)
+        boundary.check_state("step", state)
         x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
         compatibility.check_gap("step", dt, state.initial)
-        if parts is None:
-            state = roomy(self, furnished(self, state, x, y))
-            parts = take_apart(self, state)
-        moved, values = programs.step(*parts, x, y, mask, dt, changed)
-        passage, _, moving, fixed = parts
-        return passage.later(state, moving, fixed, moved), passage.told(values)
+        state = self._with_slots(with_memory(self, state, x, y))
+        carry, values = _step(self, state, x, y, mask, dt, changed)
+        return state.after(*carry), Info(**{**certain(state.initial.mean.dtype), **values})
 
     def scan(
         self,
@@ -141,9 +131,7 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        parts = remembered(self, state)  # if it has some, what it holds fits this method, and its data
-        if parts is None:
-            self._check("scan", state)
+        boundary.check_state("scan", state, self)
         X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
         compatibility.check_gap("scan", dt, state.initial)
@@ -151,16 +139,11 @@ class Bone(Module):
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
-        if parts is not None:
-            return self._rows(keep, complete, parts, state, X, Y, mask, dt, changed)
-        if Y.shape[0]:
-            state = furnished(self, state, None if X is None else X[0], Y[0])
-        return in_growing_steps(self, state, (X, Y, mask, dt, changed), partial(self._rows, keep, complete, None))
-
-    def _rows(self, keep: tuple[str, ...], complete: bool, parts: Any, state: State, *rows: Any) -> tuple[State, Info]:
-        parts = parts or take_apart(self, state)
-        moved, infos = programs.scan(*parts, *rows, keep=keep, complete=complete)
-        return parts[0].later(state, *parts[2:], moved), seen(infos)
+        if len(Y):
+            state = with_memory(self, state, None if X is None else X[0], Y[0])
+        scan = partial(_scan, self, keep=keep, complete=complete)
+        carry, info = self._in_pieces(state, (X, Y, mask, dt, changed), scan)
+        return state.after(*carry), info
 
     def predict(self, state: State, x: Any, *, dt: Any = None, plugin: bool = False) -> PyTree:
         """Forecast the next y; changes nothing.
@@ -174,12 +157,12 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
-        self._check("predict", state)
+        boundary.check_state("predict", state, self)
         x, dt = boundary.arrays(x=x, dt=dt)
         boundary.check_extras(None, dt, None, rank=0)
         compatibility.check_gap("predict", dt, state.initial)
         checks.flag("predict(plugin=...)", plugin)
-        return programs.predict(self, roomy(self, state), x, dt, plugin=plugin)
+        return _predict(self, self._with_slots(state), x, dt, plugin=plugin)
 
     def forecast(self, state: State, X_future: Any, *, dt: Any = None) -> PyTree:
         """Forecast H steps ahead without seeing any y: uncertainty grows as the prior lets it.
@@ -192,11 +175,11 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
-        self._check("forecast", state)
+        boundary.check_state("forecast", state, self)
         X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
         boundary.check_ahead(X_future, dt)
         compatibility.check_gap("forecast", dt, state.initial)
-        return programs.forecast(self, roomy(self, state, X_future.shape[0]), X_future, dt)
+        return _forecast(self, self._with_slots(state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:
         """The belief about theta, hypotheses averaged: `.mean` (D,), `.cov` (D, D), `.var`, `.sample(key)`.
@@ -208,7 +191,122 @@ class Bone(Module):
         boundary.warn_of_collapse(state)
         return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
-    def _check(self, verb: str, state: Any) -> None:
-        """Refuse what is no state of this method, or has not as many parameters as its prior."""
-        boundary.check_state(verb, state, self)
-        compatibility.check_support(self, state.initial)
+    def _ticks(self, state: State) -> int | None:
+        """Ticks so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
+        if self.auxiliary.slots_needed(0) is None:
+            return None
+        t = checks.concrete(state.t - state.began)
+        return None if t is None else int(t.max())
+
+    def _with_slots(self, state: State, ahead: int = 1) -> State:
+        """The state with room for one more tick, or for several, as long as they need no more than there can be."""
+        ticks = self._ticks(state)
+        if ticks is None:
+            return state
+        wanted = self.auxiliary.slots_needed(ticks + ahead - 1)
+        return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(ticks))
+
+    def _in_pieces(self, state: State, rows: tuple, scan: Any) -> tuple[tuple, Info]:
+        """Scan the rows, in pieces between which C doubles if it must: each piece is compiled for one C."""
+        length, ticks = rows[1].shape[0], self._ticks(state)
+        if ticks is None or length == 0:
+            return scan(state, *rows)
+        check_slots(self, self.auxiliary.slots_needed(ticks + length - 1))  # before anything is learned
+        infos, done = [], 0
+        while done < length:
+            state = with_slots(self, state, self.auxiliary.slots_needed(ticks + done))
+            end, slots = done + 1, state.hypotheses.log_weight.shape[-1]
+            while end < length and self.auxiliary.slots_needed(ticks + end) <= slots:
+                end += 1
+            carry, info = scan(state, *jax.tree.map(lambda leaf, at=slice(done, end): leaf[at], rows))
+            state, done = state.after(*carry), end
+            infos.append(info)
+        return state.carry, infos[0] if len(infos) == 1 else jax.tree.map(lambda *parts: jnp.concatenate(parts), *infos)
+
+
+@jax.jit
+def _step(
+    method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
+) -> tuple[tuple, dict[str, Array]]:
+    method = _ready("step", method, state)
+    after, info, _ = filter_step(method, state, x, y, mask, dt, changed)
+    changed_parts = tuple(None if new is old else new for new, old in zip(after.carry, state.carry, strict=True))
+    return changed_parts, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+
+
+@partial(jax.jit, static_argnames=("keep", "complete"))
+def _scan(
+    method: Bone,
+    state: State,
+    X: Array | None,
+    Y: Array,
+    mask: Array | None,
+    dt: Array | None,
+    changed: Array | None,
+    *,
+    keep: tuple[str, ...],
+    complete: bool,
+) -> tuple[tuple, Info]:
+    method = _ready("scan", method, state)
+    single = state.hypotheses.log_weight.size == 1
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, Info]:
+        before = state.after(_widen(carry[0]) if single else carry[0], *carry[1:])
+        after, info, _ = filter_step(method, before, *row, complete=complete)
+        hypotheses, *counters = after.carry
+        kept = Info(**{name: _kept(name, hypotheses, info) for name in keep})
+        return (_narrow(hypotheses, before.hypotheses, carry[0]) if single else hypotheses, *counters), kept
+
+    # a single hypothesis is carried without its axis: XLA then updates a large belief in place
+    hypotheses, *counters = state.carry
+    start = (jax.tree.map(lambda leaf: leaf[0], hypotheses) if single else hypotheses, *counters)
+    (hypotheses, *counters), infos = scan_over(body, start, (X, Y, mask, dt, changed))
+    return (_widen(hypotheses) if single else hypotheses, *counters), infos
+
+
+def _widen(hypotheses: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[None], hypotheses)
+
+
+def _narrow(after: PyTree, before: PyTree, carried: PyTree) -> PyTree:
+    """Without the axis of one hypothesis; what a tick did not touch is what was carried, so that no copy is made."""
+    return jax.tree.map(lambda new, old, held: held if new is old else new[0], after, before, carried)
+
+
+def _kept(name: str, hypotheses: Any, info: Info) -> Array:
+    if name == "log_weight":
+        return hypotheses.log_weight
+    if name.startswith("belief_"):
+        return getattr(collapse(hypotheses.belief, hypotheses.log_weight), name.removeprefix("belief_"))
+    return getattr(info, name)
+
+
+@partial(jax.jit, static_argnames=("plugin",))
+def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
+    method, dtype = _ready("predict", method, state), state.initial.mean.dtype
+    dt = None if dt is None else dt.astype(dtype)
+    return look_ahead(method, state.hypotheses, state.initial, cast_features(x, dtype), dt, plugin)
+
+
+@jax.jit
+def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
+    method, dtype = _ready("forecast", method, state), state.initial.mean.dtype
+    outputs = method.model.outputs(state.initial.mean, cast_features(X[0], dtype))
+    unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
+    state = with_memory(method, state, X[0], unseen)
+
+    def body(carry: tuple, row: tuple) -> tuple[tuple, PyTree]:
+        x, dt = row
+        now = state.after(*carry)
+        after, _, _ = filter_step(method, now, x, unseen, dt=dt)
+        gap = None if dt is None else dt.astype(dtype)  # x is used as it was given: where it is NaN, so is the forecast
+        return after.carry, look_ahead(method, now.hypotheses, state.initial, cast_features(x, dtype), gap)
+
+    return jax.lax.scan(body, state.carry, (X, dt))[1]
+
+
+def _ready(verb: str, method: Bone, state: State) -> Bone:
+    """The method for this state; what does not fit is refused here, once for each compilation."""
+    boundary.check_state(verb, state, method)
+    compatibility.check_support(method, state.initial)
+    return cast_and_bind(method, state)

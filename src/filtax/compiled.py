@@ -17,12 +17,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax import boundary
+from filtax._step import cast_and_bind, filter_step
 from filtax.bone import Bone
-from filtax.growth import furnished
 from filtax.models import Direct
-from filtax.programs import advance
-from filtax.state import INFO, State
-from filtax.tick import conform
+from filtax.state import INFO, State, with_memory
 
 __all__ = ["Compiled", "Event", "compile"]
 
@@ -138,15 +136,14 @@ class Compiled:
         return self._state.after(hypotheses, t, self._state.began, refused, conditioning_ratio)
 
     def _run(self, method: Bone, state: State, packed: Array, row: Array, y_shape: tuple[int, ...]) -> Array:
-        method = conform(method, state)
+        method = cast_and_bind(method, state)
         hypotheses, t, refused, conditioning_ratio = self._unpack(packed)
         x = None if self._x_shape is None else row[: self._x_size].reshape(self._x_shape)
         x = x if self._whole is None or x is None else x.astype(self._whole)
         y = row[self._x_size :].reshape(y_shape)
-        carry = (hypotheses, t, state.began, refused, conditioning_ratio)
-        (hypotheses, t, _, refused, conditioning_ratio), info = advance(
-            method, state, carry, x, y, None, None, None, complete=False
-        )
+        before = state.after(hypotheses, t, state.began, refused, conditioning_ratio)
+        after, info, _ = filter_step(method, before, x, y)
+        hypotheses, t, _, refused, conditioning_ratio = after.carry
         parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
         return self._pack([*jax.tree.leaves((hypotheses, t, refused, conditioning_ratio)), *parts, *last])
@@ -271,7 +268,7 @@ def compile(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Compiled
     left_out = x is None and not isinstance(method.model.predictor, Direct)
     x, y = boundary.arrays(x=np.zeros(state.initial.mean.size) if left_out else x, y=y)
     try:
-        return Compiled(method, furnished(method, state, x, y), x, y)
+        return Compiled(method, with_memory(method, state, x, y), x, y)
     except Exception as error:  # whatever a model of the user's own says to features it was not made for
         if not left_out:
             raise

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from filtax import lapack
 from filtax._xla import no_inline
 from filtax.linalg import SMALL, matmul
-from filtax.module import Module
+from filtax.protocols import Module
 
 __all__ = ["Factor", "factor"]
 

@@ -1,28 +1,28 @@
 """How a pytree of parameters lies in the flat vector theta that every belief is about."""
 
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from filtax.module import Module
-
 __all__ = ["Layout", "flatten"]
 
 
-class Layout(Module):
-    """Structure and shapes of a parameter pytree; static and comparable, so that equal layouts share a compilation.
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Layout:
+    """Structure and shapes of a parameter pytree; no array itself, and equal layouts share a compilation.
 
     >>> theta, layout = flatten({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})
     >>> layout.restore(theta)["w"].shape
     (2, 2)
     """
 
-    structure: Any = eqx.field(static=True)
-    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    structure: Any
+    shapes: tuple[tuple[int, ...], ...]
 
     def restore(self, theta: Float[Array, " D"]) -> PyTree:
         """Turn a flat vector back into the pytree."""

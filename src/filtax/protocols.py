@@ -9,20 +9,19 @@ Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field
-from typing import Any, dataclass_transform
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
-
-from filtax.module import Module
 
 __all__ = [
     "Auxiliary",
     "Belief",
     "Dynamics",
     "Hypotheses",
+    "Module",
     "Posterior",
     "Prior",
     "Proposal",
@@ -30,24 +29,94 @@ __all__ = [
     "Update",
     "Weighting",
     "over_hypotheses",
+    "pytree",
+    "static",
 ]
+
+Kind = TypeVar("Kind", bound=type)
+LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses beats a batch of them
 
 
 def static(*, default: Any = MISSING) -> Any:
-    """A field of a pytree that is structure, not data."""
+    """Declare a field of a pytree that is structure: it is hashed and compared, and never traced.
+
+    >>> @pytree
+    ... class Power:
+    ...     exponent: int = static(default=2)
+    >>> jax.tree.leaves(Power(3))
+    []
+    """
     return field(default=default, metadata={"static": True})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field, static))
-def pytree(cls: type) -> type:
-    """Make a class an immutable pytree: fields are children, those declared `static(...)` are structure.
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, static))
+def pytree(cls: Kind) -> Kind:
+    """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
-    JAX flattens registered dataclasses in C++, so that they cross the border to a compiled function quickly.
+    JAX flattens dataclasses in C++, but calls their constructor to rebuild them, with whatever a tree was mapped to.
+    A class that checks its children, in `__check_init__`, is therefore flattened and rebuilt here.
     """
-    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+    if "__dataclass_fields__" in vars(cls):  # a part, which has been made one already
+        return cls
+    checked = "__check_init__" in dir(cls)
+    if checked:
+        cls.__post_init__ = _check  # pyright: ignore[reportAttributeAccessIssue]
+    dataclass(frozen=True, eq=False, repr=False)(cls)
+    cls.__repr__ = _shown  # pyright: ignore[reportAttributeAccessIssue]
+    has_children = not all(each.metadata.get("static") for each in fields(cls))  # pyright: ignore[reportArgumentType]
+    (_register_checked if checked and has_children else jax.tree_util.register_dataclass)(cls)
+    return cls
 
 
-LARGE = 4096  # numbers in one hypothesis above which a loop over hypotheses beats a batch of them
+def _check(self: Any) -> None:
+    """Let each class that an object is of check its fields, the base first."""
+    for cls in reversed(type(self).__mro__):
+        if "__check_init__" in vars(cls):
+            cls.__check_init__(self)
+
+
+def _shown(self: Any) -> str:
+    return eqx.tree_pformat(self)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, static))
+class Module:
+    """Base of the parts that users may write: each subclass is a `pytree`.
+
+    >>> class Line(Module):
+    ...     slope: float
+    ...     def at(self, x):
+    ...         return self.slope * x
+    >>> float(jax.jit(Line(2.0).at)(3.0))
+    6.0
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        pytree(cls)
+
+
+def _register_checked(cls: type) -> None:
+    """Register a dataclass that JAX rebuilds without its constructor."""
+    children = tuple(each.name for each in fields(cls) if not each.metadata.get("static"))
+    structure = tuple(each.name for each in fields(cls) if each.metadata.get("static"))
+    keys = tuple(map(jax.tree_util.GetAttrKey, children))
+
+    def flatten(node: Any) -> tuple[tuple, tuple]:
+        values = vars(node)
+        return tuple([values[name] for name in children]), tuple([values[name] for name in structure])
+
+    def flatten_with_keys(node: Any) -> tuple[tuple, tuple]:
+        values, rest = flatten(node)
+        return tuple(zip(keys, values, strict=True)), rest
+
+    def rebuild(rest: tuple, values: Any) -> Any:
+        node = object.__new__(cls)
+        vars(node).update(zip(children, values, strict=True))
+        vars(node).update(zip(structure, rest, strict=True))
+        return node
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, rebuild, flatten)
 
 
 class Hypotheses(Module):

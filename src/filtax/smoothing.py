@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from filtax import boundary, checks
-from filtax.module import Module
+from filtax.protocols import Module
 
 __all__ = ["Smoothed", "ewma"]
 

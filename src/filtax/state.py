@@ -1,21 +1,39 @@
-"""What a method remembers between data (`State`) and what it tells about one datum (`Info`)."""
+"""What a method remembers between data (`State`), and what it reports about one datum (`Info`).
 
+The number of hypotheses C and the shapes of remembered data are shapes, fixed within a compilation. So room for more
+hypotheses, or for data whose shape is known at last, is made here, between two compiled calls.
+"""
+
+import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.layout import Layout
-from filtax.module import Module
-from filtax.protocols import Hypotheses
+from filtax.protocols import Hypotheses, Module
 
-__all__ = ["INFO", "CollapseWarning", "ConditioningWarning", "Info", "State", "usual"]
+__all__ = [
+    "INFO",
+    "CollapseWarning",
+    "ConditioningWarning",
+    "Info",
+    "State",
+    "start_hypotheses",
+    "stores_data",
+    "with_memory",
+    "with_slots",
+]
+
+MOST_SLOTS = 2**17  # slots: a tick then takes seconds, and a method that needs more needs 2^t of them
 
 
 class CollapseWarning(UserWarning):
-    """The members of an ensemble are far closer to each other than to the truth: what the belief says is too sure."""
+    """The members of an ensemble are far closer to each other than to the truth: the belief is too certain."""
 
 
 class ConditioningWarning(UserWarning):
@@ -23,25 +41,23 @@ class ConditioningWarning(UserWarning):
 
 
 class State(Module):
-    """Everything `step` needs: a pytree of arrays that can be stored, vmapped and compared.
+    """Everything `step` needs; a pytree of arrays that can be stored, vmapped and compared.
 
     Attributes:
-        bank: Hypotheses with their beliefs and weights, C slots.
-        initial: The belief before any datum, which resets and relaxing priors return to.
+        hypotheses: The weighted beliefs, C slots.
+        initial: The belief before any datum, to which resets and relaxing priors return.
         t: Ticks so far.
         began: Tick at which the stream began, or began anew at the last known change.
-        refused: Rows so far that were not taken (`ok` False).
-        conditioning_ratio: Largest ratio so far of the variance of what was not known to that of the noise.
-        key: Random key of methods that sample at each datum; None where the belief carries its own.
-        layout: How theta lies in a parameter pytree, None for a flat vector.
+        refused: Data so far that were refused (`Info.ok` False).
+        conditioning_ratio: Largest ratio so far of the variance of the forecast's mean to that of the noise.
+        key: Random key of methods that draw at each datum; None where the belief has its own.
+        layout: How theta lies in a pytree of parameters; None for a flat vector.
 
     >>> import jax.numpy as jnp, filtax as fx
     >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     >>> int(kf.init(mean=jnp.zeros(2), cov=1.0).t)
     0
     """
-
-    __slots__ = ("_parts",)  # see filtax.passage; no field, so it is no part of the state
 
     hypotheses: Hypotheses
     initial: PyTree
@@ -52,22 +68,17 @@ class State(Module):
     key: Key[Array, ""] | None = None
     layout: Layout | None = None
 
+    @property
+    def carry(self) -> tuple[Hypotheses, Array, Array, Array, Array]:
+        """What a tick changes; the rest stays outside of a loop, which would hold it twice."""
+        return self.hypotheses, self.t, self.began, self.refused, self.conditioning_ratio
+
     def after(
-        self, hypotheses: Hypotheses, t: Array, began: Array, refused: Array, conditioning_ratio: Array
+        self, hypotheses: Hypotheses, t: Array, began: Array | None, refused: Array, conditioning_ratio: Array
     ) -> "State":
-        """The state some ticks later; what does not change is handed on, not copied.
-
-        The fields are set without the constructor, whose checks cost more than a tick of a small filter.
-        """
-        later = object.__new__(State)
-        vars(later).update(
-            vars(self), hypotheses=hypotheses, t=t, began=began, refused=refused, conditioning_ratio=conditioning_ratio
-        )
-        return later
-
-    def __getstate__(self) -> dict:
-        """What is pickled and copied: the fields."""
-        return dict(vars(self))
+        """The state some ticks later, from its new `carry`; the rest is handed on, not copied."""
+        began = self.began if began is None else began
+        return State(hypotheses, self.initial, t, began, refused, conditioning_ratio, self.key, self.layout)
 
 
 class Info(Module):
@@ -75,13 +86,12 @@ class Info(Module):
 
     Attributes:
         mean, var: The forecast made before y, in the shape of the model's output.
-        log_evidence: Log predictive density of y; exactly 0 when y is missing, -inf when it was too far off to be
-            taken.
-        residual: y minus the forecast; NaN where y is missing.
-        trust: How far y was believed, in [0, 1]; 1 without a robust model.
+        log_evidence: Log density of y under that forecast; 0 if y is missing, -inf if it was too far off to be used.
+        residual: y minus the forecast; NaN if y is missing.
+        trust: Weight in [0, 1] that a robust method gave to y; 1 otherwise.
         change_probability: Probability that the process changed at this datum.
         runlength: Most probable number of data since the last change.
-        ok: False when the row was refused; the belief then knows nothing of it.
+        ok: False if the datum was refused; the belief is then that before it.
         belief_mean, belief_var, belief_cov: The belief after y, when `scan(keep=...)` names them.
         log_weight: Log weights of the hypotheses after y, likewise.
 
@@ -103,15 +113,100 @@ class Info(Module):
     log_weight: Float[Array, "*T C"] | None = None
 
 
-INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")
-
-
 @cache
-def usual(dtype: Any) -> dict[str, Array]:
-    """What a method reports that doubts no datum and suspects no change; it need not be computed at every tick.
+def certain(dtype: Any) -> dict[str, Array]:
+    """What a method reports at every tick that weighs no datum and suspects no change; computed once.
 
-    >>> usual(np.dtype("float32"))["trust"].item()
+    >>> certain(np.dtype("float32"))["trust"].item()
     1.0
     """
     with jax.ensure_compile_time_eval():
         return jax.device_put({"trust": np.ones((), dtype), "change_probability": np.zeros((), dtype)})
+
+
+INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")
+
+
+def start_hypotheses(
+    method: Any, initial: PyTree, slots: int | None = None, like: Hypotheses | None = None
+) -> Hypotheses:
+    """Hypotheses before any datum: every slot holds the initial belief.
+
+    Args:
+        method: A `Bone`.
+        initial: The initial belief, compressed or not.
+        slots: C; that of the auxiliary variable if left out.
+        like: Hypotheses whose memory of data there is to be room for.
+    """
+    initial = initial.decompress()
+    grown = slots is not None and slots != method.auxiliary.slots
+    dtype = initial.mean.dtype
+    aux, log_weight = method.auxiliary.start_of(slots, dtype) if grown else method.auxiliary.start(dtype)
+    if like is not None:
+        for part in (method.auxiliary, method.weighting):
+            aux = part.allocate_memory(aux, initial, *part.memory_shape(like.aux))
+    belief = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (log_weight.size, *leaf.shape)), initial)
+    return Hypotheses(belief, aux, log_weight)
+
+
+def stores_data(method: Any) -> bool:
+    """Whether a part stores data, so that their shape is needed before the first of them.
+
+    >>> import filtax as fx
+    >>> [stores_data(fx.method(name, model=fx.models.linear(noise=1.0))) for name in ("C-Static", "CPV-Sub")]
+    [False, True]
+    """
+    return method.posterior.stores_data or method.auxiliary.stores_data or method.weighting.stores_data
+
+
+def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
+    """The state with a memory for data like x and y, if its method stores data and it has none yet.
+
+    >>> import filtax as fx
+    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
+    >>> state = ogd.init(mean=jnp.zeros(3))
+    >>> with_memory(ogd, state, jnp.ones(3), jnp.ones(())).initial.memory.X.shape
+    (4, 3)
+    """
+    if not stores_data(method):
+        return state
+    hypotheses, initial = state.hypotheses, state.initial
+    aux, belief, whole = hypotheses.aux, hypotheses.belief, initial.decompress()
+    for part in (method.auxiliary, method.weighting):
+        aux = part.allocate_memory(aux, whole, x, y.size)
+    if method.posterior.stores_data:
+        x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, initial.mean.dtype)
+        initial = method.posterior.allocate_memory(initial, x, y.size)
+        belief = jax.vmap(lambda one: method.posterior.allocate_memory(one, x, y.size))(belief)
+    return replace(state, hypotheses=Hypotheses(belief, aux, hypotheses.log_weight), initial=initial)
+
+
+def with_slots(method: Any, state: State, wanted: int) -> State:
+    """The state with at least `wanted` slots: C doubles as often as it must, and new slots hold no hypothesis.
+
+    >>> import filtax as fx
+    >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
+    >>> with_slots(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).hypotheses.log_weight.size
+    8
+    """
+    slots = state.hypotheses.log_weight.shape[-1]
+    if wanted <= slots:
+        return state
+    check_slots(method, wanted)
+    while slots < wanted:
+        slots *= 2
+    new = start_hypotheses(method, state.initial, slots)
+    empty = Hypotheses(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
+    hypotheses = jax.tree.map(lambda old, new: new.at[: old.shape[0]].set(old), state.hypotheses, empty)
+    return replace(state, hypotheses=hypotheses)
+
+
+def check_slots(method: Any, wanted: int) -> None:
+    """Refuse a stream that needs more hypotheses than can be computed."""
+    if wanted > MOST_SLOTS:
+        name = method.auxiliary.name
+        shown = wanted if wanted < 10**9 else f"about 10^{math.log10(wanted):.0f}"
+        raise ValueError(
+            f"{name}[inf] would need {shown} hypotheses for this stream, more than {MOST_SLOTS}; give {name}[K] to "
+            "keep the K most probable ones."
+        )

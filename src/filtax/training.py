@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax import checks
 from filtax.layout import Layout, flatten
 from filtax.models import Model, directions, last_layer_range
-from filtax.module import Module
+from filtax.protocols import Module
 
 __all__ = ["Warm", "warmup"]
 

@@ -7,8 +7,8 @@ import pytest
 
 import filtax as fx
 from filtax.models import gaussian, imq, linear, mahalanobis, robust
-from filtax.module import Module
 from filtax.priors import additive_inflation
+from filtax.protocols import Module
 from wolf import D, H, R, X, Y, y_line
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax import programs
-from filtax.passage import take_apart
+from filtax import bone
 from filtax.posteriors import Variational
 
 pytestmark = pytest.mark.x64
@@ -39,7 +38,7 @@ def test_samples_cost_memory_for_vectors_not_matrices():
     method = fx.method("RVGA(iterations=4, samples=1000)+C-Static", model=model)
     state = method.init(params=net.init(jax.random.key(0), "float32"), cov=0.1, key=jax.random.key(1))
     x, y = np.ones(2, np.float32), np.float32(1.0)
-    program = programs.step.lower(*take_apart(method, state), x, y, None, None, None).compile()
+    program = bone._step.lower(method, state, x, y, None, None, None).compile()
     sizes = {tuple(map(int, dims.split(","))) for dims in re.findall(r"f32\[([\d,]+)\]", program.as_text())}
     assert max(int(np.prod(size)) for size in sizes) <= 1000 * 90
     assert (1000, 81) in sizes

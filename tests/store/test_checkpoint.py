@@ -11,7 +11,7 @@ import pytest
 
 import filtax as fx
 from filtax import store
-from filtax.growth import grown
+from filtax.state import with_slots
 from stored import SMALL, same
 
 GOLDEN = Path(__file__).parent / "golden" / "format-1"
@@ -65,7 +65,7 @@ def test_a_memory_of_data_comes_back(tmp_path, name):
 def test_a_bank_that_has_grown_comes_back(tmp_path):
     runs = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
     fresh = runs.init(mean=jnp.zeros(1), cov=1.0)
-    state = grown(runs, fresh, 5)
+    state = with_slots(runs, fresh, 5)
     assert state.hypotheses.log_weight.size == 8
     store.save(tmp_path, state)
     same(store.load(tmp_path, fresh)[0], state)

@@ -14,7 +14,6 @@ Thesis: eq:transition-cpl-independent, eq:transition-rl-markov (errata E16, E17)
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -25,7 +24,7 @@ from filtax.auxiliary._experts import check_experts
 from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
 from filtax.log_space import normalised
-from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue
+from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue, static
 
 
 class PathValue(RunLengthValue):
@@ -51,11 +50,11 @@ class Branching(Auxiliary):
     """
 
     hazard: Any
-    merge: bool = eqx.field(static=True)
-    name: str = eqx.field(static=True)
-    keep: int | None = eqx.field(static=True, default=None)
-    capacity: int = eqx.field(static=True, default=64)
-    memory: int = eqx.field(static=True, default=16)
+    merge: bool = static()
+    name: str = static()
+    keep: int | None = static(default=None)
+    capacity: int = static(default=64)
+    memory: int = static(default=16)
     inner: Any = None
     regimes_end = True
     knows_parent = True

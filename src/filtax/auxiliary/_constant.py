@@ -8,13 +8,12 @@ Thesis: tab:auxv-time-complexity; cardinality 1, and a continuum of which one po
 
 import math
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
-from filtax.protocols import Auxiliary, Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Proposal, static
 
 
 class Constant(Auxiliary):
@@ -24,7 +23,7 @@ class Constant(Auxiliary):
     1
     """
 
-    name: str = eqx.field(static=True, default="C")
+    name: str = static(default="C")
     slots = 1
     shown = {}  # noqa: RUF012
 

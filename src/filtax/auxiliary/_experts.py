@@ -16,7 +16,6 @@ Thesis: eqn:MELSSM; cardinality K; the switching state-space models (SSSM) among
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,8 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from filtax import checks
 from filtax.beliefs import moment_match
-from filtax.module import Module
-from filtax.protocols import Auxiliary, Hypotheses, Proposal
+from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, static
 
 
 class ExpertValue(Module):
@@ -49,7 +47,7 @@ class Experts(Auxiliary):
 
     log_prior: Float[Array, " E"]
     log_transition: Float[Array, "E E"] | None = None
-    merge: str = eqx.field(static=True, default="imm")
+    merge: str = static(default="imm")
     name = "ME"
     knows_parent = True
     values = "{1, ..., K}"

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,8 +23,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax import checks
 from filtax.beliefs import Memory
-from filtax.module import Module
-from filtax.protocols import Auxiliary, Hypotheses, Proposal, over_hypotheses
+from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, over_hypotheses, static
 
 MOST = 14  # data of which all subsets can be held
 
@@ -51,10 +49,10 @@ class Membership(Auxiliary):
 
     belong: Any
     rate: Any
-    memory: int = eqx.field(static=True)
-    fold: bool = eqx.field(static=True)
-    keep: int | None = eqx.field(static=True)
-    name: str = eqx.field(static=True)
+    memory: int = static()
+    fold: bool = static()
+    keep: int | None = static()
+    name: str = static()
     regimes_end = True
     subsets = True
     stores_data = True

@@ -11,7 +11,6 @@ Thesis: eq:transition-rl-markov, algo:rl-pr-step (errata E12, E17, E19).
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -21,7 +20,7 @@ from filtax import checks
 from filtax.auxiliary._experts import check_experts
 from filtax.auxiliary.hazards import Flat, going_on, hazard, log_odds
 from filtax.linalg import argleast
-from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue
+from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue, static
 
 
 class RunLength(Auxiliary):
@@ -33,8 +32,8 @@ class RunLength(Auxiliary):
 
     hazard: Any
     inner: Any = None
-    keep: int | None = eqx.field(static=True, default=None)
-    capacity: int = eqx.field(static=True, default=64)
+    keep: int | None = static(default=None)
+    capacity: int = static(default=64)
     name = "RL"
     regimes_end = True
     values = "{0, ..., t}"

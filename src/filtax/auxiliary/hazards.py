@@ -9,14 +9,13 @@ Thesis: eq:transition-rl-markov; hazards lie in [0, 1], 0 is the static filter a
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from filtax import checks
 from filtax.beliefs._square_root import two_sum
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 __all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths", "geometric", "negative_binomial", "poisson"]
 
@@ -63,7 +62,7 @@ class FromFunction(Module):
     [0.5]
     """
 
-    function: Callable = eqx.field(static=True)
+    function: Callable = static()
     rate = None
 
     def __call__(self, runlength: Int[Array, " C"], dt: Array | None) -> Float[Array, " C"]:

@@ -24,10 +24,9 @@ from filtax.bandits._validation import (
     check_policy,
     finite_reward,
 )
-from filtax.growth import grown, remembers
 from filtax.methods._parse import method as method_named
 from filtax.models import Direct, bernoulli, linear
-from filtax.state import State
+from filtax.state import State, stores_data, with_slots
 
 RATE = 0.999  # share of the learned information that one tick keeps
 
@@ -134,7 +133,7 @@ class Bandit:
         self._state = self._initial if shared else step.stack([self._initial] * len(self.arms))
         self._pending = PendingDecisions(int(pending))
         self._shape: tuple[int, ...] | None = None
-        self._dtype, self._allocated = "", not remembers(method)
+        self._dtype, self._allocated = "", not stores_data(method)
 
     @property
     def pending(self) -> int:
@@ -210,7 +209,7 @@ class Bandit:
         check_arm(arm, self.arms)
         if not self.shared:
             slots = self._state.hypotheses.log_weight.shape[-1]
-            fresh = grown(self.method, self._initial, slots)
+            fresh = with_slots(self.method, self._initial, slots)
             self._state = jax.tree.map(lambda old, new: jnp.concatenate([old, new[None]]), self._state, fresh)
         self.arms.append(arm)
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, Shaped
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Module
 
 
 class World(Module):

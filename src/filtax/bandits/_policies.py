@@ -14,14 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from filtax import checks
 from filtax.bandits._reward_posterior import argmax_at_random
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 DRAWS = ("parameter", "linearised", "predictive")
 
@@ -37,8 +36,8 @@ class Thompson(Policy):
     'parameter'
     """
 
-    draw: str = eqx.field(static=True, default="parameter")
-    count: int = eqx.field(static=True, default=1024)
+    draw: str = static(default="parameter")
+    count: int = static(default=1024)
 
     def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
         """Draw what `choose` needs, for many rounds at once."""
@@ -95,8 +94,8 @@ class UpperConfidence(_ByScore):
     """
 
     c: Any = 2.0
-    draw: str = eqx.field(static=True, default="parameter")
-    count: int = eqx.field(static=True, default=1024)
+    draw: str = static(default="parameter")
+    count: int = static(default=1024)
 
     def scores(self, posterior: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
         """Compute the upper bounds."""
@@ -110,8 +109,8 @@ class BayesUCB(_ByScore):
     1024
     """
 
-    draw: str = eqx.field(static=True, default="parameter")
-    count: int = eqx.field(static=True, default=1024)
+    draw: str = static(default="parameter")
+    count: int = static(default=1024)
 
     def scores(self, posterior: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
         """Compute the quantiles from their upper tail, because 1 - 1/t rounds to 1 after many decisions."""
@@ -126,7 +125,7 @@ class Greedy(_ByScore):
     'parameter'
     """
 
-    draw: str = eqx.field(static=True, default="parameter")
+    draw: str = static(default="parameter")
 
 
 class EpsilonGreedy(_ByScore):
@@ -137,7 +136,7 @@ class EpsilonGreedy(_ByScore):
     """
 
     epsilon: Any = 0.05
-    draw: str = eqx.field(static=True, default="parameter")
+    draw: str = static(default="parameter")
 
     def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
         """Draw two uniforms: whether to explore, and where."""

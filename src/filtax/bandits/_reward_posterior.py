@@ -16,7 +16,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,13 +23,12 @@ from jax.nn import logsumexp
 from jax.scipy.special import betainc, log_ndtr, ndtr, ndtri
 from jaxtyping import Array, Float, Key, PyTree
 
+from filtax._step import look_ahead
 from filtax.beliefs import Beta, Gamma
 from filtax.linalg import psd_root
 from filtax.models._gaussian import GaussianLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
-from filtax.module import Module
-from filtax.protocols import Hypotheses
-from filtax.tick import look_ahead
+from filtax.protocols import Hypotheses, Module, static
 
 HALVINGS = 50  # of a bisection for a quantile
 BENDS = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)  # where a Gaussian is cut, in its standard deviations
@@ -211,7 +209,7 @@ class Sampled(Module):
     """
 
     arguments: PyTree
-    sampler: Any = eqx.field(static=True)
+    sampler: Any = static()
     expected: Float[Array, " A"]
     exact = False
 

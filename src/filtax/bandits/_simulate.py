@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 from filtax.bandits._environments import World
 from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior
-from filtax.module import Module
+from filtax.protocols import Module
 from filtax.state import State
 
 

@@ -31,7 +31,7 @@ from filtax import boundary, checks
 from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
 from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
-from filtax.bandits.step import allocate_memory, allocate_slots, carried, learn, reward_posterior, stack
+from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior, stack
 from filtax.sources import InputError, open_table
 from filtax.state import State
 
@@ -329,7 +329,7 @@ def _replay(
         chosen = policy.choose(posterior, policy.noise(posterior, of_noise), u, t)
         agrees = (chosen == arm) & (jax.random.uniform(of_thinning, (), p.dtype) * p < least)
         later, _ = learn(method, state, x, arm, reward, shared=shared)
-        state = state.after(*jax.tree.map(partial(jnp.where, agrees), carried(later), carried(state)))
+        state = state.after(*jax.tree.map(partial(jnp.where, agrees), later.carry, state.carry))
         return (state, t + agrees.astype(t.dtype)), agrees
 
     rows = (arm, reward, p, X, jax.random.split(key, len(arm)))

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from filtax._step import cast_and_bind, filter_step, look_ahead, propose
 from filtax.bandits._reward_posterior import (
     IndependentBetas,
     IndependentGaussians,
@@ -25,22 +26,18 @@ from filtax.bandits._reward_posterior import (
     sample_rewards,
 )
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
-from filtax.growth import furnished, grown, remembers
 from filtax.models import Direct, Linearised, Model, Predicted, Predictor
 from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models._gaussian import GaussianLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
 from filtax.models._linear import Linear
-from filtax.programs import advance
 from filtax.protocols import Hypotheses, over_hypotheses
-from filtax.state import State
-from filtax.tick import admit, conform, look_ahead, propose, tick, whole
+from filtax.state import State, stores_data, with_memory, with_slots
 
 __all__ = [
     "age",
     "allocate_memory",
     "allocate_slots",
-    "carried",
     "choice_probabilities",
     "decide",
     "learn",
@@ -132,7 +129,7 @@ def learn(
     def merge(new: Array, old: Array) -> Array:
         return jnp.where(here.reshape((-1,) + (1,) * new.ndim), new[None], old)
 
-    return state.after(*jax.tree.map(merge, carried(done), carried(others))), ok
+    return state.after(*jax.tree.map(merge, done.carry, others.carry)), ok
 
 
 def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
@@ -160,47 +157,34 @@ def allocate_memory(method: Any, state: State, x: Array | None, *, arms: int) ->
     >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3), arms=1).initial.memory.X.shape
     (2, 4, 3)
     """
-    if not remembers(method):
+    if not stores_data(method):
         return state
 
     def allocate(one: State) -> State:
-        return furnished(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))
+        return with_memory(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))
 
     return _over_axes(allocate, state)
 
 
 def _bound(method: Any, state: State, shared: bool) -> Any:
-    return conform(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
-
-
-def carried(state: State) -> tuple:
-    """The parts of a state that a tick changes, in the order of `State.after`.
-
-    >>> import filtax as fx
-    >>> int(carried(fx.method("Cj+C-Static", model=fx.models.bernoulli()).init(mean=0.5, cov=1 / 12))[1])
-    0
-    """
-    return state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio
+    return cast_and_bind(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
-    carry, info = advance(method, state, carried(state), x, y, None, None, None, complete=complete)
-    hypotheses, t, began, refused, ratio = carry
+    after, info, _ = filter_step(method, state, x, y, complete=complete)
     if complete:  # nothing is refused then, and nothing is computed for the two counts alone
-        refused, ratio = state.refused, state.conditioning_ratio
-    return state.after(hypotheses, t, began, refused, ratio), jnp.asarray(info.ok)
+        after = state.after(*after.carry[:3], state.refused, state.conditioning_ratio)
+    return after, jnp.asarray(info.ok)
 
 
 def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
     """The hypotheses a tick later: a missing datum scores 0 under every one."""
-    hypotheses, initial = state.hypotheses, whole(state.initial)
+    hypotheses, initial = state.hypotheses, state.initial.decompress()
     weighting = method.weighting
     of_data = weighting.searches or weighting.shares or weighting.gates or method.prior.of_members
     if of_data or weighting.needs_key:
         width = method.model.likelihood.width(method.model.outputs(initial.mean, x))
-        datum = admit(method, initial, x, jnp.full(width, jnp.nan, initial.mean.dtype), None, False)
-        age = state.t + 1 - state.began
-        return tick(method, hypotheses, initial, state.t, datum, None, state.key, age).hypotheses
+        return filter_step(method, state, x, jnp.full(width, jnp.nan, initial.mean.dtype))[0].hypotheses
     proposed, beliefs = propose(method, hypotheses, initial, None)
     silence = jnp.zeros_like(proposed.hypotheses.log_weight)
     proposed, beliefs = method.prior.revise(proposed, beliefs, silence, initial, lambda beliefs: silence)
@@ -275,7 +259,7 @@ def _of_one_output(method: Any, state: State, x: Array | None, arm: Array, rewar
     outputs = method.model.outputs(state.initial.mean, x)
     plain = method.model.likelihood.plain
     alike = not isinstance(plain, GaussianLikelihood) or (plain.noise is not None and plain.noise.size == 1)
-    if isinstance(plain, MONOTONE) and isinstance(state.initial, GAUSSIAN) and alike and not remembers(method):
+    if isinstance(plain, MONOTONE) and isinstance(state.initial, GAUSSIAN) and alike and not stores_data(method):
         model = Model(_SingleOutput(method.model.predictor, arm), method.model.likelihood)
         return type(method)(model, method.auxiliary, method.prior, method.posterior, method.weighting), reward
     if isinstance(plain, LossLikelihood):
@@ -301,7 +285,7 @@ def allocate_slots(method: Any, state: State, steps: int) -> State:
     wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
     if wanted <= state.hypotheses.log_weight.shape[-1]:
         return state
-    return _over_axes(lambda one: grown(method, one, wanted), state)
+    return _over_axes(lambda one: with_slots(method, one, wanted), state)
 
 
 def _over_axes(function: Callable, state: State) -> State:

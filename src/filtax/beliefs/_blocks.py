@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Key
 from filtax import checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
-from filtax.protocols import Belief
+from filtax.protocols import Belief, static
 
 
 class Blocks(Belief):
@@ -42,8 +42,8 @@ class Blocks(Belief):
     """
 
     parts: tuple[Any, ...]
-    coupled: bool = eqx.field(static=True, default=True)
-    marginal: bool = eqx.field(static=True, default=False)
+    coupled: bool = static(default=True)
+    marginal: bool = static(default=False)
 
     @property
     def mean(self) -> Float[Array, " D"]:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax.module import Module
+from filtax.protocols import Module
 
 RESOLVED = 0.01  # up to this over ε in units of the noise, a forecast of several outputs is factored at once
 

@@ -10,7 +10,6 @@ Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for dynamics.
 Thesis: prop:kf-update-step-precision, its diagonal; sec:variational-bayes.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -19,7 +18,7 @@ from filtax import checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.factor import factor
 from filtax.linalg import matmul, trace
-from filtax.protocols import Belief
+from filtax.protocols import Belief, static
 
 
 class Diagonal(Belief):
@@ -31,7 +30,7 @@ class Diagonal(Belief):
 
     mean: Float[Array, " D"]
     var: Float[Array, " D"]
-    decoupled: bool = eqx.field(static=True, default=False)
+    decoupled: bool = static(default=False)
 
     @classmethod
     def start(cls, mean: Array, cov: Array, decoupled: bool = False) -> "Diagonal":

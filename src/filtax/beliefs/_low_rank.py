@@ -59,7 +59,7 @@ from filtax.beliefs._low_rank_algebra import (
     truncated,
 )
 from filtax.linalg import log_det, solve_lower
-from filtax.protocols import Belief
+from filtax.protocols import Belief, static
 
 LOW = 1e5  # roundings of JVJᵀ below which a variance is low: P is then right to some 1e-5; networks hardly get there
 
@@ -103,7 +103,7 @@ class LowRank(Belief):
     cov_factor: Float[Array, "K K"]
     overlap: Float[Array, "N N"]
     used: Int[Array, ""]
-    rank: int = eqx.field(static=True)
+    rank: int = static()
 
     @classmethod
     def start(

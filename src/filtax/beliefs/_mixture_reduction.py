@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Module
 
 
 class Collapsed(Module):

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from filtax import checks
-from filtax.module import Module
-from filtax.protocols import Belief
+from filtax.protocols import Belief, Module
 
 
 class Memory(Module):

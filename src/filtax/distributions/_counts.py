@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +27,7 @@ from filtax.distributions._numerics import (
     outward,
     whole_interval,
 )
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 NODES = 64  # of the sinh rule: log probabilities are exact to 1e-5
 SMOOTH_NODES = 24  # of the Gauss-Hermite rule, for functions that are smooth over the belief
@@ -37,11 +37,11 @@ class _Counts(Module):
     """What distributions of O independent counts share."""
 
     @property
-    def cov(self) -> Array:
+    def cov(self: Any) -> Array:
         """Covariance, (O, O): outputs are forecast one by one, so it is diagonal."""
         return self.var if self.scalar else diagonal(self.var)
 
-    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+    def interval(self: Any, level: float = 0.9) -> tuple[Array, Array]:
         """Central interval of each count: the smallest whole numbers that reach the tail probabilities."""
         far = jnp.ceil(
             self.mean + 10.0 * jnp.sqrt(self.var / (1.0 - level)) + 10.0
@@ -59,7 +59,7 @@ class Poisson(_Counts):
 
     log_rate: Float[Array, "*H O"]
     sd: Float[Array, "*H O"] | None
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
 
     @property
     def mean(self) -> Array:
@@ -122,7 +122,7 @@ class NegativeBinomial(_Counts):
 
     count: Float[Array, "*H O"]
     exposure: Float[Array, "*H O"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
 
     @property
     def mean(self) -> Array:

@@ -1,6 +1,5 @@
 """Forecasts of labels, averaged over the uncertain natural parameter."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -8,7 +7,7 @@ from jaxtyping import Array, Float, Key
 
 from filtax import checks
 from filtax.distributions._numerics import at_each, at_one, central, diagonal, outward
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 
 class Bernoulli(Module):
@@ -21,7 +20,7 @@ class Bernoulli(Module):
 
     log_yes: Float[Array, "*H O"]
     log_no: Float[Array, "*H O"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
 
     @property
     def mean(self) -> Array:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from filtax import checks
 from filtax.distributions._numerics import at_each, bisect, central
-from filtax.module import Module
+from filtax.protocols import Module
 
 
 class Mixture(Module):

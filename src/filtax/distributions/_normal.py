@@ -2,7 +2,6 @@
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
@@ -22,7 +21,7 @@ from filtax.distributions._numerics import (
     variances,
 )
 from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower, triangular_root
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 
 class Normal(Module):
@@ -37,7 +36,7 @@ class Normal(Module):
 
     location: Float[Array, "*H O"]
     covariance: Float[Array, "*H O O"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
     root: Float[Array, "*H O O"] | None = None
 
     @property
@@ -96,7 +95,7 @@ class StudentT(Module):
     location: Float[Array, "*H O"]
     scale: Float[Array, "*H O O"]
     freedom: Float[Array, "*H"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
     root: Float[Array, "*H O O"] | None = None
 
     @property

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from filtax._step import cast_and_bind
 from filtax._xla import tune_if_possible
 from filtax.checks import placed
 from filtax.estimators.elder import followed
@@ -26,11 +27,9 @@ from filtax.estimators.memory import TOLD, Layout, Memory, embedded
 from filtax.estimators.rivalry import unsuspected
 from filtax.estimators.steps import chances, labelled, measured, moments, scaled
 from filtax.estimators.units import Units
-from filtax.growth import remembers
 from filtax.methods._parse import method as build
 from filtax.models import bernoulli, linear
-from filtax.state import State
-from filtax.tick import conform, whole
+from filtax.state import State, stores_data
 
 __all__ = ["Engine", "engine", "grown"]
 
@@ -65,18 +64,18 @@ class Engine:
         with jax.enable_x64(True):
             model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
             method = build(name, model=model)
-            if getattr(method.posterior, "draws", False) or getattr(method.posterior, "needs_key", False):
+            if method.posterior.draws or method.posterior.needs_key:
                 raise ValueError(f"method={name!r} draws at random; an estimator takes methods that do not.")
             if method.auxiliary.slots_needed(0) is not None:
                 raise ValueError(
                     f"method={name!r} keeps ever more hypotheses; write {method.auxiliary.name}[K] with a number K."
                 )
-            if remembers(method):
+            if stores_data(method):
                 raise ValueError(
                     f"method={name!r} remembers data as they came, and an estimator changes their units; take another."
                 )
             state = method.init(mean=np.zeros(slots + 1), cov=np.full(slots + 1, cov))
-            method = conform(method, state)
+            method = cast_and_bind(method, state)
             fresh = self._fresh(state)
             self.layout = Layout(fresh)
             self.fresh = self.layout.flat(fresh)
@@ -169,8 +168,8 @@ class Engine:
 
     def _fresh(self, state: State) -> Memory:
         """Before the first datum; made by numpy, so that a new size compiles little but the kernels."""
-        carry = (state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio)
-        belief = whole(state.initial)
+        carry = state.carry
+        belief = state.initial.decompress()
         if self.heads:
             spread = lambda leaf: placed(np.array(np.broadcast_to(leaf, (self.heads, *leaf.shape))))  # noqa: E731
             carry, belief = jax.tree.map(spread, (carry, belief))

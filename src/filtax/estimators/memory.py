@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax.estimators.rivalry import Rivalry
 from filtax.estimators.units import Units
-from filtax.module import Module
+from filtax.protocols import Module
 
 __all__ = ["TOLD", "Layout", "Memory", "embedded"]
 

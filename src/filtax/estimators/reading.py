@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from filtax._step import cast_and_bind, propose
 from filtax._xla import tune_if_possible
 from filtax.bone import Bone
 from filtax.distributions import Mixture
@@ -27,7 +28,6 @@ from filtax.segmentation import Settings
 from filtax.segmentation._alarms import watch_scan
 from filtax.segmentation._plan import build
 from filtax.state import State
-from filtax.tick import conform, propose
 
 __all__ = ["Answer", "Course", "Question", "Reader", "reader", "together"]
 
@@ -167,7 +167,7 @@ def _read(method: Bone, settings: Settings, outputs: int, layout: Layout, vector
 
 def _deviation(method: Bone, state: State, y: Array) -> Array:
     """Standard deviations from what the segments that go on expect, the largest of all outputs; 0 if it is missing."""
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
     proposed, beliefs = propose(method, state.hypotheses, state.initial, None)
     look = lambda belief, aux: method.posterior.forecast(belief, method.model, None, aux, False)  # noqa: E731
     log_weight = jnp.where(proposed.is_new, -jnp.inf, proposed.hypotheses.log_weight)

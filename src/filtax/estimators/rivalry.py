@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from filtax._step import look_ahead
 from filtax.protocols import over_hypotheses
-from filtax.tick import look_ahead
 
 __all__ = ["LONGEST", "MATURE", "Rivalry", "compared", "outdone", "unsuspected"]
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 from jaxtyping import Array, PyTree
 
+from filtax._step import filter_step, look_ahead
 from filtax.beliefs import collapse
 from filtax.bone import Bone
 from filtax.distributions import Mixture, Normal, StudentT
@@ -26,9 +27,7 @@ from filtax.estimators.rivalry import Rivalry, outdone
 from filtax.estimators.stretch import next_narrow, next_stretch, widened
 from filtax.estimators.units import FAR as REACH
 from filtax.estimators.units import Units, reexpressed
-from filtax.programs import advance
 from filtax.state import State
-from filtax.tick import look_ahead
 
 __all__ = ["chances", "labelled", "measured", "moments", "scaled"]
 
@@ -50,7 +49,8 @@ def _both(
     filters, data = jax.tree.map(stack, *carries), jnp.stack(ys)
 
     def step(carry: PyTree, y: Array, changed: Array) -> tuple:
-        return advance(method, state, carry, x, y, None, None, changed, complete=False)
+        after, info, _ = filter_step(method, state.after(*carry), x, y, changed=changed)
+        return after.carry, info
 
     step = jax.vmap(step, (0, 0, None)) if heads else step
 

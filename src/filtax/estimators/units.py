@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.beliefs import NormalInverseGamma, SquareRoot
-from filtax.module import Module
+from filtax.protocols import Module
 
 __all__ = ["Units", "reexpressed"]
 

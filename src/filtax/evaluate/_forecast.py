@@ -31,7 +31,7 @@ from filtax.evaluate._scores import (
     pit_points,
     pit_student_t,
 )
-from filtax.module import Module
+from filtax.protocols import Module
 
 _NODES = 64  # on each side of y: the score of a Gaussian is then right to 1e-9
 _CELLS = 128  # whole numbers on each side of y that are added up one by one; if there are more, in strides

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax.beliefs import Covariance
 from filtax.forecasting._features import View, effects
 from filtax.forecasting._layout import Layout, Row
-from filtax.protocols import pytree
+from filtax.protocols import pytree, static
 
 CLIP = 3.0  # an innovation counts at most so many times its usual size
 USUAL = 0.02  # rate at which the usual size of an innovation is learned
@@ -37,10 +37,10 @@ class Expert(eqx.Module):
     ...         return view.last + view.steps * (view.last - view.history.recent[24]) / 24.0
     """
 
-    names: tuple[str, ...] = eqx.field(static=True, default=())
-    targeted: bool = eqx.field(static=True, default=False)  # forecasts depend on the target, not on the origin
-    seasonal: bool = eqx.field(static=True, default=False)  # it sleeps where there is no season
-    wakes: str = eqx.field(static=True, default="first")  # "first": from the first value; "warm"; "known"
+    names: tuple[str, ...] = static(default=())
+    targeted: bool = static(default=False)  # forecasts depend on the target, not on the origin
+    seasonal: bool = static(default=False)  # it sleeps where there is no season
+    wakes: str = static(default="first")  # "first": from the first value; "warm"; "known"
 
     def init(self, layout: Layout) -> PyTree:
         """State before any row."""
@@ -64,7 +64,7 @@ class Baseline(Expert):
         rule: "last", "mean", "median", "season", "week" or "shifted season" (the season plus the latest deviation).
     """
 
-    rule: str = eqx.field(static=True, default="last")
+    rule: str = static(default="last")
 
     def forecast(self, state: PyTree, view: View) -> Float[Array, " H"]:
         """The rule, at each target."""
@@ -122,9 +122,9 @@ class Profile(Expert):
         fast: The same for the effects, prior N(1, 0.1); None without the second filter.
     """
 
-    columns: str = eqx.field(static=True, default="design")
-    slow: float = eqx.field(static=True, default=1e-4)
-    fast: float | None = eqx.field(static=True, default=None)
+    columns: str = static(default="design")
+    slow: float = static(default=1e-4)
+    fast: float | None = static(default=None)
 
     def init(self, layout: Layout) -> ProfileState:
         """Prior beliefs everywhere."""

@@ -7,7 +7,6 @@ Thesis: prop:kf-equations, eq:weighted-gaussian-loglikelihood with trust 1.
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -17,6 +16,7 @@ from filtax.distributions import Normal
 from filtax.factor import factor
 from filtax.linalg import log_normal, matmul
 from filtax.models import Likelihood, Whitened
+from filtax.protocols import static
 
 
 class GaussianLikelihood(Likelihood):
@@ -27,7 +27,7 @@ class GaussianLikelihood(Likelihood):
     """
 
     noise: Any
-    function: Callable | None = eqx.field(static=True, default=None)
+    function: Callable | None = static(default=None)
 
     @property
     def has_covariance(self) -> bool:

@@ -28,7 +28,6 @@ Thesis: eq:conditional-posterior, eq:generalised-posterior, experiment:2d-tracki
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -37,7 +36,7 @@ from filtax import checks, lapack
 from filtax.distributions._numerics import outward
 from filtax.models._model import Likelihood, Whitened
 from filtax.models._trust import Trust
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 FLOOR = 1e-8  # least curvature, in units of the squared slope
 
@@ -51,8 +50,8 @@ class LossForecast(Module):
 
     location: Float[Array, "*H O"]
     covariance: Float[Array, "*H O O"]
-    function: Callable = eqx.field(static=True)
-    scalar: bool = eqx.field(static=True, default=False)
+    function: Callable = static()
+    scalar: bool = static(default=False)
 
     @property
     def mean(self) -> Array:
@@ -100,8 +99,8 @@ class LossLikelihood(Likelihood):
     [[2.0]]
     """
 
-    function: Callable = eqx.field(static=True)
-    size: int | None = eqx.field(static=True, default=None)
+    function: Callable = static()
+    size: int | None = static(default=None)
     normalised: ClassVar[bool] = False
 
     def width(self, outputs: int) -> int:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.layout import Layout
-from filtax.module import Module
+from filtax.protocols import Module, static
 
 
 class Linearised(Module):
@@ -29,7 +29,7 @@ class Linearised(Module):
 
     eta: Float[Array, " O"]
     jacobian: Float[Array, "O D"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
 
 
 class Predicted(Module):
@@ -40,7 +40,7 @@ class Predicted(Module):
     """
 
     eta: Float[Array, "*S O"]
-    scalar: bool = eqx.field(static=True, default=False)
+    scalar: bool = static(default=False)
 
 
 class Whitened(Module):

@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from filtax import checks
 from filtax.layout import Layout
 from filtax.models._gaussian import resolve
 from filtax.models._model import Linearised, Model, Predicted, Predictor
+from filtax.protocols import static
 
 
 class Function(Predictor):
@@ -27,7 +27,7 @@ class Function(Predictor):
     [[3.0]]
     """
 
-    h: Callable = eqx.field(static=True)
+    h: Callable = static()
     layout: Layout | None = None
 
     def bind(self, layout: Layout | None) -> "Function":

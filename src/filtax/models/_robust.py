@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
@@ -36,6 +35,7 @@ from filtax.linalg import log_normal, matmul, trace
 from filtax.models._generalised_bayes import DensityPower
 from filtax.models._model import Direct, Likelihood, Model, Whitened
 from filtax.models._trust import Scaled, Tempered, Trust, supplied
+from filtax.protocols import static
 from filtax.safe import safe_log
 
 COMPARABLE = 0.01  # rounding error of a squared distance up to which scores are compared
@@ -54,7 +54,7 @@ class RobustLikelihood(Likelihood):
     inner: Any
     trust: Trust
     unit: Any = 1.0
-    learns: bool = eqx.field(static=True, default=False)
+    learns: bool = static(default=False)
 
     @property
     def plain(self) -> Likelihood:

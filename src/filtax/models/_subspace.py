@@ -36,6 +36,7 @@ from filtax.linalg import matmul
 from filtax.models._model import Linearised, Model, Predicted, Predictor
 from filtax.models._networks import last_layer_range
 from filtax.models._nonlinear import Function
+from filtax.protocols import static
 
 FORWARD = 8  # up to this many directions for each output, forward derivatives are cheaper than backward ones
 _KINDS = {
@@ -59,11 +60,11 @@ class Subspace(Predictor):
     basis: Float[Array, "H d"] | None
     hidden: Float[Array, " H"]
     last: Float[Array, " L"]
-    start: int = eqx.field(static=True, default=0)
+    start: int = static(default=0)
     layout: Layout | None = None
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Coordinates of the hidden layers, and of the last layer where it is free."""
         inside = self.hidden.size if self.basis is None else self.basis.shape[1]
         return (inside, self.last.size) if self.last.size else (inside,)

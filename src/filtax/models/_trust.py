@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from filtax import checks
-from filtax.module import Module
+from filtax.protocols import Module, static
 from filtax.safe import safe_scale
 
 C_HINT = "It is the distance from which on a datum loses trust, such as 4 standard deviations."
@@ -162,7 +162,7 @@ class Supplied(Trust):
     1.0
     """
 
-    function: Callable = eqx.field(static=True)
+    function: Callable = static()
 
     def __call__(self, r: Float[Array, " O"]) -> Array:
         """The value of the function."""
@@ -305,7 +305,7 @@ def supplied(trust: Any) -> Any:
         )
     if isinstance(trust, Trust):
         return trust
-    return SuppliedModule(trust) if isinstance(trust, eqx.Module) else Supplied(trust)
+    return SuppliedModule(trust) if isinstance(trust, Module | eqx.Module) else Supplied(trust)
 
 
 def _distance(r: Array, c: Any) -> tuple[Array, Array, Array]:

@@ -23,7 +23,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma
@@ -34,9 +33,8 @@ from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.factor import factor
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
-from filtax.module import Module
 from filtax.posteriors._extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Module, Posterior, Update, static
 from filtax.safe import safe_scale, safe_sqrt
 
 EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms that condition without approximation
@@ -50,8 +48,7 @@ class AdaptiveNoise(Posterior):
     True
     """
 
-    form: eqx.AbstractVar[str]
-    iterations: eqx.AbstractVar[Any]
+    form, iterations = "auto", 4  # fields of each of them
     families = DENSE
     needs_covariance = True
     weighs_data = True
@@ -127,8 +124,8 @@ class StudentNoise(AdaptiveNoise):
     """
 
     degrees: Any = 4.0
-    iterations: Any = eqx.field(static=True, default=4)
-    form: str = eqx.field(static=True, default="auto")
+    iterations: Any = static(default=4)
+    form: str = static(default="auto")
     name = "ST"
     shown = {"degrees": 4.0, "iterations": 4, "form": "auto"}  # noqa: RUF012
 
@@ -170,9 +167,9 @@ class BernoulliOutliers(AdaptiveNoise):
 
     a: Any = 0.9
     b: Any = 0.1
-    iterations: Any = eqx.field(static=True, default=4)
+    iterations: Any = static(default=4)
     tolerance: Any = 1e-6
-    form: str = eqx.field(static=True, default="auto")
+    form: str = static(default="auto")
     name = "OB"
     shown = {"a": 0.9, "b": 0.1, "iterations": 4, "tolerance": 1e-6, "form": "auto"}  # noqa: RUF012
 
@@ -222,8 +219,8 @@ class InverseWishartNoise(AdaptiveNoise):
     """
 
     degrees: Any = 4.0
-    iterations: Any = eqx.field(static=True, default=4)
-    form: str = eqx.field(static=True, default="auto")
+    iterations: Any = static(default=4)
+    form: str = static(default="auto")
     name = "IW"
     shown = {"degrees": 4.0, "iterations": 4, "form": "auto"}  # noqa: RUF012
 

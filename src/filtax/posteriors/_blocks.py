@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
@@ -23,7 +22,7 @@ from filtax import checks
 from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
 from filtax.posteriors._extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,11 @@ class Blockwise(Posterior):
     (5,)
     """
 
-    forms: tuple[str | Callable, ...] = eqx.field(static=True)
-    sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
-    coupled: Any = eqx.field(static=True, default=True)
+    forms: tuple[str | Callable, ...] = static()
+    sizes: tuple[int, ...] | None = static(default=None)
+    coupled: Any = static(default=True)
     inner: Any = Extended()
-    marginal: Any = eqx.field(static=True, default=False)
+    marginal: Any = static(default=False)
     name = "PULSE"
     families = (Blocks,)
 

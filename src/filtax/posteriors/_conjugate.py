@@ -5,7 +5,6 @@ The model is the bare likelihood: the parameter is the probability or the rate i
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
@@ -14,7 +13,7 @@ from filtax.models import Model
 from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models._robust import RobustLikelihood
 from filtax.models._trust import Tempered
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
 
@@ -26,7 +25,7 @@ class Conjugate(Posterior):
     2.0
     """
 
-    family: type = eqx.field(static=True, default=Beta)
+    family: type = static(default=Beta)
     name = "Cj"
     shown = {}  # noqa: RUF012
 

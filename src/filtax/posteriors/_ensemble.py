@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
@@ -30,8 +29,7 @@ from filtax.distributions import Mixture
 from filtax.factor import factor
 from filtax.linalg import log_det, log_normal, matmul, solve_lower, solve_upper, triangular_root
 from filtax.models import Model, Predicted, Whitened
-from filtax.module import Module
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Module, Posterior, Update, static
 
 
 class EnsembleKalman(Posterior):
@@ -45,11 +43,11 @@ class EnsembleKalman(Posterior):
     'EnKF'
     """
 
-    size: Any = eqx.field(static=True, default=100)
+    size: Any = static(default=100)
     inflation: Any = 1.0
-    deterministic: bool = eqx.field(static=True, default=False)
+    deterministic: bool = static(default=False)
     localisation: Any = None
-    taper: Callable | None = eqx.field(static=True, default=None)
+    taper: Callable | None = static(default=None)
     shown = {"size": None, "inflation": 1.0}  # noqa: RUF012
     families = (Ensemble,)
     likelihood_needs = ("given",)

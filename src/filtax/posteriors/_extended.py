@@ -10,7 +10,6 @@ Thesis: algo:linear-kalman-filter, algo:extended-kalman-filter, sec:exponential-
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
@@ -21,7 +20,7 @@ from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model, Whitened
 from filtax.models._robust import RobustLikelihood
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 FORMS = {
     "root": SquareRoot,
@@ -48,10 +47,10 @@ class Extended(Posterior):
     'SquareRoot'
     """
 
-    form: str = eqx.field(static=True, default="auto")
-    iterations: int = eqx.field(static=True, default=1)
-    rank: Any = eqx.field(static=True, default=None)
-    spare: Any = eqx.field(static=True, default=None)
+    form: str = static(default="auto")
+    iterations: int = static(default=1)
+    rank: Any = static(default=None)
+    spare: Any = static(default=None)
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax.distributions._numerics import normal_points
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower
 from filtax.models import Linearised, Model
-from filtax.module import Module
+from filtax.protocols import Module
 from filtax.safe import safe_sqrt
 
 PAIRS = 64  # mirrored points for several outputs

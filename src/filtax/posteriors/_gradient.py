@@ -10,7 +10,6 @@ Thesis: sec:experiments-robustness, OGD.
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
@@ -18,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax import checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
 
@@ -31,8 +30,8 @@ class Gradient(Posterior):
     """
 
     rate: Any = 1e-2
-    memory: Any = eqx.field(static=True, default=1)
-    inner: Any = eqx.field(static=True, default=1)
+    memory: Any = static(default=1)
+    inner: Any = static(default=1)
     shown = {"rate": None, "memory": 1, "inner": 1}  # noqa: RUF012
     families = (Point,)
     stores_data = True

@@ -22,7 +22,6 @@ Doucet and others (2000).
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -34,7 +33,7 @@ from filtax.beliefs._particles import noise_like, resample_indices
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
 from filtax.models._generalised_bayes import DensityPower
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 Cloud = Any  # Particles or Marginalised
 
@@ -46,11 +45,11 @@ class Particle(Posterior):
     'PF'
     """
 
-    size: Any = eqx.field(static=True, default=1000)
+    size: Any = static(default=1000)
     threshold: Any = 0.5
     shrink: Any = None
-    auxiliary: bool = eqx.field(static=True, default=False)
-    drawn: Any = eqx.field(static=True, default=None)
+    auxiliary: bool = static(default=False)
+    drawn: Any = static(default=None)
     likelihood_needs = ("given", "log_likelihood")
     draws = True
 

@@ -20,7 +20,7 @@ from filtax.distributions._normal import log_student
 from filtax.models import Linearised, Model
 from filtax.models._robust import RobustLikelihood
 from filtax.posteriors._extended import FORMS, absorb, check_form, gaussian_belief, total_root
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Posterior, Update, static
 
 
 class UnknownNoise(Posterior):
@@ -32,7 +32,7 @@ class UnknownNoise(Posterior):
 
     shape: Any = 1.0
     rate: Any = 1.0
-    form: str = eqx.field(static=True, default="auto")
+    form: str = static(default="auto")
     name = "NIG"
     shown = {"shape": 1.0, "rate": 1.0, "form": "auto"}  # noqa: RUF012
     families = (NormalInverseGamma,)

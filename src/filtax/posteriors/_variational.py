@@ -34,7 +34,6 @@ from filtax import checks
 from filtax.beliefs import Diagonal, LowRank, SquareRoot
 from filtax.linalg import matmul, trace
 from filtax.models import Linearised, Model
-from filtax.module import Module
 from filtax.posteriors._extended import (
     DENSE,
     FORMS,
@@ -45,7 +44,7 @@ from filtax.posteriors._extended import (
     low_rank_belief,
 )
 from filtax.posteriors._gaussian_expectations import PseudoDatum, blend, over_mean, over_outputs, over_samples
-from filtax.protocols import Posterior, Update
+from filtax.protocols import Module, Posterior, Update, static
 
 RULES = {"implicit": "RVGA", "explicit": "BONG", "natural": "BLR", "gradient": "BBB"}
 DEFAULTS = {
@@ -77,14 +76,14 @@ class Variational(Posterior):
     (40, 40)
     """
 
-    rule: str = eqx.field(static=True, default="implicit")
-    iterations: Any = eqx.field(static=True, default=4)
+    rule: str = static(default="implicit")
+    iterations: Any = static(default=4)
     step: Any = 1.0
-    samples: Any = eqx.field(static=True, default=None)
-    expectation: str = eqx.field(static=True, default="quadrature")
-    form: str = eqx.field(static=True, default="auto")
-    rank: Any = eqx.field(static=True, default=None)
-    spare: Any = eqx.field(static=True, default=None)
+    samples: Any = static(default=None)
+    expectation: str = static(default="quadrature")
+    form: str = static(default="auto")
+    rank: Any = static(default=None)
+    spare: Any = static(default=None)
 
     @property
     def name(self) -> str:

@@ -20,7 +20,6 @@ by f itself, the covariance by its Jacobian), and the section on the conditional
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
@@ -28,6 +27,7 @@ from jaxtyping import Array, PyTree
 from filtax import checks
 from filtax.linalg import psd_root
 from filtax.protocols import Dynamics, Prior, Proposal, over_hypotheses
+from filtax.protocols import static as structure
 
 
 class Static(Dynamics):
@@ -117,8 +117,8 @@ class LinearDynamics(Dynamics):
     F: Any
     b: Any
     root: Any
-    F_of: Callable | None = eqx.field(static=True, default=None)
-    Q_of: Callable | None = eqx.field(static=True, default=None)
+    F_of: Callable | None = structure(default=None)
+    Q_of: Callable | None = structure(default=None)
     name = "LSSM"
     shown = {}  # noqa: RUF012
     needs = ("affine",)
@@ -159,7 +159,7 @@ class NonlinearDynamics(Dynamics):
     'LSSM'
     """
 
-    f: Callable = eqx.field(static=True)
+    f: Callable = structure()
     root: Any
     name = "LSSM"
     shown = {}  # noqa: RUF012

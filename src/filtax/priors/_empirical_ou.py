@@ -12,7 +12,6 @@ Thesis: eq:cprior-cpp-d, eqn:nut.
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
@@ -20,6 +19,7 @@ from jaxtyping import Array, PyTree
 from filtax import checks
 from filtax.priors._dynamics import Continue, static
 from filtax.protocols import Prior, Proposal, over_hypotheses
+from filtax.protocols import static as structure
 
 POINTS = 11  # of the grid over [0, 1]
 START = 8.0  # initial logit of each share
@@ -36,8 +36,8 @@ class EmpiricalOU(Prior):
 
     dynamics: Any
     step: Any
-    steps: int = eqx.field(static=True)
-    each_parameter: bool = eqx.field(static=True)
+    steps: int = structure()
+    each_parameter: bool = structure()
     rate: Any = None
     name = "OU"
     shown = {"each_parameter": False, "rate": None, "steps": 10, "step": 2.5}  # noqa: RUF012

@@ -15,16 +15,15 @@ Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13,
 from math import comb
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
 from filtax.beliefs import moment_match
-from filtax.module import Module
 from filtax.priors._dynamics import Continue, static
-from filtax.protocols import Prior, Proposal, RunLengthValue, over_hypotheses
+from filtax.protocols import Module, Prior, Proposal, RunLengthValue, over_hypotheses
+from filtax.protocols import static as structure
 
 
 class Reset(Prior):
@@ -35,7 +34,7 @@ class Reset(Prior):
     """
 
     dynamics: Any
-    matched: bool = eqx.field(static=True, default=False)
+    matched: bool = structure(default=False)
     frame: Any = None
     shown = {}  # noqa: RUF012
 
@@ -118,8 +117,8 @@ class PolynomialShift(Module):
     """
 
     unit: Any
-    degree: int = eqx.field(static=True)
-    outputs: int = eqx.field(static=True)
+    degree: int = structure()
+    outputs: int = structure()
 
     def __call__(self, run: Array, theta: Float[Array, " D"]) -> Float[Array, "D D"]:
         """F for an origin `run` ticks later."""

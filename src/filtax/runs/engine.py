@@ -14,15 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from filtax._step import cast_and_bind, filter_step, look_ahead
 from filtax.bone import Bone
 from filtax.checks import placed
 from filtax.estimators.rivalry import unsuspected
-from filtax.growth import remembers
 from filtax.methods._parse import method as build
 from filtax.models import bernoulli, linear
 from filtax.runs.racing import raced, raced_heads
-from filtax.state import State, usual
-from filtax.tick import admit, conform, look_ahead, new_hypotheses, tick, whole
+from filtax.state import State, start_hypotheses, stores_data
 
 __all__ = ["Learner"]
 
@@ -44,19 +43,19 @@ class Learner:
     ) -> None:
         model = linear(likelihood=bernoulli()) if heads else linear(noise=1.0)
         self.method: Bone = build(name, model=model)
-        if getattr(self.method.posterior, "draws", False) or getattr(self.method.posterior, "needs_key", False):
+        if self.method.posterior.draws or self.method.posterior.needs_key:
             raise ValueError(f"--method {name}: it draws at random; a run takes methods that do not.")
         if self.method.auxiliary.slots_needed(0) is not None:
             raise ValueError(
                 f"--method {name}: it keeps ever more hypotheses; write {self.method.auxiliary.name}[K] with a number."
             )
-        if remembers(self.method):
+        if stores_data(self.method):
             raise ValueError(
                 f"--method {name}: it remembers data as they came, and a run changes their units; take another."
             )
         self.state = self.method.init(mean=np.zeros(columns), cov=cov)
         self.heads, self.elder = heads, elder
-        several = new_hypotheses(self.method, self.state.initial).log_weight.size > 1
+        several = start_hypotheses(self.method, self.state.initial).log_weight.size > 1
         self.limit = None if limit is None or not several else np.float64(limit)
 
     @property
@@ -67,11 +66,10 @@ class Learner:
     def fresh(self, slots: int) -> PyTree:
         """What a run carries from row to row before any datum, for so many series or heads."""
         state = self.state
-        hypotheses = new_hypotheses(self.method, state.initial)
-        race = (
-            [unsuspected(whole(state.initial)), jnp.zeros((), jnp.int32)] if self.elder else [unsuspected(hypotheses)]
-        )
-        one = (hypotheses, state.t, state.began, state.refused, state.conditioning_ratio, *(race if self.races else []))
+        hypotheses = start_hypotheses(self.method, state.initial)
+        race = [unsuspected(state.initial.decompress() if self.elder else hypotheses)]
+        race += [jnp.zeros((), jnp.int32)] if self.elder else []
+        one = (hypotheses, *state.carry[1:], *(race if self.races else []))
         return jax.tree.map(lambda leaf: placed(np.array(np.broadcast_to(leaf, (slots, *leaf.shape)))), one)
 
     def advance(
@@ -131,7 +129,7 @@ class Learner:
 def _series(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
     slot, X, y, late, limit = given
 
     def row(i: Array, one: PyTree) -> tuple[PyTree, Any]:
@@ -149,7 +147,7 @@ def _series(
 def _heads(
     method: Bone, state: State, carry: PyTree, given: tuple, n: Array
 ) -> tuple[PyTree, PyTree, dict[str, Array]]:
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
     _, X, y, late, limit, known = given
     heads = jnp.arange(jax.tree.leaves(carry)[0].shape[0]).astype(y.dtype)
 
@@ -167,7 +165,7 @@ def _heads(
 
 @jax.jit
 def _foresee(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, ahead: Array) -> PyTree:
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
 
     def row(i: Array, x: Array) -> PyTree:
         hypotheses = jax.tree.map(lambda leaf: leaf[i], carry[0])
@@ -178,7 +176,7 @@ def _foresee(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, a
 
 @jax.jit
 def _foresee_heads(method: Bone, state: State, carry: PyTree, slot: Array, X: Array, ahead: Array) -> PyTree:
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
     one = lambda hypotheses, x: look_ahead(method, hypotheses, state.initial, x, ahead, False)  # noqa: E731
     return jax.lax.map(lambda x: jax.vmap(one, in_axes=(0, None))(carry[0], x), X)
 
@@ -192,22 +190,18 @@ def _row(
 ) -> tuple:
     """Forecast x, then let a tick pass and learn a row: the same, and its forecast, unless labels come late."""
     hypotheses, t, began, refused, conditioning_ratio, *race = one
-    datum = admit(method, state.initial, x if late is None else late[0], y, None, False)
-    outcome = tick(method, hypotheses, state.initial, t, datum, None, None, t + 1 - began)
-    made = outcome.forecast
-    conditioning_ratio = jnp.maximum(conditioning_ratio, jnp.nan_to_num(outcome.conditioning_ratio, nan=0.0))
+    before = state.after(hypotheses, t, began, refused, conditioning_ratio)
+    after, info, made = filter_step(method, before, x if late is None else late[0], y)
     alarm, excess = jnp.zeros((), jnp.int32), jnp.zeros((), y.dtype)
     if race and limit is not None:
-        race, alarm, excess = raced(method, state.initial, race, hypotheses, outcome, x, y, t - began, limit)
-    new = (outcome.hypotheses, t + 1, began, refused + (~outcome.ok).astype(refused.dtype), conditioning_ratio, *race)
+        race, alarm, excess = raced(method, before, race, (after, info, made), x, y, limit)
+    new = (*after.carry, *race)
     if late is not None:  # one tick as long as it takes; and where no label has come yet, nothing happens
         _, come, ahead = late
         made = look_ahead(method, hypotheses, state.initial, x, ahead, False)
         new = jax.tree.map(lambda after, before: jnp.where(come, after, before), new, one)
-    told = {name: getattr(outcome.info, name) for name in TOLD}
-    as_ever = usual(state.initial.mean.dtype)
-    said = {name: as_ever[name] if value is None else value for name, value in told.items()}
-    return made, new, {**said, "alarm": alarm, "excess": excess}
+    told = {name: getattr(info, name) for name in TOLD}
+    return made, new, {**told, "alarm": alarm, "excess": excess}
 
 
 def _loop(row: Any, carry: PyTree, rows: int, n: Array) -> tuple:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax.bone import Bone
 from filtax.estimators.elder import followed, studied
 from filtax.estimators.rivalry import Rivalry, compared, outdone
+from filtax.state import Info, State
 
 __all__ = ["Raced", "raced", "raced_heads"]
 
@@ -38,38 +39,37 @@ class Raced(NamedTuple):
 
 def raced(
     method: Bone,
-    initial: PyTree,
+    before: State,
     race: list[Any],
-    hypotheses: PyTree,
-    outcome: Any,
+    learned: tuple[State, Info, PyTree],
     x: Array,
     y: Array,
-    length: Array,
     limit: Array,
 ) -> Raced:
     """One row of the race of a single filter.
 
     Args:
         method: The method.
-        initial: Its initial belief.
+        before: Its state before this row.
         race: Of the belief of before; or of the elder, and the rows since the last change that it told of.
-        hypotheses: Hypotheses before this row.
-        outcome: What the tick of this row made of them.
+        learned: What `filter_step` made of this row.
         x: Features.
         y: What came; NaN where nothing did.
-        length: Rows that the method has learned.
         limit: 2 log(1/alpha).
     """
+    after, info, forecast = learned
     if len(race) == 1:
-        change = jnp.asarray(outcome.info.change_probability)
-        lasted = method.auxiliary.report(hypotheses, length)[1]
-        held, alarm = compared(method, initial, race[0], hypotheses, x, y, outcome.forecast, change, lasted, limit)
+        change = jnp.asarray(info.change_probability)
+        lasted = method.auxiliary.report(before.hypotheses, before.t - before.began)[1]
+        held, alarm = compared(
+            method, before.initial, race[0], before.hypotheses, x, y, forecast, change, lasted, limit
+        )
         return Raced([held], alarm, jnp.zeros_like(held.score))
     held, count = race
     known = jnp.isfinite(y)
     belief, law = studied(method, held.hypotheses, x, y)
-    mine, theirs = (_logs(jnp.stack([1.0 - p, p])) for p in (outcome.forecast.mean, law.mean))
-    return _told(held._replace(hypotheses=belief), count, outcome.hypotheses, mine, theirs, y, known, limit)
+    mine, theirs = (_logs(jnp.stack([1.0 - p, p])) for p in (forecast.mean, law.mean))
+    return _told(held._replace(hypotheses=belief), count, after.hypotheses, mine, theirs, y, known, limit)
 
 
 def raced_heads(

@@ -28,15 +28,12 @@ from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from filtax import boundary, checks
+from filtax._step import cast_and_bind, filter_step
 from filtax.bone import Bone
-from filtax.growth import grown
-from filtax.module import Module
-from filtax.programs import advance
-from filtax.protocols import RunLengthValue
+from filtax.protocols import Module, RunLengthValue
 from filtax.segmentation._cycle import block_means, block_of, find_period
 from filtax.segmentation._plan import ONLINE, Settings, build, finite_readings, rows_of, start
-from filtax.state import State
-from filtax.tick import conform
+from filtax.state import State, with_slots
 
 FIRST_LOOK, GROWTH = 48, 1.25  # readings before the first search for a cycle, and the factor between two searches
 ENOUGH = ((6, 0.25), (4, 0.6), (3, 0.75), (2, 0.9))  # periods in the past, and the least share they must explain
@@ -116,7 +113,7 @@ def watch(
     silent = np.zeros(len(Y), bool) if silent is None else silent
     checks.share("watch(threshold=...)", threshold, hint="It is the probability of a new segment that gives an alarm.")
     slots = method.auxiliary.slots_needed(int(state.t - state.began) + len(Y))
-    state = state if slots is None else grown(method, state, slots)
+    state = state if slots is None else with_slots(method, state, slots)
     with np.errstate(divide="ignore"):
         odds = np.log(threshold) - np.log1p(-threshold)
     rows = (X, Y, initial, silent)
@@ -129,13 +126,14 @@ def watch_scan(
     method: Bone, state: State, rows: tuple, odds: Any, since: Any, least: Any, *, posterior: bool
 ) -> tuple[tuple, Watched]:
     """Scan rows (x, y, initial belief, silent) with checked arguments; `odds` is the threshold as log odds."""
-    method = conform(method, state)
+    method = cast_and_bind(method, state)
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, Watched]:
         inner, since = carry
         x, y, initial, silent = row
         here = state if initial is None else eqx.tree_at(lambda s: s.initial, state, initial)
-        inner, info = advance(method, here, inner, x, y, None, None, None, complete=False)
+        after, info, _ = filter_step(method, here.after(*inner), x, y)
+        inner = after.carry
         hypotheses, t = inner[0], inner[1] - 1
         log_weight = hypotheses.log_weight
         starts = jnp.maximum(t - hypotheses.aux.runlength, inner[2])
@@ -152,8 +150,7 @@ def watch_scan(
         watched = Watched(alarm, start, log_odds, jnp.asarray(info.log_evidence), *kept)
         return (inner, jnp.where(alarm, start, since)), watched
 
-    carry = (state.hypotheses, state.t, state.began, state.refused, state.conditioning_ratio)
-    (carry, _), watched = jax.lax.scan(body, (carry, jnp.asarray(since)), rows)
+    (carry, _), watched = jax.lax.scan(body, (state.carry, jnp.asarray(since)), rows)
     return carry, watched
 
 

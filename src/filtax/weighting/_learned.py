@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import checks
 from filtax.log_space import normalised
-from filtax.protocols import Weighting
+from filtax.protocols import Weighting, static
 from filtax.safe import safe_scale
 
 MOST = 1e3  # largest logit of a gate: beyond it a weight is 0 or 1
@@ -45,7 +45,7 @@ class Gated(Weighting):
     """
 
     rate: Any
-    steps: int = eqx.field(static=True, default=1)
+    steps: int = static(default=1)
     revives = True
     gates = True
     stores_data = True
@@ -110,7 +110,7 @@ class Responsibilities(Weighting):
     5
     """
 
-    rounds: int = eqx.field(static=True, default=5)
+    rounds: int = static(default=5)
     revives = True
     shares = True
 
@@ -153,7 +153,7 @@ class Retrospective(Weighting):
     """
 
     step: Any
-    steps: int = eqx.field(static=True)
+    steps: int = static()
     searches = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:

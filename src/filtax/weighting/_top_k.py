@@ -15,7 +15,6 @@ Thesis: sec:choice-weighting-function, low-memory variants (Li 2021; Doucet 2000
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -23,7 +22,7 @@ from jaxtyping import Array, Float, Key
 from filtax import checks
 from filtax.linalg import argleast
 from filtax.log_space import normalised
-from filtax.protocols import Weighting
+from filtax.protocols import Weighting, static
 
 
 class Bounded(Weighting):
@@ -33,7 +32,7 @@ class Bounded(Weighting):
     [0.0, 0.625, 0.375]
     """
 
-    keep: int = eqx.field(static=True)
+    keep: int = static()
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalised log weights of the best K; of two equals the earlier is kept."""
@@ -67,7 +66,7 @@ class Diverse(Weighting):
     [0.5, 0.125, 0.0, 0.375, 0.0, 0.0]
     """
 
-    keep: int = eqx.field(static=True)
+    keep: int = static()
     pairs = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
@@ -101,7 +100,7 @@ class Sampled(Weighting):
     [0.25, 0.75, 0.0]
     """
 
-    keep: int = eqx.field(static=True)
+    keep: int = static()
     needs_key = True
     name = "DA[K] by sampling"
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import filtax as fx
+from filtax._step import cast_and_bind, filter_step, look_ahead, sanitize
 from filtax.beliefs import Covariance
-from filtax.protocols import Auxiliary, Hypotheses, Posterior, Proposal
-from filtax.tick import Datum, admit, conform, look_ahead, new_hypotheses, tick
+from filtax.protocols import Auxiliary, Hypotheses, Posterior, Proposal, static
+from filtax.state import start_hypotheses
 from moments import normal, spd
 from oracles import log_normal
 
@@ -20,7 +21,7 @@ class Fixed(Auxiliary):
     """A bank of hypotheses that stay what they are; the weights alone move."""
 
     log_weight: jax.Array
-    slots: int = eqx.field(static=True, default=3)
+    slots: int = static(default=3)
     name = "Fixed"
     shown = {}  # noqa: RUF012
 
@@ -63,14 +64,19 @@ def hypotheses(weight=WEIGHT):
     return Hypotheses(beliefs, jnp.arange(3), jnp.log(jnp.asarray(weight)))
 
 
-def test_conform_casts_floats_and_binds_the_layout():
+def state_of(hypotheses, initial, t=0, key=None):
+    zero = jnp.zeros((), jnp.int32)
+    return fx.State(hypotheses, initial, jnp.asarray(t), zero, zero, jnp.zeros(()), key)
+
+
+def test_cast_and_bind_casts_floats_and_binds_the_layout():
     prior = fx.priors.additive_inflation(0.1)
     method = fx.method("LG+C-ACI", model=fx.models.nonlinear(lambda p, x: p["a"] * x, noise=np.ones(1)), prior=prior)
     state = method.init(params={"a": jnp.ones((), "float32")})
-    got = conform(method, state)
+    got = cast_and_bind(method, state)
     assert {leaf.dtype for leaf in jax.tree.leaves(got)} == {np.dtype("float32")}
     assert got.model.predictor.layout == state.layout
-    assert conform(KF, KF.init(mean=jnp.zeros(2, "float32"))).auxiliary.log_weight.dtype == "float32"
+    assert cast_and_bind(KF, KF.init(mean=jnp.zeros(2, "float32"))).auxiliary.log_weight.dtype == "float32"
 
 
 GAP, FAR = np.nan, np.inf
@@ -88,11 +94,11 @@ TABLE = [  # y, mask, x -> what is taken, whether the row is refused
 
 
 @pytest.mark.parametrize(("y", "mask", "x", "taken", "refused"), TABLE)
-def test_admit(y, mask, x, taken, refused):
+def test_sanitize(y, mask, x, taken, refused):
     """What is missing is masked, what is impossible refuses the row; no NaN is left for the arithmetic."""
     H = np.eye(2)
     H[0, 1] = x
-    got = admit(
+    got = sanitize(
         KF,
         Covariance(jnp.zeros(2, "float32"), jnp.eye(2, dtype="float32")),
         jnp.asarray(H),
@@ -102,21 +108,21 @@ def test_admit(y, mask, x, taken, refused):
     )
     assert (got.mask.tolist(), bool(got.refused)) == (taken, refused)
     np.testing.assert_array_equal(got.y, np.where(taken, y, 0.0))
-    np.testing.assert_array_equal(got.shown, np.where(taken, y, np.nan))
+    np.testing.assert_array_equal(got.reported, np.where(taken, y, np.nan))
     assert np.isfinite(got.x).all()
     assert {got.x.dtype, got.y.dtype} == {np.dtype("float32")}
 
 
 def test_a_promised_row_passes_as_it_is():
-    got = admit(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.array([np.inf, 1.0]), None, True)
+    got = sanitize(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.array([np.inf, 1.0]), None, True)
     assert got.mask is None
     np.testing.assert_array_equal(got.y, [np.inf, 1.0])
     with pytest.raises(ValueError, match=r"y has shape \(3,\) but the model predicts 2 numbers .* shape \(2,\)"):
-        admit(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.zeros(3), None, True)
+        sanitize(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.zeros(3), None, True)
 
 
 def test_a_fresh_bank_holds_the_initial_belief_in_every_slot():
-    got = new_hypotheses(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
+    got = start_hypotheses(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
     np.testing.assert_array_equal(got.belief.mean, np.tile(MEANS[0], (3, 1)))
     np.testing.assert_array_equal(got.belief.cov, np.tile(COVS[0], (3, 1, 1)))
     np.testing.assert_allclose(np.exp(got.log_weight), WEIGHT)
@@ -133,22 +139,23 @@ def test_a_bank_weighs_its_hypotheses():
     made = jax.jit(lambda x: look_ahead(KF, hypotheses(), first, x, None, False))(x)
     np.testing.assert_allclose(made.mean, WEIGHT @ (MEANS @ x), rtol=1e-10)
     np.testing.assert_allclose(made.log_prob(y), np.log(total), rtol=1e-10)
-    datum = admit(KF, first, jnp.asarray(x), jnp.asarray(y), None, False)
-    got = jax.jit(lambda datum: tick(KF, hypotheses(), first, jnp.asarray(0), datum, None, None, jnp.asarray(1)))(datum)
-    np.testing.assert_allclose(got.info.log_evidence, np.log(total), rtol=1e-10)
+    got, info, _ = jax.jit(lambda y: filter_step(KF, state_of(hypotheses(), first), jnp.asarray(x), y))(jnp.asarray(y))
+    np.testing.assert_allclose(info.log_evidence, np.log(total), rtol=1e-10)
     np.testing.assert_allclose(np.exp(got.hypotheses.log_weight), WEIGHT * np.exp(each) / total, rtol=1e-9)
     np.testing.assert_allclose(got.conditioning_ratio, max(x @ P @ x for P in COVS) / 0.5, rtol=1e-10)
-    assert bool(got.ok)
+    assert bool(info.ok)
 
 
 def test_each_slot_and_each_tick_draws_its_own_noise():
     """Trust is shown as the weighted mean: with all the weight on one slot it is that slot's own number."""
     method = eqx.tree_at(lambda m: m.posterior, KF, Noisy())
-    datum = Datum(jnp.ones(2), jnp.zeros(1), jnp.zeros(1, bool), jnp.zeros(1), jnp.asarray(False))
     first = Covariance(jnp.zeros(2), jnp.eye(2))
-    trust = jax.jit(
-        lambda weight, t: tick(method, hypotheses(weight), first, t, datum, None, jax.random.key(1), t).info.trust
-    )
+
+    @jax.jit
+    def trust(weight, t):
+        state = state_of(hypotheses(weight), first, t, jax.random.key(1))
+        return filter_step(method, state, jnp.ones(2), jnp.asarray(jnp.nan))[1].trust
+
     drawn = {(slot, t): float(trust(np.eye(3)[slot], t)) for slot in range(3) for t in range(2)}
     assert len(set(drawn.values())) == 6
     np.testing.assert_allclose(trust(WEIGHT, 0), sum(w * drawn[slot, 0] for slot, w in enumerate(WEIGHT)), rtol=1e-12)
