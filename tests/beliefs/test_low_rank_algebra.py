@@ -145,6 +145,19 @@ def test_many_parameters_are_decomposed_again_in_parts():
         assert abs(got[:, at] @ Q[:, at]) / np.linalg.norm(Q[:, at]) ** 2 == pytest.approx(1.0, rel=2e-3)
 
 
+def test_a_gram_matrix_in_chunks_is_whole(monkeypatch):
+    monkeypatch.setattr(algebra, "CHUNK", 16)
+    U, V, all_rows, none = *numbers(3, 75), jnp.asarray(3), jnp.asarray(0)
+    for weight, want in ((V, (U * V[None, :]) @ U.T), (None, U @ U.T)):
+        np.testing.assert_allclose(algebra.gram(U, weight, all_rows, none), want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(algebra.gram(U, V, all_rows, none, first=2), (U[:2] * V[None, :]) @ U[:2].T, atol=1e-12)
+
+
+def numbers(K, D):
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.normal(size=(K, D))), jnp.asarray(rng.uniform(0.5, 1.5, size=D))
+
+
 @pytest.mark.parametrize("spherical", [False, True])
 def test_a_truncation_is_that_of_a_singular_value_decomposition(spherical):
     """Many parameters; an R that is no identity."""
@@ -162,6 +175,7 @@ def test_a_truncation_is_that_of_a_singular_value_decomposition(spherical):
     kept = kept / V_new[:, None]
     np.testing.assert_allclose(kept @ (kept.T @ left), (left[:, :rank] * size[:rank] ** 2) @ np.eye(rank, 4), atol=1e-8)
     np.testing.assert_allclose(new.inner, kept.T @ (V_new[:, None] * kept), rtol=1e-10, atol=1e-8)
+    assert many > 2 * algebra.CHUNK
 
 
 def test_what_a_truncation_has_kept_is_known_to_the_next(monkeypatch):

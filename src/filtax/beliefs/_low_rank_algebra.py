@@ -13,6 +13,7 @@ Axes: D parameters, K rows of U, O outputs. Cost: O(D K O) for a pass, O(D K²) 
 Thesis: algo:lofi-update.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from filtax.linalg import cholesky, matmul, psd_root, solve_lower, solve_upper, 
 from filtax.safe import safe_sqrt
 
 SPINNING = 64  # columns beyond which LAPACK's threads share a matrix and wait by spinning; with 16 cores 30 do
+CHUNK = 4096  # parameters of U that stay in a core's cache while they are multiplied with each other
 PARTS, LEAST = 4, 4096  # parts in which many parameters are decomposed again, and the fewest parameters of one
 
 # ---- products
@@ -195,8 +197,35 @@ def gram(
     >>> gram(jnp.ones((1, 3)), jnp.arange(3.0), jnp.asarray(1), jnp.asarray(0)).tolist()
     [[3.0]]
     """
-    U = U[:first] if weight is None else U[:first] * safe_sqrt(weight)[None, :]  # one long array instead of two
-    return live(live(long_product(U, U.T), used).T, used)
+
+    def squared(U: Array, weight: Array | None) -> Array:
+        U = U[:first] if weight is None else U[:first] * safe_sqrt(weight)[None, :]  # one long array instead of two
+        return long_product(U, U.T)
+
+    found = _sum_over_chunks(squared, U.shape[1], U, weight) if _chunked(U) else squared(U, weight)
+    return live(live(found, used).T, used)
+
+
+def _chunked(U: Array) -> bool:
+    """Whether a pass over U takes a few parameters at a time: on one CPU, where they are many."""
+    return U.shape[1] >= 2 * CHUNK and backend() == "cpu" and jax.device_count() == 1
+
+
+def _near(A: Array, at: Array | int, width: int) -> Array:
+    return jax.lax.dynamic_slice_in_dim(A, at, width, axis=A.ndim - 1)
+
+
+def _sum_over_chunks(function: Callable[..., Array], D: int, *arrays: Array | None) -> Array:
+    """Sum of what a function returns for each chunk of D parameters; the last one may be shorter."""
+
+    def part(at: Array | int, width: int) -> Array:
+        return function(*jax.tree.map(lambda A: _near(A, at, width), arrays))
+
+    def add(total: Array, at: Array) -> tuple[Array, None]:
+        return total + part(at * CHUNK, CHUNK), None
+
+    rest = part(D // CHUNK * CHUNK, D % CHUNK)
+    return jax.lax.scan(add, rest, jnp.arange(D // CHUNK))[0]
 
 
 # ---- algebra of small matrices between the passes; `size` is the number of parameters of the belief
@@ -493,9 +522,24 @@ def truncate_with_gram(
     >>> truncate_with_gram(jnp.ones(2), jnp.eye(2), jnp.eye(2), two, rank=1)[2].tolist()
     [[1.0]]
     """
-    diag_var, rows = truncate(diag_var, rows, turn, rank=rank)
-    weight = inverse(diag_var) if diag_var.ndim else None
-    return diag_var, rows, gram(rows, weight, jnp.full_like(used, rank), jnp.zeros_like(used), first=rank)
+
+    def at_once(diag_var: Array, rows: Array) -> tuple[Array, Array, Array]:
+        diag_var, rows = truncate(diag_var, rows, turn, rank=rank)
+        weight = inverse(diag_var) if diag_var.ndim else None
+        return diag_var, rows, gram(rows, weight, jnp.full_like(used, rank), jnp.zeros_like(used), first=rank)
+
+    def take(carry: tuple[Array, Array], at: Array | int, width: int) -> tuple[tuple[Array, Array], Array]:
+        rows, total = carry
+        V, kept, inner = at_once(_near(diag_var, at, width) if diag_var.ndim else diag_var, _near(rows, at, width))
+        return (jax.lax.dynamic_update_slice_in_dim(rows, kept[:rank], at, 1), total + inner), V
+
+    if not _chunked(rows):
+        return at_once(diag_var, rows)
+    # V is collected and not written over: what a loop reads and writes, XLA copies at each turn
+    whole, rest = rows.shape[1] // CHUNK, rows.shape[1] % CHUNK
+    carry, last = take((rows, jnp.zeros((rank, rank), rows.dtype)), whole * CHUNK, rest)
+    (rows, inner), V = jax.lax.scan(lambda carry, at: take(carry, at * CHUNK, CHUNK), carry, jnp.arange(whole))
+    return jnp.concatenate([V.reshape(-1), last]) if diag_var.ndim else diag_var, rows, inner
 
 
 @replaceable
