@@ -56,7 +56,7 @@ def all_passes(U, J, c, V, used):
     return half.sum() + squared.sum() + smooth
 
 
-PASSES = ["append_rows", "gram", "gram", "project", "residual_projection", "residual_projection", "truncate"]
+PASSES = ["append_rows", "gram", "gram", "project", "residual_projection", "residual_projection", "truncate_basis"]
 
 
 def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_step_gets_one_kernel_for_each_operation(device):
     step = lambda belief, *args: belief.condition(*args).belief
     names = ["append_rows", "cholesky", "explained_variance", "gain_correction", "gram", "gram", "innovation"]
     names += ["jacobi_angles", "jacobi_apply", "project", "project", "residual_projection", "scatter_block"]
-    names += ["subtract_rows", "triangular_solve", "triangular_solve", "truncate"]
+    names += ["subtract_rows", "triangular_solve", "triangular_solve", "truncate_basis"]
     assert launched(jax.jit(step).trace(belief, *args)) == names
     noise = lambda belief, q: belief.add(q)
     drift = launched(jax.jit(noise).trace(belief, jnp.ones((), jnp.float32)))

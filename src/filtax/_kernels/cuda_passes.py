@@ -146,9 +146,9 @@ def truncate(diag_var: Array, rows: Array, turn: Array, rank: int) -> tuple[Arra
     sizes = dict(K=K, M=M, RANK=rank, D=D, SHARED=int(not diag_var.ndim), WIDE=wide, MOVERS=movers)
     warps = movers + 2 + wide // 16
     if not diag_var.ndim:
-        return diag_var, _launch("truncate", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
+        return diag_var, _launch("truncate_basis", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
     shapes = (_floats(D), _floats(K, D))
-    return tuple(_launch("truncate", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, diag_var))
+    return tuple(_launch("truncate_basis", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, diag_var))
 
 
 def _tiles(

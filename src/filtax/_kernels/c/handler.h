@@ -1,4 +1,4 @@
-// What every handler needs: its arrays, and the answer to XLA when it asks what the handler is.
+// Access to the arrays of a handler, and the answer when XLA asks for its metadata.
 
 #pragma once
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
-// Work in parts, shared with XLA's own threads where there are any.
+// A loop over PARTS parts, shared with XLA's own threads where there are any.
 //
-// Parts are PARTS, whatever the number of threads, and their sums are added in their order: the same numbers on every run.
-// A core has the share that it had the time before: those that are far apart hand each other's lines over at a tenth of the
-// speed at which they read their own.
+// The number of parts does not depend on that of the threads, and their sums are added in order: every run gives the same
+// numbers. A core gets the share that it had before: cores that are far apart pass cache lines to each other at a tenth of
+// the speed at which they read their own.
 
 #include "handler.h"
 

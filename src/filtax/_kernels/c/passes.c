@@ -1,7 +1,6 @@
-// Passes over a tall basis U (K, D), row-major float32, for XLA on a CPU: what `products` and `truncation` mean, with all
-// cores at work and each block of parameters read once. Handlers of XLA's foreign function interface. Two small kernels do
-// the work, on tiles that stay in registers: `dots`, inner products of rows over parameters, and `combine`, linear
-// combinations of rows.
+// Passes over the basis U (K, D) of LoFi, row-major float32, as handlers of XLA's foreign function interface on a CPU. All
+// cores work, and each block of parameters is read once. Two small functions do the work, on tiles that stay in
+// registers: `dots`, inner products of rows over parameters, and `combine`, linear combinations of rows.
 
 #include "parallel_for.h"
 #include "simd.h"
@@ -9,8 +8,8 @@
 #define ACROSS (LANES == 16 ? 6 : LANES == 8 ? 3 : 4)
 #define DOWN 4                 // rows, or vectors, of a tile; ACROSS of the others
 #define PANEL (DOWN * LANES)   // parameters of a tile of `combine`
-#define BLOCK 512             // parameters that are held close while all is done to them: a multiple of PANEL
-#define ROW (BLOCK + LANES)    // their room in a scratch row: rows that lie a power of two apart share a cache line
+#define BLOCK 512             // parameters that stay in the cache while they are worked on: a multiple of PANEL
+#define ROW (BLOCK + LANES)    // their length in a scratch row: rows a power of two apart share a cache line
 
 // ---- C (m, n) += A (m, width) B (n, width)^T; with `low` only where the row of A is not before that of B
 
@@ -88,7 +87,7 @@ static void combine(const float* T, num st, num n, const float* U, num su, num K
   }
 }
 
-// Rows of a block laid side by side: read in one piece each, which the processor foresees.
+// Copy the rows of a block side by side: each is read in one piece, which the processor prefetches.
 static void gather(const float* U, num su, num K, num width, float* into) {
   for (num k = 0; k < K; k++) memcpy(into + k * ROW, U + k * su, width * sizeof(float));
 }
@@ -110,7 +109,7 @@ static float* scratch(Loop* t, num rows) {
 static float inverse(float v) { return v > 0 ? 1 / v : 0; }
 static float inverse_root(float v) { return v > 0 ? 1 / __builtin_sqrtf(v) : 0; }
 
-// ---- shown: U (K, D), J (O, D), used -> U J^T (K, O)
+// ---- project: U (K, D), J (O, D), used -> U J^T (K, O)
 
 static void project_part(Loop* t, int at) {
   num K = dim(t->call, 0, 0), O = dim(t->call, 1, 0), D = t->D, used = rows_used(t, 2, K), from, to;
@@ -125,7 +124,7 @@ XLA_FFI_Error* filtax_project(XLA_FFI_CallFrame* call) {
   return parallel_for(call, project_part, dim(call, 0, 1), dim(call, 0, 0) * dim(call, 0, 1), dim(call, 0, 0) * dim(call, 1, 0), output(call, 0));
 }
 
-// ---- left_over: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
+// ---- residual_gram: U (K, D), J (O, D), V (D) or (), -c (O, K), used -> P = J V - c U (O, D), and P V^-1 P^T (O, O)
 
 static void residual_gram_part(Loop* t, int at) {
   num K = dim(t->call, 0, 0), O = dim(t->call, 1, 0), D = t->D, used = rows_used(t, 4, K), from, to;
@@ -188,7 +187,7 @@ XLA_FFI_Error* filtax_gram(XLA_FFI_CallFrame* call) {
   return failed;
 }
 
-// ---- cut: V (D) or (), U (K, D), T (M, K), used -> V, U with its first rows in place, and their Gram matrix (rank, rank)
+// ---- truncate_with_gram: V (D) or (), U (K, D), T (M, K), used -> V, U with its first rows in place, and their Gram matrix (rank, rank)
 // With a V for each parameter the rows of T U beyond the rank are squared, and the Gram matrix is weighed by 1 / V.
 
 static void truncate_part(Loop* t, int at) {

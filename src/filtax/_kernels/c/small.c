@@ -1,5 +1,5 @@
-// Small algebra between the passes, for XLA on a CPU: what `algebra` and `truncation` mean, in one thread. LAPACK's threads
-// wait for each other by spinning, even for matrices of ten rows, on cores that the passes need.
+// Algebra of small matrices between the passes, in one thread. LAPACK's threads wait for each other by spinning, even for
+// matrices of ten rows, on cores that the passes need.
 
 #include "handler.h"
 
@@ -81,8 +81,7 @@ XLA_FFI_Error* filtax_explained_variance(XLA_FFI_CallFrame* call) {
 }
 
 // ---- eigenvectors: G (K, K) symmetric -> its eigenvectors as columns, that of the largest eigenvalue first
-// Householder's reduction to three diagonals, then implicit QL steps, in doubles and in one thread: LAPACK's threads would
-// wait for each other by spinning, on cores that the passes need.
+// Householder's reduction to three diagonals, then implicit QL steps, in doubles.
 
 static double inner(const double* a, const double* b, num n) {
   double sum = 0;
@@ -117,7 +116,7 @@ static void reduce(double* A, num n, double* d, double* e, double* Z, double* v,
   d[n - 1] = A[n * n - 1], e[n - 1] = 0;
 }
 
-// Turn the rows of Z until d holds the eigenvalues; whether that came to an end.
+// Rotate the rows of Z until d holds the eigenvalues; 0 if that does not converge.
 static int diagonalise(num n, double* d, double* e, double* Z) {
   for (num l = 0; l < n; l++)
     for (int tries = 0;; tries++) {
@@ -180,10 +179,9 @@ int filtax_runs_here(void) {
 #ifdef __x86_64__
   __builtin_cpu_init();
 #ifdef __AVX512F__
-  if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) return 0;
-#endif
-#ifdef __AVX2__
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) return 0;
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#elif defined(__AVX2__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #endif
 #endif
   return 1;

@@ -14,7 +14,7 @@
 #define ROOM ((8 * STEPS + 3) * S) // a tile of U, V, and two rows of squares
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    truncate(const float *U, const float *__restrict__ T,
+    truncate_basis(const float *U, const float *__restrict__ T,
 #if !SHARED
         const float *V, float *fresh, // of V
 #endif
