@@ -8,6 +8,7 @@ without asking whether a part has it.
 Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
@@ -80,7 +81,7 @@ def _shown(self: Any) -> str:
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, static))
-class Module:
+class Module(ABC):  # noqa: B024  (subclasses have abstract methods)
     """Base of the parts that users may write: each subclass is a `pytree`.
 
     >>> class Line(Module):
@@ -94,6 +95,14 @@ class Module:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         pytree(cls)
+
+    def __eq__(self, other: object) -> Any:
+        """Whether structure and numbers are the same."""
+        return eqx.tree_equal(self, other)
+
+    def __hash__(self) -> int:
+        """Of the numbers; arrays have none."""
+        return hash(tuple(jax.tree.leaves(self)))
 
 
 def _register_checked(cls: type) -> None:
