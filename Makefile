@@ -16,7 +16,7 @@ NEEDS := pyproject.toml constraints.txt
 # The numeric core: everything that computes on arrays. It must also hold in float32 alone, with x64 off.
 CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenerate_inputs.py tests/test_linalg.py
 # What another jax could break: the core, and what of filtax knows how jax calls LAPACK and XLA.
-RANGE := $(CORE) tests/test_lapack.py tests/test_tuning.py
+RANGE := $(CORE) tests/test_linalg_lapack.py tests/test_xla.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs nightly soak jax-range constraints clean

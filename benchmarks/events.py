@@ -69,10 +69,10 @@ def contract(method, state, xs, ys):
 
 
 def fast(method, state, xs, ys):
-    """`fx.compile`: the state stays packed inside, numpy goes in and comes out."""
+    """`fx.online`: the state stays packed inside, numpy goes in and comes out."""
     import filtax as fx
 
-    compiled = fx.compile(method, state, xs[0], ys[0])
+    compiled = fx.online(method, state, xs[0], ys[0])
     return lambda i: np.asarray(compiled.step(xs[i % len(xs)], ys[i % len(ys)]).mean)
 
 
@@ -89,7 +89,7 @@ def regression(result: Result, process: str, events: int, rounds: int) -> None:
     state = method.init(mean=jnp.zeros(10), cov=1.0)
     found = {
         f"filtax.step, {process}": ("ours", "covariance", "float32", contract(method, state, xs, ys)),
-        f"filtax.compile, {process}": ("ours", "covariance", "float32", fast(method, state, xs, ys)),
+        f"filtax.online, {process}": ("ours", "covariance", "float32", fast(method, state, xs, ys)),
         "numpy by hand": ("bound", "covariance", "float32", numpy_regression(xs, ys)),
     }
     if (package := result.peer("river.linear_model")) is not None:
@@ -122,7 +122,7 @@ def tracking(result: Result, setting, ys, process: str, events: int, rounds: int
         xs, label = [H] * 512, "" if form == "covariance" else "root, "
         found |= {
             f"filtax.step, {label}{process}": ("ours", form, "float32", contract(kf, state, xs, ys)),
-            f"filtax.compile, {label}{process}": ("ours", form, "float32", fast(kf, state, xs, ys)),
+            f"filtax.online, {label}{process}": ("ours", form, "float32", fast(kf, state, xs, ys)),
         }
     found |= {
         "one jitted addition": ("note", "-", "float32", floor(ys)),

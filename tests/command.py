@@ -23,7 +23,7 @@ def filtax(*arguments, home, given=""):
         patch.chdir(home)
         patch.setattr("sys.stdin", stdin)
         for module in ("run", "report", "segment", "doctor", "predict", "tune", "reproduce"):
-            patch.setattr(f"filtax.commands.{module}.start_jax", lambda: None)
+            patch.setattr(f"filtax.cli._{module}.start_jax", lambda: None)
         return Ended(run([str(argument) for argument in arguments]), out.getvalue(), err.getvalue())
 
 

@@ -172,7 +172,7 @@ def test_importing_changes_no_setting_and_draws_in_nothing_heavy(home):
 
 
 def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeypatch, capsys):
-    from filtax import cli
+    from filtax.cli import _main as cli
 
     def broken(*_, **__):
         raise KeyError("a\nsecret")
@@ -190,8 +190,8 @@ def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeyp
 
 def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monkeypatch, capsys):
     """It is a ValueError by kind, and was told of as input that cannot be used."""
-    from filtax import cli
-    from filtax.commands.outcome import guarded
+    from filtax.cli import _main as cli
+    from filtax.cli._outcome import guarded
 
     def broken(*_, **__):
         with guarded():
@@ -207,7 +207,7 @@ def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monk
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_where_input_was_refused_is_shown_on_request(asked, monkeypatch, capsys):
-    from filtax.commands.outcome import guarded
+    from filtax.cli._outcome import guarded
 
     if asked:
         monkeypatch.setenv("FILTAX_TRACEBACK", "1")

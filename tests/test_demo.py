@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax import demo
+from filtax.cli import _example as demo
 from filtax.evaluate import naive_plus_change
 from filtax.streams import hourly_load
 

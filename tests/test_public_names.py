@@ -32,7 +32,7 @@ def public_imports(module: ModuleType) -> set[str]:
     nodes = ast.parse(Path(module.__file__).read_text()).body
     nodes += [inner for node in nodes if isinstance(node, ast.If) for inner in node.body]
     own = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "filtax"]
-    names = {alias.asname or alias.name for node in own if node.module != "filtax.gathering" for alias in node.names}
+    names = {alias.asname or alias.name for node in own for alias in node.names}
     return {name for name in names if not name.startswith("_")}
 
 

@@ -1,229 +1,150 @@
-"""Switches of the whole process: what they set, when they refuse, and that nothing fails where nothing can be kept."""
-
-import os
-import subprocess
-import sys
-
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optuna
 import pytest
 
-from filtax import _xla
-from filtax.runs import health
+import filtax as fx
+from filtax.tuning import Log, Uniform, Whole, tune
 
-SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
-SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-SETTINGS += ("jax_persistent_cache_min_entry_size_bytes",)
+SPACE = {"q": Log(1e-6, 1.0), "shift": Uniform(-1.0, 1.0), "inner": Whole(1, 5)}
 
 
-@pytest.fixture(autouse=True)
-def _restored(monkeypatch):
-    """Leave the process as it was; within a test it is as if JAX had not begun."""
-    before = {name: jax.config.values[name] for name in SETTINGS}
-    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: False)
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    monkeypatch.setenv("XLA_FLAGS", "")  # so that what a test sets is taken back
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
+def bowl(at):
+    return np.log10(at["q"] / 1e-3) ** 2 + at["shift"] ** 2 + 0.1 * (at["inner"] - 2) ** 2
 
 
-@pytest.mark.parametrize("flags", ["", "--xla_cpu_enable_fast_math=false"])
-def test_flags_are_added_to_those_that_are_there(flags, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", flags)
-    _xla.tune_xla()
-    assert os.environ["XLA_FLAGS"].split() == [*flags.split(), f"--xla_backend_extra_options={SMALL_LOOP}"]
-    assert jax.config.values["jax_cpu_enable_async_dispatch"] is False
-    _xla.tune_xla()  # a second call changes nothing
-    assert os.environ["XLA_FLAGS"].count(SMALL_LOOP) == 1
+def test_finds_the_bottom_of_a_bowl_better_than_chance():
+    found = tune(bowl, SPACE, budget=160)
+    chance = np.random.default_rng(0)
+    drawn = {
+        "q": 10 ** chance.uniform(-6, 0, 160),
+        "shift": chance.uniform(-1, 1, 160),
+        "inner": chance.integers(1, 6, 160),
+    }
+    assert found.loss < bowl(drawn).min()
+    assert found.loss == bowl({name: np.array([value]) for name, value in found.best.items()})[0]
+    assert found.losses.shape == found.settings["q"].shape == (160,)
+    assert found.settings["inner"].dtype.kind == "i"
 
 
-def test_other_options_of_the_same_flag_are_not_overwritten(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=other=1")
-    with pytest.raises(RuntimeError, match=f"already sets xla_backend_extra_options; add {SMALL_LOOP}"):
-        _xla.tune_xla()
-    _xla.tune_if_possible()
-    assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=other=1"
+def test_batches_are_evaluated_at_once_and_the_budget_is_kept():
+    sizes, told = [], []
+    tune(lambda at: sizes.append(at["q"].size) or bowl(at), SPACE, budget=20, told=lambda n, best: told.append(n))
+    assert sizes == [8, 8, 4]
+    assert told == [8, 16, 20]
 
 
-def test_too_late(monkeypatch):
-    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: True)
-    with pytest.raises(RuntimeError, match="called after JAX had begun to compute; call it first"):
-        _xla.tune_xla()
-    assert os.environ["XLA_FLAGS"] == ""
+def test_equal_seeds_search_alike():
+    first, second, other = (tune(bowl, SPACE, budget=24, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.losses, second.losses)
+    assert (first.losses != other.losses).any()
 
 
-def test_one_variable_switches_the_hints_off(monkeypatch):
-    """Then nothing is set, and a program holds no hint."""
-    monkeypatch.setenv("FILTAX_XLA", "0")
-    _xla.tune_xla()
-    assert os.environ["XLA_FLAGS"] == ""
-    monkeypatch.setattr(_xla.xla_bridge, "backends_are_initialized", lambda: True)
-    _xla.tune_xla()  # never too late to do nothing
-    doubled = jax.jit(lambda a: _xla.no_inline(lambda b: 2.0 * b)(a))
-    assert "inlineable" not in doubled.lower(1.0).as_text()
-    monkeypatch.setenv("FILTAX_XLA", "1")
-    doubled = jax.jit(lambda a: _xla.no_inline(lambda b: 2.0 * b)(a))
-    assert ("inlineable" in doubled.lower(1.0).as_text()) == (jax.default_backend() == "cpu")
+def test_an_interrupted_search_goes_on(tmp_path):
+    journal = tmp_path / "search.log"
+    calls = []
+
+    def fails_later(at):
+        calls.append(at["q"].size)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return bowl(at)
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(fails_later, SPACE, budget=40, journal=journal)
+    found = tune(bowl, SPACE, budget=40, journal=journal)
+    assert found.losses.size == 40
+    assert np.unique(found.settings["q"]).size == 40  # nothing was tried twice
+    with pytest.raises(ValueError, match="holds another search"):
+        tune(bowl, {"q": Log(1e-6, 1.0)}, journal=journal)
 
 
-def test_importing_filtax_changes_nothing():
-    code = """
-import os, sys
-before = dict(os.environ)
-import filtax, filtax.bone, filtax.estimators
-import jax
-assert dict(os.environ) == before
-assert not jax.config.jax_enable_x64 and jax.config.jax_compilation_cache_dir is None
-assert jax.config.values["jax_cpu_enable_async_dispatch"]
-"""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean)
-    assert (run.returncode, run.stderr) == (0, "")
+@pytest.mark.parametrize("lines", [0, 1, 9, 14])
+def test_a_search_that_was_interrupted_finds_what_one_in_one_go_finds(tmp_path, lines):
+    """After the third batch, or killed while a batch was being told: so many lines of the journal are missing."""
+    journal, tried = tmp_path / "search.log", []
+    whole = tune(bowl, SPACE, budget=44, seed=3)
+    tune(bowl, SPACE, budget=24, seed=3, journal=journal)
+    text = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(text[: len(text) - lines]))
+    with pytest.warns(UserWarning, match="goes on to 44"):
+        again = tune(lambda at: tried.append(at["q"].size) or bowl(at), SPACE, budget=44, seed=3, journal=journal)
+    for name in SPACE:
+        np.testing.assert_array_equal(again.settings[name], whole.settings[name])
+    np.testing.assert_array_equal(again.losses, whole.losses)
+    assert again.best == whole.best
+    assert 20 <= sum(tried) <= 20 + lines
+
+
+def test_a_journal_that_drew_otherwise_is_gone_on_from(tmp_path):
+    """As those of before did once they were interrupted."""
+    journal = tmp_path / "search.log"
+    tune(bowl, SPACE, budget=16, seed=3, journal=journal)
+    study = optuna.load_study(study_name="filtax", storage=stored(journal))
+    trial = study.get_trials()[0]
+    trial.params["q"], trial.value = 0.5, -7.0
+    study.add_trial(trial)
+    with pytest.warns(UserWarning, match="has tried 17 settings; with 24 it goes on to 24"):
+        found = tune(bowl, SPACE, budget=24, seed=3, journal=journal)
+    assert (found.losses.size, found.loss, found.best["q"]) == (24, -7.0, 0.5)
+
+
+def test_what_gives_no_number_is_never_the_best():
+    found = tune(lambda at: np.where(at["shift"] < 0, np.nan, at["shift"]), {"shift": Uniform(-1.0, 1.0)}, budget=32)
+    assert found.best["shift"] >= 0
+    with pytest.raises(ValueError, match="none of the 8 settings gave a finite loss"):
+        tune(lambda at: np.full(at["shift"].size, np.nan), {"shift": Uniform(-1.0, 1.0)}, budget=8)
+
+
+def test_tunes_a_filter_by_one_vmap():
+    rng = np.random.default_rng(0)
+    theta = np.cumsum(0.3 * rng.standard_normal(200))
+    y = theta + rng.standard_normal(200)
+    X = np.ones((200, 1))
+
+    @jax.vmap
+    def loss(q):
+        kf = fx.method("LG+C-ACI", model=fx.models.linear(noise=1.0), prior=fx.priors.additive_inflation(q))
+        _, infos = kf.scan(kf.init(mean=jnp.zeros(1), cov=1.0), X, y, keep=("log_evidence",))
+        return -infos.log_evidence.sum()
+
+    found = tune(lambda at: loss(at["q"]), {"q": Log(1e-6, 1e2)}, budget=32)
+    assert 0.02 < found.best["q"] < 0.4  # the truth is 0.09
 
 
 @pytest.mark.parametrize(
-    "start",
-    ["import filtax as fx; fx.Regressor().learn_one({'x': 1.0}, 1.0)", "from filtax.cli import run; run(['doctor'])"],
-    ids=["estimators", "command line"],
+    ("call", "says"),
+    [
+        (lambda: tune(bowl, {}), "nothing to choose"),
+        (lambda: tune(bowl, SPACE, budget=0), r"budget=\.\.\."),
+        (lambda: tune(bowl, SPACE, batch=0), r"batch=\.\.\."),
+        (lambda: tune(lambda at: 1.0, SPACE), r"losses of shape \(\) for 8 settings"),
+        (lambda: Uniform(1.0, 1.0), "low < high"),
+        (lambda: Whole(2, 1), "low < high"),
+        (lambda: Log(-1.0, 1.0), "above 0"),
+    ],
 )
-def test_estimators_and_the_command_line_tune_xla(start):
-    """Before JAX computes; where it has begun, they work without it."""
-    for first, tuned in (("", True), ("import jax; jax.devices();", False)):
-        code = f"{first}\n{start}\nimport os, sys; sys.exit(3 + ('{SMALL_LOOP}' in os.environ.get('XLA_FLAGS', '')))"
-        clean = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean)
-        assert run.returncode == 3 + tuned, run.stderr
+def test_bad_input_is_refused_with_a_sentence(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
 
 
-def test_xla_knows_the_option_for_small_loops():
-    """A version of XLA that dropped it would be as correct, and ten times slower."""
-    code = """
-import filtax as fx, jax, jax.numpy as jnp, numpy as np
-fx.tune_xla()
-kf = fx.method("LG(form=covariance)+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
-state, X = kf.init(mean=jnp.zeros(4), cov=1.0), np.ones((512, 4), np.float32)
-run = jax.jit(lambda state, X, y: kf.scan(state, X, y, keep=("mean",))[1].mean)
-print("small_call" in run.lower(state, X, X[:, 0]).compile().as_text())
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": ""}
-    )
-    assert run.stdout == "True\n", run.stderr
+def test_a_journal_keeps_its_seed_and_budget_and_says_what_another_does(tmp_path):
+    journal = tmp_path / "search.log"
+    attributes = lambda: optuna.load_study(study_name="filtax", storage=stored(journal)).user_attrs
+    first = tune(bowl, SPACE, budget=8, seed=4, journal=journal)
+    assert (first.seed, first.budget) == (4, 8)
+    assert [attributes()[name] for name in ("seed", "budget", "budgets")] == [4, 8, [8]]
+    tune(bowl, SPACE, budget=8, seed=4, journal=journal)  # the same again: nothing to say
+    with pytest.warns(UserWarning, match=r"had a budget of 8 and has tried 8 settings; with 16 it goes on to 16\."):
+        assert tune(bowl, SPACE, budget=16, seed=4, journal=journal).losses.size == 16
+    with pytest.warns(UserWarning, match=r"with 8 it tries no more, and the best of all 16 is given\."):
+        assert tune(bowl, SPACE, budget=8, seed=4, journal=journal).losses.size == 16
+    assert attributes()["budgets"] == [8, 16, 8]
+    with pytest.raises(ValueError, match=r"was begun with seed=4, not 5; give that"):
+        tune(bowl, SPACE, budget=24, seed=5, journal=journal)
 
 
-def test_in_a_process_of_its_own():
-    """XLA accepts the flag, a scan gives the right sum, and a second call then comes too late."""
-    code = """
-import filtax
-filtax.tune_xla()
-import jax, jax.numpy as jnp
-print(float(jax.lax.scan(lambda c, x: (c + x, c), 0.0, jnp.arange(5.0))[0]))
-try:
-    filtax.tune_xla()
-except RuntimeError:
-    print("late")
-"""
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout.split(), run.stderr) == (0, ["10.0", "late"], "")
-
-
-def test_a_small_filter_in_such_a_process_learns_what_algebra_says():
-    """Its loop is one kernel there: ridge regression by numpy, of a model with two outputs and one with one."""
-    code = """
-import filtax as fx, numpy as np
-fx.tune_xla()
-rng = np.random.default_rng(0)
-for form in ("covariance", "root"):
-    for shape in ((40, 2, 4), (40, 3)):
-        X, Y, D = rng.normal(size=shape).astype("f"), rng.normal(size=shape[:-1]).astype("f"), shape[-1]
-        kf = fx.method(f"LG(form={form})+C-Static", model=fx.models.linear(noise=0.5))
-        state, infos = kf.scan(kf.init(mean=np.zeros(D, "f"), cov=2.0), X, Y)
-        H, y = X.reshape(-1, D).astype(float), Y.reshape(-1)
-        cov = np.linalg.inv(np.eye(D) / 2.0 + H.T @ H / 0.5)
-        found = kf.belief(state)
-        np.testing.assert_allclose(found.mean, cov @ H.T @ y / 0.5, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found.cov, cov, rtol=1e-4, atol=1e-6)
-        S = 2.0 * H @ H.T + 0.5 * np.eye(len(y))
-        want = -0.5 * (y @ np.linalg.solve(S, y) + np.linalg.slogdet(2.0 * np.pi * S)[1])
-        np.testing.assert_allclose(np.sum(infos.log_evidence), want, rtol=1e-4)
-        print("right")
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (run.stdout.split(), run.stderr) == (["right"] * 4, "")
-
-
-def test_compilations_are_kept_where_asked(tmp_path, monkeypatch):
-    folder = tmp_path / "deep" / "down"
-    assert _xla.cache_compilations(folder) == folder
-    assert folder.is_dir()
-    assert jax.config.jax_compilation_cache_dir == str(folder)
-    assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert _xla.cache_compilations() == tmp_path / "filtax" / "jax"
-    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # which is then to be ignored
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert _xla.cache_compilations() == tmp_path / ".cache" / "filtax" / "jax"
-
-
-def test_nothing_fails_where_nothing_can_be_kept(tmp_path):
-    before = jax.config.jax_compilation_cache_dir
-    (tmp_path / "file").touch()
-    assert _xla.cache_compilations(tmp_path / "file" / "below") is None
-    assert jax.config.jax_compilation_cache_dir == before
-
-
-def mode(path):
-    return oct(path.stat().st_mode & 0o777)
-
-
-def test_a_cache_is_nobody_elses_whatever_the_umask(tmp_path):
-    before = os.umask(0)
-    try:
-        folder = _xla.cache_compilations(tmp_path / "above" / "jax")
-    finally:
-        os.umask(before)
-    assert (mode(folder), mode(folder.parent)) == ("0o700", "0o700")
-
-
-def told_of_cache():
-    return next(line for line in health.checked() if line[0] == "cache")
-
-
-@pytest.mark.parametrize("how", ["group", "others", "owner"])
-def test_a_cache_that_another_user_may_write_to_is_not_used(how, tmp_path, monkeypatch):
-    """Native code is run from it. `filtax doctor` names the folder, and says what to do."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = _xla.cache_compilations()
-    assert told_of_cache() == ("cache", f"{folder}, 0 compiled programs", True)
-    folder.chmod({"group": 0o770, "others": 0o707, "owner": 0o700}[how])
-    if how == "owner":
-        monkeypatch.setattr(_xla.os, "getuid", lambda: folder.stat().st_uid + 1)
-    jax.config.update("jax_compilation_cache_dir", None)
-    assert _xla.cache_compilations() is None
-    _, found, well = told_of_cache()
-    assert not well
-    assert found.startswith(f"{folder} is not yours alone: it is not used")
-
-
-def test_a_damaged_program_is_written_again(tmp_path):
-    """It was compiled at every start. The second process mends what was cut short, and the third says nothing."""
-    code = """
-import sys, pathlib, warnings, jax
-from filtax._xla import cache_compilations
-cache_compilations(pathlib.Path(sys.argv[1]))
-print(float(jax.jit(lambda x: 2.0 * x)(3.0)))
-"""
-
-    def start():
-        asked = [sys.executable, "-c", code, str(tmp_path / "jax")]
-        return subprocess.run(asked, capture_output=True, text=True, check=True)
-
-    start()
-    entries = sorted((tmp_path / "jax").glob("*-cache"))
-    whole = [entry.stat().st_size for entry in entries]
-    assert entries
-    for entry in entries:
-        entry.write_bytes(entry.read_bytes()[:20])
-    assert "Error reading persistent compilation cache entry" in start().stderr
-    assert [entry.stat().st_size for entry in entries] == whole
-    assert (start().stdout, start().stderr) == ("6.0\n", "")
+def stored(journal):
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(journal)))

@@ -29,7 +29,7 @@ def install(*packages: str) -> None:
 
 
 def checked(what: Any) -> Any:
-    """Check calls of a function, or of an `equinox.Module`; JAX rebuilds other dataclasses with whatever a tree holds."""
+    """Check calls of a function, or of an `equinox.Module`; registered dataclasses hold placeholders, too."""
     if not inspect.isclass(what):
         return _function(what)
     if issubclass(what, equinox.Module) and not hasattr(what.__init__, "__wrapped__"):

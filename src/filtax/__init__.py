@@ -10,9 +10,9 @@ Names are loaded when they are first used, so that the command line answers befo
 0.8
 """
 
-from typing import TYPE_CHECKING
-
-from filtax.gathering import on_demand
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from filtax import (
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
         streams,
         weighting,
     )
+    from filtax._online import online
     from filtax._xla import tune_xla
     from filtax.beliefs import kl
     from filtax.bone import Bone
-    from filtax.compiled import compile
     from filtax.estimators import Classifier, Fleet, Regressor, Segmenter
-    from filtax.influence import posterior_influence
+    from filtax.evaluate._influence import posterior_influence
+    from filtax.methods._ewma import ewma
     from filtax.methods._parse import method
-    from filtax.search import Log, Uniform, Whole, tune
-    from filtax.sharding import shard
-    from filtax.smoothing import ewma
+    from filtax.models._pretrain import warmup
+    from filtax.parallel import shard
     from filtax.state import CollapseWarning, ConditioningWarning, Info, State
-    from filtax.training import warmup
+    from filtax.tuning import Log, Uniform, Whole, tune
 
 __all__ = [
     "Bone",
@@ -64,7 +64,6 @@ __all__ = [
     "auxiliary",
     "bandits",
     "beliefs",
-    "compile",
     "distributions",
     "estimators",
     "evaluate",
@@ -74,6 +73,7 @@ __all__ = [
     "method",
     "methods",
     "models",
+    "online",
     "posterior_influence",
     "posteriors",
     "priors",
@@ -90,18 +90,47 @@ __all__ = [
     "weighting",
 ]
 
-on_demand(
+
+def _lazy(package: str, names: Sequence[str], **homes: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names are loaded when they are first used (SPEC 1).
+
+    Args:
+        package: Its `__name__`.
+        names: Its `__all__`; what has no home below is a module itself.
+        homes: For each private module the names that live in it.
+    """
+    of = {name: home for home, found in homes.items() for name in found.split()}
+
+    def load(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"{package} has no {name!r}; it has {', '.join(names)}.")
+        module = import_module(f"{package}.{of.get(name, name)}")
+        value = getattr(module, name) if name in of else module
+        vars(import_module(package))[name] = value
+        return value
+
+    return load, lambda: list(names)
+
+
+_load, __dir__ = _lazy(
     __name__,
+    __all__,
+    **{"evaluate._influence": "posterior_influence", "methods._ewma": "ewma", "methods._parse": "method"},
+    **{"models._pretrain": "warmup"},
+    _online="online",
     _xla="tune_xla",
     beliefs="kl",
     bone="Bone",
-    compiled="compile",
     estimators="Classifier Fleet Regressor Segmenter",
-    influence="posterior_influence",
-    search="Log Uniform Whole tune",
-    sharding="shard",
-    smoothing="ewma",
-    **{"methods._parse": "method"},
+    parallel="shard",
     state="CollapseWarning ConditioningWarning Info State",
-    training="warmup",
+    tuning="Log Uniform Whole tune",
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("filtax")
+    return _load(name)

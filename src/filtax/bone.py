@@ -19,10 +19,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
-from filtax import boundary, checks, compatibility
+from filtax import _validation as checks
 from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, scan_over
 from filtax.beliefs import collapse
 from filtax.methods._format import spell
+from filtax.models import Model
 from filtax.protocols import Module
 from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
@@ -51,7 +52,7 @@ class Bone(Module):
     weighting: Any
 
     def __check_init__(self) -> None:
-        compatibility.check_parts(self)
+        checks.check_parts(self, Model)
 
     @property
     def name(self) -> str:
@@ -70,11 +71,11 @@ class Bone(Module):
         Returns:
             The state before any datum (t = 0).
         """
-        mean, cov, layout = boundary.check_start(self, mean, cov, params)
-        compatibility.check_numbers(self, mean.dtype)
-        seed = boundary.check_key(self, key)
+        mean, cov, layout = checks.check_start(self, mean, cov, params)
+        checks.check_numbers(self, mean.dtype)
+        seed = checks.check_key(self, key)
         initial = self.posterior.start(mean, cov, self.prior.dynamics.moves, *seed).compress()
-        compatibility.check_support(self, initial)
+        checks.check_sizes(self, initial)
         zero, calm = checks.placed(np.zeros((), np.int32)), checks.placed(np.zeros((), mean.dtype))
         key = None if seed and not self.weighting.needs_key else key  # the belief carries it
         return State(start_hypotheses(self, initial), initial, zero, zero, zero, calm, key, layout)
@@ -95,9 +96,9 @@ class Bone(Module):
         Returns:
             The new state, and what the datum showed.
         """
-        boundary.check_state("step", state)
-        x, y, mask, dt, changed = boundary.datum(x, y, mask, dt, changed)
-        compatibility.check_gap("step", dt, state.initial)
+        checks.check_state("step", state)
+        x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
+        checks.check_gap("step", dt, state.initial)
         state = self._with_slots(with_memory(self, state, x, y))
         carry, values = _step(self, state, x, y, mask, dt, changed)
         return state.after(*carry), Info(**{**certain(state.initial.mean.dtype), **values})
@@ -131,11 +132,11 @@ class Bone(Module):
         Returns:
             The last state, and the kept fields with a leading axis T.
         """
-        boundary.check_state("scan", state, self)
-        X, Y, mask, dt, changed = boundary.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
-        keep = boundary.check_rows(keep, X, Y, mask, dt, changed)
-        compatibility.check_gap("scan", dt, state.initial)
-        boundary.check_kept(keep, self)
+        checks.check_state("scan", state, self)
+        X, Y, mask, dt, changed = checks.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
+        keep = checks.check_rows(keep, X, Y, mask, dt, changed)
+        checks.check_gap("scan", dt, state.initial)
+        checks.check_kept(keep, self)
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
@@ -157,10 +158,10 @@ class Bone(Module):
         Returns:
             A distribution: `.mean`, `.var`, `.cov`, `.interval(0.9)`, `.sample(key)`, `.log_prob(y)`, `.cdf(y)`.
         """
-        boundary.check_state("predict", state, self)
-        x, dt = boundary.arrays(x=x, dt=dt)
-        boundary.check_extras(None, dt, None, rank=0)
-        compatibility.check_gap("predict", dt, state.initial)
+        checks.check_state("predict", state, self)
+        x, dt = checks.arrays(x=x, dt=dt)
+        checks.check_extras(None, dt, None, rank=0)
+        checks.check_gap("predict", dt, state.initial)
         checks.flag("predict(plugin=...)", plugin)
         return _predict(self, self._with_slots(state), x, dt, plugin=plugin)
 
@@ -175,10 +176,10 @@ class Bone(Module):
         Returns:
             A distribution with a leading axis H.
         """
-        boundary.check_state("forecast", state, self)
-        X_future, dt = boundary.arrays(X_future=X_future, dt=dt)
-        boundary.check_ahead(X_future, dt)
-        compatibility.check_gap("forecast", dt, state.initial)
+        checks.check_state("forecast", state, self)
+        X_future, dt = checks.arrays(X_future=X_future, dt=dt)
+        checks.check_ahead(X_future, dt)
+        checks.check_gap("forecast", dt, state.initial)
         return _forecast(self, self._with_slots(state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:
@@ -186,9 +187,9 @@ class Bone(Module):
 
         Warns when the stream's numbers span more than the dtype can hold, and when an ensemble has collapsed.
         """
-        boundary.check_state("belief", state)
-        boundary.warn_of_conditioning(state)
-        boundary.warn_of_collapse(state)
+        checks.check_state("belief", state)
+        checks.warn_of_conditioning(state)
+        checks.warn_of_collapse(state)
         return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
     def _ticks(self, state: State) -> int | None:
@@ -307,6 +308,6 @@ def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
 
 def _ready(verb: str, method: Bone, state: State) -> Bone:
     """The method for this state; what does not fit is refused here, once for each compilation."""
-    boundary.check_state(verb, state, method)
-    compatibility.check_support(method, state.initial)
+    checks.check_state(verb, state, method)
+    checks.check_sizes(method, state.initial)
     return cast_and_bind(method, state)

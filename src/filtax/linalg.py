@@ -1,37 +1,30 @@
-"""Small dense linear algebra, written so that tiny sizes cost no library call.
+"""Dense linear algebra: unrolled into scalars for tiny sizes, LAPACK with derivatives of its own for the others.
 
-LAPACK and batched matrix products have a fixed price of microseconds that a 2 x 2 problem never earns back, and under
-`vmap` it is paid once for every stream. Up to `SMALL` rows everything here is unrolled into scalar arithmetic, which
-XLA fuses; beyond it the usual routines are called. The choice depends on static shapes only.
+LAPACK and batched products cost microseconds a call, which a 2 x 2 problem never earns back, and under `vmap` once for
+every stream. So up to `SMALL` rows a factorisation is scalar arithmetic, which XLA fuses. The choice depends on static
+shapes only. Nothing here adds a jitter of fixed size: results scale with their inputs.
 
-Nothing here adds a jitter of fixed size: the results scale with their inputs.
+Under `vmap` the members of a batch are handed to LAPACK one after another on a CPU. XLA would share a batch out to the
+threads that also run the rest of the program; on two cores two batches at once then wait for each other for ever
+(jaxlib 0.10). The derivatives are written in terms of the same functions, so that they are safe too.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jax.custom_batching import sequential_vmap
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Float, Int
 
-from filtax import lapack
 from filtax._xla import no_inline
-
-__all__ = [
-    "argleast",
-    "cholesky",
-    "gram",
-    "log_det",
-    "log_normal",
-    "matmul",
-    "psd_root",
-    "solve_lower",
-    "solve_upper",
-    "trace",
-    "triangular_root",
-]
+from filtax.protocols import Module
 
 SMALL = 4  # largest matrix whose factorisation is unrolled: code size grows with its cube
 THIN = 8  # longest contraction that is unrolled in a product
+MIDDLE, WIDE = 32, 1024  # LAPACK solves with threads from so many right-hand sides of a factor of so many rows
 
 
 def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
@@ -84,7 +77,7 @@ def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     """
     N = A.shape[0]
     if N > SMALL:
-        return lapack.cholesky(A)
+        return _lapack_cholesky(A)
     L = [[jnp.zeros((), A.dtype)] * N for _ in range(N)]
     for j in range(N):
         L[j][j] = jnp.sqrt(A[j, j] - sum(L[j][k] * L[j][k] for k in range(j)))
@@ -101,7 +94,7 @@ def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     """
     N = L.shape[0]
     if N > SMALL:
-        return lapack.solve_lower(L, b)
+        return _lapack_solve(L, b)
     x: list[Array] = []
     for i in range(N):
         x.append((b[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i])
@@ -116,7 +109,7 @@ def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     """
     N = L.shape[0]
     if N > SMALL:
-        return lapack.solve_lower(L, b, transposed=True)
+        return _lapack_solve(L, b, transposed=True)
     x: list[Array] = []
     for i in reversed(range(N)):
         x.append((b[i] - sum(L[k, i] * x[N - 1 - k] for k in range(i + 1, N))) / L[i, i])
@@ -144,7 +137,7 @@ def _triangular_root(A: Array) -> Array:
         return _reflections(A)
     if M < N:
         A = jnp.pad(A, ((0, 0), (0, N - M)))
-    upper = lapack.upper_of_qr(A.T)
+    upper = _qr(A.T)
     return upper.T * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0).astype(A.dtype)[None, :]
 
 
@@ -258,3 +251,188 @@ def _reflection(A: Array) -> tuple[Array, Array, Array]:
 
 def _assemble(rows: list[list[Array]]) -> Array:
     return jnp.stack([jnp.stack(row) for row in rows])
+
+
+class Factor(Module):
+    """A root of a positive definite matrix A that is cheap to use; in its units A is the identity.
+
+    `rows` is its lower Cholesky factor (N, N). For small N it is L D Lᵀ: a tuple of scalars for each row of the unit
+    triangle, which ends in the reciprocal root of the pivot. XLA's CPU compiler ends a kernel at each root or division
+    that several others read, and a small filter spends its time on the number of its kernels: this form has one for
+    each entry below the diagonal, one for each pivot, and none for a solve.
+
+    >>> factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])).solve(jnp.array([2.0, 5.0])).tolist()
+    [1.0, 2.0]
+    """
+
+    rows: Array | tuple[tuple[Array, ...], ...]
+
+    def solve(self, b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
+        """L⁻¹ b for the lower Cholesky factor L."""
+        if not isinstance(self.rows, tuple):
+            if b.size >= WIDE and self.rows.shape[0] < MIDDLE:
+                return matmul(_inverse(self.rows), b)
+            return _lapack_solve(self.rows, b)
+        x: list[Array] = []
+        for i, row in enumerate(self.rows):
+            x.append(b[i] - sum(row[k] * x[k] for k in range(i)) if i else b[i])
+        return jnp.stack([value * row[-1] for value, row in zip(x, self.rows, strict=True)])
+
+    @property
+    def log_det(self) -> Float[Array, ""]:
+        """Log determinant of A."""
+        if not isinstance(self.rows, tuple):
+            return 2.0 * jnp.sum(jnp.log(jnp.diagonal(self.rows)))
+        logs = [jnp.log(row[-1]) for row in self.rows]
+        return -2.0 * sum(logs[1:], start=logs[0])
+
+    def sound(self, least: float = 0.0) -> Bool[Array, ""]:
+        """Whether A was positive definite, with every pivot finite and above `least`."""
+        if not isinstance(self.rows, tuple):
+            pivot = jnp.diagonal(self.rows)
+            return jnp.all((pivot > math.sqrt(least)) & (pivot < jnp.inf))
+        most = 1.0 / math.sqrt(least) if least else math.inf
+        flags = [(row[-1] > 0.0) & (row[-1] < most) for row in self.rows]
+        return flags[0] if len(flags) == 1 else jnp.all(jnp.stack(flags))
+
+
+def _inverse(L: Float[Array, "N N"]) -> Float[Array, "N N"]:
+    """L⁻¹, for many right-hand sides at once.
+
+    LAPACK shares a solve of 1024 numbers out to threads that wait for each other by spinning: on a busy machine it
+    takes a hundred times as long as the solve. That of the identity is below this, and a product shares nothing out.
+    """
+    return _lapack_solve(L, jnp.eye(L.shape[0], dtype=L.dtype))
+
+
+def factor(A: Float[Array, "N N"]) -> Factor:
+    """Factor a symmetric positive definite matrix, of which the lower half is read; NaN where it is not one.
+
+    >>> round(factor(4.0 * jnp.eye(3)).log_det.item(), 4)
+    4.1589
+    """
+    N = A.shape[0]
+    if N > SMALL:
+        return Factor(_lapack_cholesky(A))
+    return Factor(_eliminated(A))
+
+
+@no_inline
+def _eliminated(A: Array) -> tuple[tuple[Array, ...], ...]:
+    """The rows of a small factor."""
+    rows: list[tuple[Array, ...]] = []
+    pivots: list[Array] = []
+    for i in range(A.shape[0]):
+        # w = l * pivot is what elimination leaves of the line; l itself is kept
+        low, rest = [], []
+        for j in range(i):
+            rest.append(A[i, j] - sum(rest[k] * rows[j][k] for k in range(j)) if j else A[i, j])
+            low.append(rest[j] / pivots[j])
+        pivot = A[i, i] - sum(w * unit for w, unit in zip(rest, low, strict=True)) if i else A[i, i]
+        pivots.append(pivot)
+        rows.append((*low, jax.lax.rsqrt(pivots[i])))
+    return tuple(rows)
+
+
+Decomposition = tuple[Float[Array, "N K"], Float[Array, " K"], Float[Array, "K M"]]
+
+
+def _one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Under `vmap`, call a function once for each member of the batch, on a CPU."""
+    mapped = sequential_vmap(function)
+    return lambda *args: (mapped if jax.default_backend() == "cpu" else function)(*args)
+
+
+def _product(A: Array, B: Array) -> Array:
+    return jnp.matmul(A, B, precision="highest")
+
+
+_cholesky = _one_by_one(lambda A: jnp.linalg.cholesky(A, symmetrize_input=False))
+_eigh = _one_by_one(lambda A: tuple(jnp.linalg.eigh(A)))
+_svd = _one_by_one(lambda A: tuple(jnp.linalg.svd(A, full_matrices=False)))
+_forwards = _one_by_one(lambda L, b: solve_triangular(L, b, lower=True))
+_backwards = _one_by_one(lambda L, b: solve_triangular(L, b, lower=True, trans="T"))
+_qr = _one_by_one(lambda A: jnp.linalg.qr(A, mode="r"))  # without a derivative
+
+
+def _lapack_solve(L: Float[Array, "N N"], b: Float[Array, "N *P"], transposed: bool = False) -> Float[Array, "N *P"]:
+    """Solve L x = b for lower triangular L, or Lᵀ x = b."""
+    forwards, backwards = (lambda _, b: _forwards(L, b)), (lambda _, b: _backwards(L, b))
+    if transposed:
+        return jax.lax.custom_linear_solve(lambda x: _product(jnp.tril(L).T, x), b, backwards, forwards)
+    return jax.lax.custom_linear_solve(lambda x: _product(jnp.tril(L), x), b, forwards, backwards)
+
+
+@jax.custom_jvp
+def _lapack_cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
+    """Return the lower Cholesky factor of a positive definite matrix, of which the lower half is read."""
+    return _cholesky(A)
+
+
+@_lapack_cholesky.defjvp
+def _cholesky_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    r"""$\dot L = L\,\Phi(L^{-1}\dot A L^{-\top})$, with Φ the lower half."""
+    (A,), (dA,) = primals, tangents
+    L = _lapack_cholesky(A)
+    lower = jnp.tril(dA)
+    symmetric = lower + lower.T - jnp.diag(jnp.diagonal(dA))
+    inner = _lapack_solve(L, _lapack_solve(L, symmetric).T)
+    return L, _product(L, jnp.tril(inner) - 0.5 * jnp.diag(jnp.diagonal(inner)))
+
+
+@jax.custom_jvp
+def eigh(A: Float[Array, "N N"]) -> tuple[Float[Array, " N"], Float[Array, "N N"]]:
+    """Eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
+
+    >>> eigh(jnp.diag(jnp.array([9.0, 4.0])))[0].tolist()
+    [4.0, 9.0]
+    """
+    return _eigh(A)
+
+
+@eigh.defjvp
+def _eigh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    r"""With $P = V^\top\dot A V$: $\dot\lambda_i = P_{ii}$ and $\dot V = V\Omega$.
+
+    Here $\Omega_{ij} = P_{ij}/(\lambda_j - \lambda_i)$ for i ≠ j.
+    """
+    (A,), (dA,) = primals, tangents
+    value, V = eigh(A)
+    turned = _product(V.T, _product(0.5 * (dA + dA.T), V))
+    gap = value[None, :] - value[:, None] + jnp.eye(value.size, dtype=A.dtype)
+    turn = turned / gap * (1.0 - jnp.eye(value.size, dtype=A.dtype))
+    return (value, V), (jnp.diagonal(turned), _product(V, turn))
+
+
+@jax.custom_jvp
+def svd(A: Float[Array, "N M"]) -> Decomposition:
+    """Thin singular value decomposition A = U diag(s) Vᵀ, with K = min(N, M).
+
+    >>> svd(jnp.diag(jnp.array([4.0, 9.0])))[1].tolist()
+    [9.0, 4.0]
+    """
+    return _svd(A)
+
+
+@svd.defjvp
+def _svd_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Decomposition, Decomposition]:
+    r"""With $P = U^\top\dot A V$ and S = diag(s): $\dot s_i = P_{ii}$, and U and V turn within their columns.
+
+    U by $(PS + SP^\top)_{ij}/(s_j^2 - s_i^2)$, V by $(SP + P^\top S)_{ij}/(s_j^2 - s_i^2)$. What A moves out of their
+    span is added, divided by s.
+    """
+    (A,), (dA,) = primals, tangents
+    U, s, Vt = svd(A)
+    P = _product(U.T, _product(dA, Vt.T))
+    eye = jnp.eye(s.size, dtype=A.dtype)
+    F = (1.0 - eye) / (s[None, :] ** 2 - s[:, None] ** 2 + eye)
+    left, right = P * s[None, :], s[:, None] * P
+    safe = jnp.where(s > 0.0, s, 1.0)
+    dU = _product(U, F * (left + left.T)) + _rest(U, _product(dA, Vt.T) / safe[None, :])
+    dV = _product(Vt.T, F * (right + right.T)) + _rest(Vt.T, _product(dA.T, U) / safe[None, :])
+    return (U, s, Vt), (dU, jnp.diagonal(P), dV.T)
+
+
+def _rest(Q: Array, X: Array) -> Array:
+    """What of the columns of X the columns of Q do not span."""
+    return X - _product(Q, _product(Q.T, X)) if Q.shape[0] > Q.shape[1] else jnp.zeros_like(X)

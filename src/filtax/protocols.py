@@ -293,6 +293,10 @@ class Dynamics(Module):
         """Belief before the tick to belief after it."""
         ...
 
+    def by_part(self, belief: PyTree) -> list[tuple["Dynamics", PyTree, int]]:
+        """The dynamics of each part of a belief, with the number of axes of experts that their numbers have."""
+        return [(self, belief, 0)]
+
 
 class Prior(Module):
     """(M.3) The conditional prior pi(theta; psi): what each hypothesis believes before the datum.

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from filtax.layout import Layout
 from filtax.protocols import Hypotheses, Module
+from filtax.ravel import Layout
 
 __all__ = [
     "INFO",

@@ -165,7 +165,7 @@ def test_cardinality():
         (lambda: run_length(0.1, keep=0), r"RL\[K\] must be a whole number of at least 1, got 0"),
         (lambda: run_length(0.1, keep=9_999_999_999), r"RL\[K\] must be a whole number of at most 10000000, got 99999"),
         (lambda: run_length(0.1, capacity=0), r"RL\(capacity=\.\.\.\) must be a whole number of at least 2"),
-        (lambda: fx.compile(build(0.1), build(0.1).init(**START)), r"a bank that grows has no fixed shape"),
+        (lambda: fx.online(build(0.1), build(0.1).init(**START)), r"a bank that grows has no fixed shape"),
     ],
 )
 def test_refusals(call, message):

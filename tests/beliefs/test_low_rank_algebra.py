@@ -220,8 +220,8 @@ def test_what_a_truncation_has_kept_is_known_to_the_next(monkeypatch):
 
 def test_a_jacobian_is_joined_from_its_leaves(monkeypatch):
     """As on a GPU: the largest leaf first, and the others written into it."""
-    from filtax.layout import flatten
     from filtax.models import nonlinear
+    from filtax.ravel import flatten
 
     net = lambda p, x: p["b"] + p["w"] @ x * p["c"]
     params = {"b": jnp.ones(3), "c": jnp.arange(3.0), "w": jnp.arange(12.0).reshape(3, 4)}

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.layout import flatten
 from filtax.models import Direct, Linearised, Model, Whitened, bernoulli, categorical, gaussian, linear, nonlinear
+from filtax.ravel import flatten
 
 THETA = jnp.array([0.5, -1.0, 2.0])
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.layout import flatten
 from filtax.models import nonlinear, poisson
 from filtax.models._nonlinear import Function
+from filtax.ravel import flatten
 from moments import normal
 
 pytestmark = pytest.mark.x64

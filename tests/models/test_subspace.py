@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.layout import flatten
 from filtax.models import last_layer, last_layer_range, subspace
+from filtax.ravel import flatten
 from oracles import exact_update
 
 pytestmark = pytest.mark.x64

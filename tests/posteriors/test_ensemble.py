@@ -267,7 +267,7 @@ def test_keys_are_mapped_over_and_survive_compile():
     both = jax.vmap(run)(keys(2))
     np.testing.assert_allclose(both, [run(key) for key in keys(2)], rtol=2e-5)
     assert not np.allclose(both[0], both[1], atol=0.1)
-    state, fast = start(keys(1)[0]), fx.compile(method, start(keys(1)[0]))
+    state, fast = start(keys(1)[0]), fx.online(method, start(keys(1)[0]))
     for x, y in zip(X, Y, strict=True):
         state, _ = method.step(state, x, y)
         fast.step(x, y)

@@ -79,7 +79,7 @@ def test_forecast_compile_and_reset_work_before_and_after_the_first_datum():
     ogd = fx.method(f"OGD(rate={RATE}, memory={MEMORY})+RL[3]-PR(hazard=0.1)", model=fx.models.linear(noise=0.5))
     state = ogd.init(mean=jnp.zeros(D))
     assert ogd.forecast(state, X[:2]).mean.shape == (2,)
-    fast = fx.compile(ogd, state)
+    fast = fx.online(ogd, state)
     slow, info = ogd.step(state, X[0], Y[0])
     np.testing.assert_allclose(fast.step(X[0], Y[0]).log_evidence, info.log_evidence, rtol=1e-12)
     again, _ = ogd.step(slow, X[1], Y[1], changed=True)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from filtax import demo
+from filtax.cli import _example as demo
 from filtax.runs import Config, carry_on, open_run, scores
 from filtax.runs.jumps import Jumps
 from filtax.streams import hourly_load

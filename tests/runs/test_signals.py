@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from filtax import store
-from filtax.commands.stopping import asked_to_stop
+from filtax.cli._stopping import asked_to_stop
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
@@ -22,7 +22,7 @@ ENDLESS = """
 import sys
 import jax
 from filtax.cli import main
-from filtax.commands.run import _Show
+from filtax.cli._run import _Show
 from filtax.runs import segmenting
 
 blocks = []

@@ -11,7 +11,7 @@ from filtax import store
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.knobs import knobs_of, turned
 from filtax.runs.search import _first_rows, search
-from filtax.search import Log
+from filtax.tuning import Log
 
 pytestmark = pytest.mark.x64
 ROWS = 120

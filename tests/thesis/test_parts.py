@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax.search import Log, Uniform
+from filtax.tuning import Log, Uniform
 from thesis import Experiment, Result, find, findings, keep, names, reproduce, runner
 from thesis import uci_corrupted as uci
 from thesis.findings import digest_of, folder_of, keeping

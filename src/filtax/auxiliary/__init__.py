@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.auxiliary import hazards
@@ -30,8 +30,9 @@ __all__ = [
     "run_length_count",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _branching="Branching change_locations change_times run_length_count",
     _constant="Constant change_probability",
     _experts="Experts experts map_path",

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.auxiliary._experts import check_experts
 from filtax.auxiliary.hazards import going_on, hazard
 from filtax.linalg import argleast
-from filtax.log_space import normalised
+from filtax.numerics import normalised
 from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue, static
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.protocols import Auxiliary, Hypotheses, Proposal, static
 
 

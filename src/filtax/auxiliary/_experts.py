@@ -22,7 +22,7 @@ import numpy as np
 from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import moment_match
 from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, static
 

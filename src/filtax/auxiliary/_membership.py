@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Memory
 from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, over_hypotheses, static
 

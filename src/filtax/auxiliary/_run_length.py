@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Float
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.auxiliary._experts import check_experts
 from filtax.auxiliary.hazards import Flat, going_on, hazard, log_odds
 from filtax.linalg import argleast

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._square_root import two_sum
 from filtax.protocols import Module, static
 

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from filtax import boundary, checks, store
+from filtax import _validation as checks
+from filtax import store
 from filtax.bandits import step
 from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
 from filtax.bandits._validation import (
@@ -336,7 +337,7 @@ class Bandit:
         return bandit, manifest
 
     def _context(self, context: Any) -> Any:
-        (x,) = boundary.arrays(context=context)
+        (x,) = checks.arrays(context=context)
         x = None if x is None else jnp.asarray(x)
         if x is not None:
             checks.finite("pull(context=...)", x, flags=True)

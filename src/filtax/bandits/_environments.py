@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.protocols import Module
 
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.bandits._reward_posterior import argmax_at_random
 from filtax.protocols import Module, static
 

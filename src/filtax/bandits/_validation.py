@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from filtax import boundary
+from filtax import _validation as checks
 from filtax.bandits._policies import BayesUCB, Policy, Thompson, UpperConfidence, policy_named
 from filtax.beliefs import Point
 from filtax.bone import Bone
@@ -116,7 +116,7 @@ def check_arms(call: str, method: Any, state: State, x: Array | None, arms: int,
             f"{call}: there are {state.t.shape[0]} states stacked but {arms} arms; give stack([method.init(...)] * "
             f"{arms})."
         )
-    boundary.check_state(call, state, method, stacked=not shared)
+    checks.check_state(call, state, method, stacked=not shared)
     check_outputs(call, method, state, x, arms, shared=shared)
 
 

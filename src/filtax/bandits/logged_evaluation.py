@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from filtax import boundary, checks
+from filtax import _validation as checks
 from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
 from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
@@ -71,7 +71,7 @@ class Log:
     def __post_init__(self) -> None:
         for name in ("arm", "reward", "probability", "contexts"):
             value = getattr(self, name)
-            given = value if value is None else boundary.arrays(**{f"Log({name}=...)": value})[0]
+            given = value if value is None else checks.arrays(**{f"Log({name}=...)": value})[0]
             object.__setattr__(self, name, given if given is None else np.asarray(given))
             if given is not None and (given.ndim == 0 or len(given) != len(self.arm)):
                 raise ValueError(f"log: {name} has shape {given.shape} but there are {len(self.arm)} rows.")

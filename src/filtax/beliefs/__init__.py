@@ -8,7 +8,7 @@ between one another.
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.beliefs._blocks import Blocks
@@ -50,8 +50,9 @@ __all__ = [
     "moment_match",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _blocks="Blocks",
     _conditioned="Conditioned",
     _conjugate="Beta Gamma",

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
 from filtax.protocols import Belief, static

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import betaln, digamma, gammaln
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions import Bernoulli, NegativeBinomial
 from filtax.protocols import Belief
 

@@ -25,14 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax._xla import no_inline
 from filtax.beliefs._conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.beliefs._square_root import root_of
-from filtax.factor import factor
-from filtax.linalg import gram, matmul, trace
+from filtax.linalg import factor, gram, matmul, trace
+from filtax.numerics import safe_sqrt
 from filtax.protocols import Belief
-from filtax.safe import safe_sqrt
 
 SMALL = 32  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
 LARGE = 256  # parameters up to which `Covariance` serves; beyond, `Pending`

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._conditioned import Conditioned
-from filtax.factor import factor
-from filtax.linalg import matmul, trace
+from filtax.linalg import factor, matmul, trace
 from filtax.protocols import Belief, static
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._particles import each_member, moved, noise_like, partners, seal, take_key
 from filtax.beliefs._square_root import root_of
 from filtax.linalg import matmul

@@ -33,7 +33,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from filtax import _kernels, checks
+from filtax import _kernels
+from filtax import _validation as checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.beliefs._low_rank_algebra import (
     append_rows,

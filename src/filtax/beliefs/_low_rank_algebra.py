@@ -21,10 +21,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from filtax import lapack
+from filtax import linalg
 from filtax._kernels import MANY, backend, replaceable
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower, solve_upper, trace
-from filtax.safe import safe_sqrt
+from filtax.numerics import safe_sqrt
 
 SPINNING = 64  # columns beyond which LAPACK's threads share a matrix and wait by spinning; with 16 cores 30 do
 CHUNK = 4096  # parameters of U that stay in a core's cache while they are multiplied with each other
@@ -397,7 +397,7 @@ def eigenvectors(gram: Float[Array, "K K"]) -> Float[Array, "K K"]:
     >>> eigenvectors(jnp.diag(jnp.array([1.0, 9.0])))[:, 0].tolist()
     [0.0, 1.0]
     """
-    return _or_identity(lapack.eigh(gram)[1][:, ::-1])
+    return _or_identity(linalg.eigh(gram)[1][:, ::-1])
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -427,9 +427,9 @@ def leading_again(gram: Float[Array, "K K"], rank: int) -> Float[Array, "K K"]:
     """
     size = jnp.sqrt(jnp.diagonal(gram))
     safe = jnp.where(size > 0.0, size, 1.0)
-    value, vector = lapack.eigh(gram / safe[:, None] / safe[None, :])
+    value, vector = linalg.eigh(gram / safe[:, None] / safe[None, :])
     half = jnp.sqrt(jnp.maximum(value, 0.0))[:, None] * vector.T * size[None, :]
-    return _or_identity(lapack.svd(half)[2].T)
+    return _or_identity(linalg.svd(half)[2].T)
 
 
 @leading_again.defjvp

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.protocols import Module
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.protocols import Belief
 

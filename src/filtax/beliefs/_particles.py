@@ -1,7 +1,7 @@
 """Beliefs held as weighted points, and what all clouds of points share: a random key, motion, and resampling.
 
 Time passes without a key being handed over, so a cloud carries its own. It is stored as eight bytes: every float dtype
-holds a byte exactly, so that the key survives selection, batching and the compression of `filtax.compile`. A forecast
+holds a byte exactly, so that the key survives selection, batching and the compression of `filtax.online`. A forecast
 and the step after it start from the same key and meet the same noise; hypotheses that start alike share theirs.
 
 Axes: S points, D parameters. Cost: O(SD) for each operation, O(SD²) for a covariance.
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._square_root import root_of
 from filtax.linalg import matmul, psd_root
 from filtax.protocols import Belief

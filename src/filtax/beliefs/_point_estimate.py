@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.protocols import Belief, Module
 
 

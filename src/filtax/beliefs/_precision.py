@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._conditioned import Conditioned
 from filtax.beliefs._covariance import Covariance
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, UInt8
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs._particles import Weighted, moved, partners, resample_indices, seal, take_key
 from filtax.beliefs._square_root import root_of
 from filtax.linalg import matmul, triangular_root

@@ -19,12 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from filtax import checks, lapack
+from filtax import _validation as checks
+from filtax import linalg
 from filtax._xla import no_inline
 from filtax.beliefs._conditioned import RESOLVED, Conditioned, one_by_one
 from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
+from filtax.numerics import safe_sqrt
 from filtax.protocols import Belief
-from filtax.safe import safe_sqrt
 
 FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the array is reduced
@@ -225,7 +226,7 @@ def root_of(cov: Array) -> Array:
     # in units of the standard deviations: an eigenvalue is only as precise as the largest one
     sd = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 0.0))
     unit = jnp.where(sd > 0.0, sd, 1.0)
-    value, vector = lapack.eigh(cov / (unit[:, None] * unit[None, :]))
+    value, vector = linalg.eigh(cov / (unit[:, None] * unit[None, :]))
     return sd[:, None] * vector * jnp.sqrt(jnp.maximum(value, 0.0))[None, :]
 
 

@@ -6,7 +6,7 @@ leading axis (the horizon of `forecast`, the hypotheses of a mixture) is allowed
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.distributions._counts import NegativeBinomial, Poisson
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Bernoulli", "Categorical", "Mixture", "NegativeBinomial", "Normal", "Poisson", "StudentT"]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _counts="NegativeBinomial Poisson",
     _discrete="Bernoulli Categorical",
     _mixture="Mixture",

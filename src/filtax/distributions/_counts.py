@@ -13,7 +13,7 @@ from jax.scipy.special import betainc, ndtr
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions._numerics import (
     at_each,
     at_one,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions._numerics import at_each, at_one, central, diagonal, outward
 from filtax.protocols import Module, static
 

@@ -8,7 +8,7 @@ from jax.nn import logsumexp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions._numerics import at_each, bisect, central
 from filtax.protocols import Module
 

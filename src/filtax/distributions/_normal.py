@@ -8,7 +8,7 @@ from jax.scipy.special import ndtr, ndtri
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions._numerics import (
     at_each,
     at_one,

@@ -18,8 +18,8 @@ from jax.scipy.special import betainc, gammaincc, gammaln, ndtr
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from filtax import checks
-from filtax.safe import safe_sqrt
+from filtax import _validation as checks
+from filtax.numerics import safe_sqrt
 
 SERIES = 20.0  # from here on three terms of Stirling's series are exact to 1e-12
 NORMAL = 200.0  # degrees of freedom from which the expansion of Student's t is exact to 1e-12

@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array
 
 from filtax._step import cast_and_bind
+from filtax._validation import placed
 from filtax._xla import tune_if_possible
-from filtax.checks import placed
 from filtax.estimators.elder import followed
 from filtax.estimators.forecast import Forecast
 from filtax.estimators.memory import TOLD, Layout, Memory, embedded

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 
 __all__ = ["SIZES", "SlotTable", "hashable", "is_missing"]
 

@@ -10,7 +10,7 @@ Axes: B streams in a round. Cost of a round: that of B steps in one call.
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.estimators.crews import crew
 from filtax.estimators.features import hashable
 from filtax.estimators.stream import records

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 
 __all__ = ["Estimator", "one_at_a_time"]
 

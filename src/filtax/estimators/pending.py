@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from filtax import checks
+from filtax import _validation as checks
 
 __all__ = ["Pending"]
 

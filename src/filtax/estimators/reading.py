@@ -22,7 +22,7 @@ from filtax._xla import tune_if_possible
 from filtax.bone import Bone
 from filtax.distributions import Mixture
 from filtax.estimators.memory import Layout
-from filtax.log_space import normalised
+from filtax.numerics import normalised
 from filtax.protocols import over_hypotheses
 from filtax.segmentation import Settings
 from filtax.segmentation._alarms import watch_scan

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.estimators import arrays
 from filtax.estimators.features import is_missing
 from filtax.estimators.forecast import Chances

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.estimators import alarms, arrays
 from filtax.estimators.beginning import Beginning
 from filtax.estimators.engine import EXTRA, Engine, engine, grown

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.evaluate._forecast import Forecast
 from filtax.evaluate._scores import QUIET, Numbers, log_density_student_t, pit_student_t
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, PyTree, Real
 
-from filtax.checks import numeric
+from filtax._validation import numeric
 from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson, StudentT
 from filtax.evaluate._scores import (
     Numbers,

@@ -20,7 +20,7 @@ import jax.scipy.special as jsp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from filtax import boundary, checks
+from filtax import _validation as checks
 from filtax.bone import Bone
 from filtax.distributions import Categorical, Mixture, StudentT
 from filtax.evaluate._baselines import (
@@ -144,7 +144,7 @@ def prequential(
     checks.whole("prequential(chunk=...)", chunk, least=1, hint="It is how many rows are learned at a time.")
     if not isinstance(method, Bone):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
-    boundary.check_state("prequential", state)
+    checks.check_state("prequential", state)
     _check_names(metrics, baselines, progress, name)
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
@@ -172,9 +172,7 @@ def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np
     """Rows as numpy arrays that pair up; y as floats, NaN where it is masked."""
     if Y is None:
         raise ValueError("prequential: Y is None; give the targets, (T,) or (T, O), NaN where they are missing.")
-    X, Y, mask, dt = (
-        None if rows is None else np.asarray(rows) for rows in boundary.arrays(X=X, Y=Y, mask=mask, dt=dt)
-    )
+    X, Y, mask, dt = (None if rows is None else np.asarray(rows) for rows in checks.arrays(X=X, Y=Y, mask=mask, dt=dt))
     Y = Y if np.issubdtype(Y.dtype, np.floating) else Y.astype(np.float64)
     if Y.ndim == 0 or not len(Y):
         raise ValueError("prequential: Y has no rows; give arrays with a leading axis T.")
@@ -185,7 +183,7 @@ def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np
             count = len(rows) if rows.ndim else "no"
             raise ValueError(f"prequential: {count} {word} but {len(Y)} targets; row t of each must belong together.")
     time = None if time is None else times("prequential", time)
-    boundary.check_extras(mask, dt, None, rank=1)
+    checks.check_extras(mask, dt, None, rank=1)
     if mask is not None:
         if mask.shape != Y.shape:
             raise ValueError(

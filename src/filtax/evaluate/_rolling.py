@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from filtax.checks import numeric
+from filtax._validation import numeric
 from filtax.evaluate._scores import QUIET, Numbers
 from filtax.evaluate.metrics import Metric, mean, median
 from filtax.evaluate.metrics import metric as find

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filtax.checks import nearest, numeric
+from filtax._validation import nearest, numeric
 from filtax.evaluate._forecast import Forecast
 from filtax.evaluate._scores import (
     QUIET,

@@ -5,7 +5,7 @@ Thesis: tab:related-bone-methods.
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.methods._published import (
@@ -66,4 +66,4 @@ __all__ = [
     "wilson_2010",
 ]
 
-on_demand(__name__, _published=" ".join(__all__))
+__getattr__, __dir__ = _lazy(__name__, __all__, _published=" ".join(__all__))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from filtax.checks import is_concrete, nearest
+from filtax._validation import is_concrete, nearest
 
 
 def spell(method: Any) -> str:

@@ -31,8 +31,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
+from filtax import _validation as checks
 from filtax import auxiliary as aux
-from filtax import checks, models, priors
+from filtax import models, priors
 from filtax import posteriors as post
 from filtax import weighting as weigh
 from filtax.bone import Bone

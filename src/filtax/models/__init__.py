@@ -11,7 +11,7 @@ imq(c), mahalanobis(c), threshold(c), huber(c), density_power(beta), tempered(w)
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.models._exponential_family import bernoulli, categorical, poisson
@@ -63,8 +63,9 @@ __all__ = [
     "threshold",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _exponential_family="bernoulli categorical poisson",
     _gaussian="gaussian",
     _generalised_bayes="density_power loss",

@@ -18,7 +18,7 @@ from filtax.beliefs._low_rank_algebra import psd_cholesky
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions._numerics import cap, normal_points, normal_rule
 from filtax.models._model import Likelihood, Whitened
-from filtax.safe import safe_sqrt
+from filtax.numerics import safe_sqrt
 
 NODES = 24  # Gauss-Hermite nodes for one natural parameter: exact to 1e-7 up to a spread of 1.5
 WIDE = 1.5  # spread from which the sigmoid is too steep for the distance between the nodes

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.distributions import Normal
-from filtax.factor import factor
-from filtax.linalg import log_normal, matmul
+from filtax.linalg import factor, log_normal, matmul
 from filtax.models import Likelihood, Whitened
 from filtax.protocols import static
 

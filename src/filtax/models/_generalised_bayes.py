@@ -32,7 +32,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from filtax import checks, lapack
+from filtax import _validation as checks
+from filtax import linalg
 from filtax.distributions._numerics import outward
 from filtax.models._model import Likelihood, Whitened
 from filtax.models._trust import Trust
@@ -117,7 +118,7 @@ class LossLikelihood(Likelihood):
         axes = jnp.ones((1, 1), eta.dtype)
         size = curvature[0]
         if eta.size > 1:
-            size, axes = lapack.eigh(0.5 * (curvature + curvature.T))
+            size, axes = linalg.eigh(0.5 * (curvature + curvature.T))
         along = jnp.sum(axes * slope[:, None], axis=0)
         size = jnp.maximum(size, FLOOR * along * along)
         root = jnp.sqrt(jnp.where(size > 0.0, size, 1.0))

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax.layout import Layout
 from filtax.protocols import Module, static
+from filtax.ravel import Layout
 
 
 class Linearised(Module):
@@ -78,6 +78,10 @@ class Predictor(Module):
     def bind(self, layout: Layout | None) -> "Predictor":
         """The predictor for parameters that lie in theta as `layout` says."""
         return self
+
+    def begin(self) -> Float[Array, " D"] | None:
+        """Parameters to start from, if the model knows them; the user gives them otherwise."""
+        return None
 
     @abstractmethod
     def linearise(self, theta: Float[Array, " D"], x: Any, aux: PyTree) -> Linearised:

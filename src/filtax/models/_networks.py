@@ -29,14 +29,14 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 
 _FRAME = 32  # side of the images that LeNet-5 takes
 _KERNEL = 5
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
-class Network(eqx.Module):  # not filtax.module.Module: bound methods must compare by value
+class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must compare by value
     """A feed-forward network: convolutions with pooling if `filters` is given, then dense layers.
 
     Every field is static and compared by value, so two networks built alike are equal, and a method that holds

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from filtax import checks
-from filtax.layout import Layout
+from filtax import _validation as checks
 from filtax.models._gaussian import resolve
 from filtax.models._model import Linearised, Model, Predicted, Predictor
 from filtax.protocols import static
+from filtax.ravel import Layout
 
 
 class Function(Predictor):

@@ -35,8 +35,8 @@ from filtax.linalg import log_normal, matmul, trace
 from filtax.models._generalised_bayes import DensityPower
 from filtax.models._model import Direct, Likelihood, Model, Whitened
 from filtax.models._trust import Scaled, Tempered, Trust, supplied
+from filtax.numerics import safe_log
 from filtax.protocols import static
-from filtax.safe import safe_log
 
 COMPARABLE = 0.01  # rounding error of a squared distance up to which scores are compared
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.models._gaussian import resolve
 from filtax.models._linear import Linear
 from filtax.models._model import Linearised, Model, Predictor

@@ -30,13 +30,13 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
-from filtax import checks
-from filtax.layout import Layout, flatten
+from filtax import _validation as checks
 from filtax.linalg import matmul
 from filtax.models._model import Linearised, Model, Predicted, Predictor
 from filtax.models._networks import last_layer_range
 from filtax.models._nonlinear import Function
 from filtax.protocols import static
+from filtax.ravel import Layout, flatten
 
 FORWARD = 8  # up to this many directions for each output, forward derivatives are cheaper than backward ones
 _KINDS = {

@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from filtax import checks
+from filtax import _validation as checks
+from filtax.numerics import safe_scale
 from filtax.protocols import Module, static
-from filtax.safe import safe_scale
 
 C_HINT = "It is the distance from which on a datum loses trust, such as 4 standard deviations."
 RADII = np.concatenate([[0.0], np.logspace(-6.0, 36.0, 421)])  # along each ray, for `check_trust`

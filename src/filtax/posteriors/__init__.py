@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.posteriors._adaptive_noise import BernoulliOutliers, InverseWishartNoise, StudentNoise
@@ -34,8 +34,9 @@ __all__ = [
     "pulse",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _adaptive_noise="BernoulliOutliers InverseWishartNoise StudentNoise",
     _blocks="Blockwise LowRankForm blockwise pulse",
     _conjugate="Conjugate",

@@ -28,14 +28,13 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
-from filtax.factor import factor
-from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
+from filtax.linalg import factor, log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
+from filtax.numerics import safe_scale, safe_sqrt
 from filtax.posteriors._extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
 from filtax.protocols import Module, Posterior, Update, static
-from filtax.safe import safe_scale, safe_sqrt
 
 EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms that condition without approximation
 UNROLLED = 8  # so many iterations are written out, because XLA does not compile a loop within a loop as one program

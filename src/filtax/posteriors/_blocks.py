@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
 from filtax.posteriors._extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief

@@ -23,11 +23,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks, lapack
+from filtax import _validation as checks
+from filtax import linalg
 from filtax.beliefs import Conditioned, Ensemble
 from filtax.distributions import Mixture
-from filtax.factor import factor
-from filtax.linalg import log_det, log_normal, matmul, solve_lower, solve_upper, triangular_root
+from filtax.linalg import factor, log_det, log_normal, matmul, solve_lower, solve_upper, triangular_root
 from filtax.models import Model, Predicted, Whitened
 from filtax.protocols import Module, Posterior, Update, static
 
@@ -349,7 +349,7 @@ def _localised(
 
     def one(a: Float[Array, " S"], s: Float[Array, " O"]) -> Float[Array, " S"]:
         Z = U * s[None, :] / unit
-        V, size, Pt = lapack.svd(Z.T)
+        V, size, Pt = linalg.svd(Z.T)
         h = jnp.sqrt(1.0 + size * size)
         along = matmul(Pt, a[:, None])[:, 0]
         shift = jnp.sum(size * along * matmul(V.T, (s * r)[:, None])[:, 0] / (h * h)) / unit

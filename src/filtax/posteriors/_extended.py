@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import beliefs, checks
+from filtax import _validation as checks
+from filtax import beliefs
 from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root

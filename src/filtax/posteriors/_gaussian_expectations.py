@@ -21,8 +21,8 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from filtax.distributions._numerics import normal_points
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower
 from filtax.models import Linearised, Model
+from filtax.numerics import safe_sqrt
 from filtax.protocols import Module
-from filtax.safe import safe_sqrt
 
 PAIRS = 64  # mirrored points for several outputs
 REACH, STEP = 12.0, 0.15  # of the rule for one output, in standard deviations

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
 from filtax.protocols import Posterior, Update, static

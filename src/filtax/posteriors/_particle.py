@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Marginalised, Particles
 from filtax.beliefs._particles import noise_like, resample_indices
 from filtax.distributions import Mixture

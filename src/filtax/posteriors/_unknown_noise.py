@@ -13,7 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import NormalInverseGamma
 from filtax.distributions import StudentT
 from filtax.distributions._normal import log_student

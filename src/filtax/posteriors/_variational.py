@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import Diagonal, LowRank, SquareRoot
 from filtax.linalg import matmul, trace
 from filtax.models import Linearised, Model

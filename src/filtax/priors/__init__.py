@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.priors._by_part import by_block, by_expert
@@ -40,8 +40,9 @@ __all__ = [
     "subset",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _by_part="by_block by_expert",
     _covariance_inflation="covariance_inflation",
     _dynamics="Continue additive_inflation linear_dynamics nonlinear_dynamics ornstein_uhlenbeck shrink_perturb static",

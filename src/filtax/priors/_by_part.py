@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.protocols import Dynamics
 
 
@@ -41,6 +41,16 @@ class ByBlock(Dynamics):
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """The belief in which each block has followed its own dynamics."""
         return belief.blockwise([partial(_move, dynamics, aux, dt) for dynamics in self.parts], initial)
+
+    def by_part(self, belief: PyTree) -> list[tuple[Dynamics, PyTree, int]]:
+        """The dynamics of each block that has parameters."""
+        if len(self.parts) != len(belief.parts):
+            raise ValueError(
+                f"by_block holds {len(self.parts)} dynamics but the belief has {len(belief.parts)} blocks; give one "
+                "for each."
+            )
+        pairs = zip(self.parts, belief.parts, strict=True)
+        return [found for each, part in pairs if part is not None for found in each.by_part(part)]
 
 
 def by_block(dynamics: Any) -> ByBlock:
@@ -106,6 +116,10 @@ class ByExpert(Dynamics):
         """The belief after the dynamics of the expert of the hypothesis."""
         mine = jax.tree.map(lambda leaf: leaf[aux.expert], self.stacked)
         return mine(belief, initial, aux, dt)
+
+    def by_part(self, belief: PyTree) -> list[tuple[Dynamics, PyTree, int]]:
+        """The stacked dynamics, whose numbers have an axis of experts."""
+        return [(dynamics, part, 1) for dynamics, part, _ in self.stacked.by_part(belief)]
 
 
 def by_expert(dynamics: list) -> ByExpert:

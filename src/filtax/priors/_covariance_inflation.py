@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.priors._dynamics import Continue, static
 from filtax.priors._reset import replace_new
 from filtax.protocols import Prior, Proposal, over_hypotheses

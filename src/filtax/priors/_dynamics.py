@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.linalg import psd_root
 from filtax.protocols import Dynamics, Prior, Proposal, over_hypotheses
 from filtax.protocols import static as structure

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.priors._dynamics import Continue, static
 from filtax.protocols import Prior, Proposal, over_hypotheses
 from filtax.protocols import static as structure

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.priors._dynamics import Continue, static
 from filtax.priors._reset import replace_new
 from filtax.protocols import Hypotheses, Prior, Proposal, over_hypotheses

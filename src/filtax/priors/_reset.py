@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.beliefs import moment_match
 from filtax.priors._dynamics import Continue, static
 from filtax.protocols import Module, Prior, Proposal, RunLengthValue, over_hypotheses

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.methods import PUBLISHED, REFERENCES, Published, source
 from filtax.methods._format import written
 from filtax.methods._parse import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax._step import cast_and_bind, filter_step, look_ahead
+from filtax._validation import placed
 from filtax.bone import Bone
-from filtax.checks import placed
 from filtax.estimators.rivalry import unsuspected
 from filtax.methods._parse import method as build
 from filtax.models import bernoulli, linear

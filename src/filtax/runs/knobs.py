@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from filtax.search import Log, Uniform
+from filtax.tuning import Log, Uniform
 
 __all__ = ["Knob", "knobs_of", "turned"]
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from filtax.checks import placed
+from filtax._validation import placed
 from filtax.estimators.intervals import Parts, interval, parts_of, place
 from filtax.runs.bands import ENDS, Bands, restored
 from filtax.runs.blocks import Block, numbered, padded

@@ -1,7 +1,7 @@
 """Choose the settings of a run on its first rows, and on no others: the search behind `filtax tune`.
 
 Each setting is a run over these rows in memory, and its loss the mean of what its forecasts cost: minus the log score,
-or the absolute error. The search is that of `filtax.search`, with a journal, so that it goes on where it was
+or the absolute error. The search is that of `filtax.tuning`, with a journal, so that it goes on where it was
 interrupted.
 """
 
@@ -21,10 +21,10 @@ from filtax.runs.knobs import RANGES, knobs_of, turned
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
 from filtax.runs.wording import counted
-from filtax.search import tune
 from filtax.sources import InputError, open_table
 from filtax.store.locking import LOCK
 from filtax.store.writing import write_whole
+from filtax.tuning import tune
 
 __all__ = ["JOURNAL", "LOSSES", "TUNED", "Found", "search"]
 

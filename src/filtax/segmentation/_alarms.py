@@ -27,7 +27,7 @@ import numpy as np
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from filtax import boundary, checks
+from filtax import _validation as checks
 from filtax._step import cast_and_bind, filter_step
 from filtax.bone import Bone
 from filtax.protocols import Module, RunLengthValue
@@ -106,10 +106,10 @@ def watch(
     >>> watched.start[watched.alarm].tolist()
     [30]
     """
-    boundary.check_state("watch", state)
+    checks.check_state("watch", state)
     if not isinstance(state.hypotheses.aux, RunLengthValue):
         raise ValueError(f"watch: {method.name} has no run lengths; use RL[K] or RL[inf], such as NIG+RL[100]-PR.")
-    X, Y, silent = boundary.arrays(X=X, Y=Y, silent=silent)
+    X, Y, silent = checks.arrays(X=X, Y=Y, silent=silent)
     silent = np.zeros(len(Y), bool) if silent is None else silent
     checks.share("watch(threshold=...)", threshold, hint="It is the probability of a new segment that gives an alarm.")
     slots = method.auxiliary.slots_needed(int(state.t - state.began) + len(Y))

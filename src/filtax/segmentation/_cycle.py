@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 
 ORDERS = 2
 PIECES = 8  # a series is cut between eight equally long pieces

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from filtax import boundary, checks
+from filtax import _validation as checks
 from filtax.bone import Bone
 from filtax.methods._parse import method
 from filtax.models import since_change
@@ -144,7 +144,7 @@ def finite_readings(call: str, y: Any, known: int | None = None) -> np.ndarray:
     >>> finite_readings("segment", [1.0, np.inf, 2.0, 4.0, 1e30])[:, 0].tolist()
     [1.0, nan, 2.0, 4.0, nan]
     """
-    (y,) = boundary.arrays(y=y)
+    (y,) = checks.arrays(y=y)
     y = np.asarray(y, np.float64)
     y = y.reshape(len(y), -1) if y.ndim in (1, 2) and y.size else y
     if y.ndim != 2 or len(y) < 2 or not y.size or not np.isfinite(y).any(axis=0).all():

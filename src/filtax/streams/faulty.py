@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.streams.synthetic import Stream, generator
 
 __all__ = ["corrupted_table", "heavy_tailed_regression", "noisy_curve"]

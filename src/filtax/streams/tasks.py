@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.streams.datasets import Images
 from filtax.streams.synthetic import Stream, generator
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from filtax.gathering import on_demand
+from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.weighting._exact import Exact, FixedShare, fixed_share
@@ -27,8 +27,9 @@ __all__ = [
     "sampled",
 ]
 
-on_demand(
+__getattr__, __dir__ = _lazy(
     __name__,
+    __all__,
     _exact="Exact FixedShare fixed_share",
     _learned="Gated Responsibilities Retrospective gated responsibilities retrospective",
     _top_k="Bounded Diverse Sampled bounded diverse sampled",

@@ -13,8 +13,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from filtax import checks
-from filtax.log_space import normalised
+from filtax import _validation as checks
+from filtax.numerics import normalised
 from filtax.protocols import Weighting
 
 

@@ -28,10 +28,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from filtax import checks
-from filtax.log_space import normalised
+from filtax import _validation as checks
+from filtax.numerics import normalised, safe_scale
 from filtax.protocols import Weighting, static
-from filtax.safe import safe_scale
 
 MOST = 1e3  # largest logit of a gate: beyond it a weight is 0 or 1
 EDGE = 1e-3  # least distance of the initial shares from 0 and 1, where a logit has no gradient

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from filtax import checks
+from filtax import _validation as checks
 from filtax.linalg import argleast
-from filtax.log_space import normalised
+from filtax.numerics import normalised
 from filtax.protocols import Weighting, static
 
 

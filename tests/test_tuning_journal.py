@@ -1,0 +1,116 @@
+"""A search that was killed goes on, wherever in a write it was; and it says how far it is."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from filtax.tuning import Uniform, tune
+
+SPACE = {"shift": Uniform(-1.0, 1.0)}
+
+
+def square(at):
+    return at["shift"] ** 2
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A journal of four settings."""
+    journal = tmp_path_factory.mktemp("search") / "search.log"
+    tune(square, SPACE, budget=4, batch=2, journal=journal)
+    return journal.read_bytes()
+
+
+def test_goes_on_from_a_last_line_cut_at_any_byte(content, tmp_path):
+    journal, lines = tmp_path / "search.log", content.splitlines(keepends=True)
+    start, before = len(content) - len(lines[-1]), None
+    for end in range(start, len(content)):
+        journal.write_bytes(content[:end])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = tune(square, SPACE, budget=4, batch=2, journal=journal)
+        assert found.losses.size == 4
+        assert [str(one.message).partition(": ")[2] for one in said] == (end > start) * [
+            f"line {len(lines)}, the last, was cut off and is dropped; the search goes on from the one before."
+        ]
+        before = found.losses if before is None else before
+        np.testing.assert_array_equal(found.losses, before)  # as if the line had never been begun
+        assert journal.read_bytes().startswith(content[:start])
+
+
+def test_of_every_earlier_cut_what_is_whole_is_kept(content, tmp_path):
+    journal = tmp_path / "search.log"
+    for end in range(0, len(content), 97):
+        journal.write_bytes(content[:end])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert tune(square, SPACE, budget=4, batch=2, journal=journal).losses.size == 4
+        assert journal.read_bytes().startswith(content[: content.rfind(b"\n", 0, end) + 1])
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"op_code": 4, "wor', b"\x00\xff", b"", b"7", b'{"op_code": 4}', b'{"worker_id": "a"}']
+)
+def test_other_damage_is_refused_with_the_number_of_the_line(content, tmp_path, line):
+    journal, lines = tmp_path / "search.log", content.splitlines()
+    for number in (1, 5, len(lines)):
+        journal.write_bytes(b"\n".join([*lines[: number - 1], line, *lines[number:]]) + b"\n")
+        before = journal.read_bytes()
+        with pytest.raises(ValueError, match=rf"search\.log'\) is damaged: line {number} is no step of a search; "):
+            tune(square, SPACE, budget=4, journal=journal)
+        assert journal.read_bytes() == before
+
+
+def test_a_folder_is_no_journal(tmp_path):
+    with pytest.raises(ValueError, match="is no file"):
+        tune(square, SPACE, journal=tmp_path)
+
+
+@pytest.mark.nightly
+def test_the_lock_of_a_process_killed_in_a_write_does_not_hold_for_ever(tmp_path):
+    """The lock is a link, and the path of the journal relative to another folder."""
+    (tmp_path / "out").mkdir()
+    program = (
+        "import os, sys; from filtax import tuning; tuning.PATIENCE = 3; writes = []\n"
+        "def kill(file): writes.append(file); len(writes) == 9 and os.kill(os.getpid(), 9)\n"
+        "if sys.argv[1:]: os.fsync = kill\n"
+        "space = {'shift': tuning.Uniform(-1.0, 1.0)}\n"
+        "print(tuning.tune(lambda at: at['shift'], space, budget=4, journal='out/search.log').losses.size)"
+    )
+    run = lambda *words: subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=40, check=False
+    )
+    assert run("kill").returncode == -9
+    assert (tmp_path / "out" / "search.log.lock").is_symlink()
+    journal = tmp_path / "out" / "search.log"
+    journal.write_bytes(journal.read_bytes()[:-5])
+    again = run()
+    assert (again.returncode, again.stdout) == (0, "4\n")
+    assert "was cut off and is dropped" in again.stderr
+
+
+def test_progress_is_a_line_for_each_batch_and_in_a_terminal_a_bar(monkeypatch, tmp_path, capsys):
+    tune(square, SPACE, budget=5, batch=2, journal=tmp_path / "search.log")
+    assert capsys.readouterr() == ("", "")
+    for terminal in ("", "1"):
+        monkeypatch.setenv("FORCE_COLOR", terminal)
+        found = tune(square, SPACE, budget=5, batch=2, progress=True)
+        said = capsys.readouterr().err
+        least = [f"{found.losses[:n].min():.6g}" for n in (2, 4, 5)]
+        wanted = [f"tune: {n} of 5 settings, least loss {loss}" for n, loss in zip((2, 4, 5), least, strict=True)]
+        assert wanted[-1] in said if terminal else said.splitlines() == wanted
+
+
+def test_a_search_that_is_killed_goes_on(tmp_path):
+    """By the system, at any time: nothing is lost but what was under way."""
+    journal = tmp_path / "search.log"
+    program = (
+        "import os, sys; from filtax.tuning import Uniform, tune; tune(lambda at: at['shift'] ** 2, "
+        "{'shift': Uniform(-1.0, 1.0)}, budget=8, batch=2, journal=sys.argv[1], "
+        "told=lambda tried, least: tried == 4 and os.kill(os.getpid(), 9))"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(journal)], check=False).returncode == -9
+    assert tune(square, SPACE, budget=8, batch=2, journal=journal).losses.size == 8
