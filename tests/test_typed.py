@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, PyTree
 
 from filtax import _validation as checks
 from filtax import linalg
-from filtax.beliefs import Covariance
 from typed import checked
 
 REFUSED = {
@@ -18,7 +17,6 @@ REFUSED = {
     "number of axes": lambda: linalg.cholesky(jnp.ones(3)),
     "numbers that are whole": lambda: linalg.cholesky(jnp.eye(2, dtype=int)),
     "no array": lambda: linalg.cholesky([[1.0]]),
-    "fields of a class": lambda: Covariance(jnp.zeros(2), jnp.eye(3)),
     "under a transformation": lambda: jax.jit(linalg.solve_lower)(jnp.eye(2), jnp.ones(3)),
     "a plain type": lambda: checks.nearest(3, ["one"]),
 }
