@@ -108,7 +108,7 @@ def test_a_hundred_thousand_columns_are_refused_at_once_unless_some_are_named(tm
 def test_the_time_to_read_is_linear_in_the_columns(tmp_path, form):
     """Twice the columns took four times as long, and more."""
     spent = []
-    for count in (500, 500, 4000):  # the first time it is warmed up
+    for count in (500, 500, 4000):  # the first is to warm up
         names = [f"c{i}" for i in range(count)] if form != "no names" else ["c0", *[""] * count]
         path = tmp_path / f"{count}.{form}"
         if form == "parquet":
@@ -117,10 +117,13 @@ def test_the_time_to_read_is_linear_in_the_columns(tmp_path, form):
             path.write_text(30 * (json.dumps(dict.fromkeys(names, 1)) + "\n"))
         else:
             path.write_text("".join(",".join(row) + "\n" for row in [names, *30 * [["1"] * len(names)]]))
-        start = time.process_time()
-        assert sum(len(chunk) for chunk in open_table(path, target="c0", block=1 << 14)) in (1, 30)
-        spent.append(time.process_time() - start)
-    assert spent[2] < 16 * spent[1] + 0.2
+        tries = []
+        for _ in range(3):  # the least: a busy machine makes any of them longer
+            start = time.process_time()
+            assert sum(len(chunk) for chunk in open_table(path, target="c0", block=1 << 14)) in (1, 30)
+            tries.append(time.process_time() - start)
+        spent.append(min(tries))
+    assert spent[2] < 16 * spent[1] + 0.5  # it took 16 s and more
 
 
 @pytest.mark.parametrize("bad", ["1\n", "1,1\n", "x,2\r"])
