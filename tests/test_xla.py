@@ -226,4 +226,5 @@ print(float(jax.jit(lambda x: 2.0 * x)(3.0)))
         entry.write_bytes(entry.read_bytes()[:20])
     assert "Error reading persistent compilation cache entry" in start().stderr
     assert [entry.stat().st_size for entry in entries] == whole
-    assert (start().stdout, start().stderr) == ("6.0\n", "")
+    last = start()  # where XLA itself may say what it does not know of this processor
+    assert (last.stdout, "persistent compilation cache" in last.stderr) == ("6.0\n", False)

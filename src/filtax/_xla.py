@@ -7,7 +7,6 @@ hints off.
 """
 
 import os
-import stat
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -15,18 +14,11 @@ from typing import Any
 
 import jax
 from jax._src import compilation_cache, xla_bridge
-from jax._src.lru_cache import LRUCache
 from jax.experimental.xla_metadata import set_xla_metadata
 
-__all__ = [
-    "cache_compilations",
-    "is_private",
-    "make_private",
-    "no_inline",
-    "tune_if_possible",
-    "tune_xla",
-    "usual_cache",
-]
+from filtax._cache import MendingCache, private_folder
+
+__all__ = ["cache_compilations", "no_inline", "tune_if_possible", "tune_xla"]
 
 OPTION = "xla_cpu_small_while_loop_byte_threshold=4194304"  # bytes that the body of a loop touches
 
@@ -80,53 +72,6 @@ def tune_if_possible() -> str | None:
     return None
 
 
-class _Mending(LRUCache):
-    """The files of JAX's cache. JAX writes an entry that it could not read, and by itself keeps a damaged file."""
-
-    def put(self, key: str, value: bytes) -> None:
-        """Write an entry, in place of a file that could not be read."""
-        (Path(self._path) / f"{key}-cache").unlink(missing_ok=True)
-        super().put(key, value)
-
-
-def usual_cache() -> Path:
-    """The folder `filtax` in the user's cache.
-
-    Raises:
-        RuntimeError: if the user has no home.
-
-    >>> usual_cache().name
-    'filtax'
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "filtax"
-
-
-def is_private(path: Path) -> bool:
-    """Whether this user owns a file or folder, and nobody else may write to it; not true of a link.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     is_private(Path(folder))
-    True
-    """
-    told = path.lstat()
-    return told.st_uid == os.getuid() and not told.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not path.is_symlink()
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder, and those above it, that nobody else may look into, whatever the umask allows.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as above:
-    ...     make_private(Path(above) / "one" / "two")
-    ...     is_private(Path(above) / "one")
-    True
-    """
-    for each in (*reversed(folder.parents), folder):
-        each.mkdir(mode=0o700, exist_ok=True)
-
-
 def cache_compilations(folder: Path | None = None) -> Path | None:
     """Keep compiled programs on disk; return where, `filtax/jax` in the user's cache if not told, or None if nowhere.
 
@@ -135,14 +80,10 @@ def cache_compilations(folder: Path | None = None) -> Path | None:
     >>> cache_compilations(Path("/dev/null/below")) is None  # no folder can be made there, and nothing fails
     True
     """
-    try:
-        folder = folder or usual_cache() / "jax"
-        make_private(folder)
-    except (OSError, RuntimeError):  # not allowed, or nobody's home
+    folder = private_folder(folder)
+    if folder is None:
         return None
-    if not is_private(folder.resolve()) or not os.access(folder, os.W_OK):
-        return None
-    compilation_cache.LRUCache = _Mending  # pyright: ignore[reportPrivateImportUsage]
+    compilation_cache.LRUCache = MendingCache  # pyright: ignore[reportPrivateImportUsage]
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

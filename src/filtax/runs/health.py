@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from filtax import _xla
+from filtax._cache import is_private, usual_cache
 
 __all__ = ["checked"]
 
@@ -43,8 +43,8 @@ def checked() -> Iterator[tuple[str, str, bool]]:
 def _cache(folder: str | None) -> tuple[str, str, bool]:
     """Where compiled programs are kept; a folder that others may write to is not well, as its programs are run."""
     with suppress(RuntimeError):  # nobody's home
-        place = Path(folder or _xla.usual_cache() / "jax").resolve()
-        if place.is_dir() and not _xla.is_private(place):
+        place = Path(folder or usual_cache() / "jax").resolve()
+        if place.is_dir() and not is_private(place):
             told = (
                 "programs of others would be run from it"
                 if folder
