@@ -144,6 +144,7 @@ class BernoulliOutliers(AdaptiveNoise):
     $p(y \mid \theta, z) \propto N(y; h(\theta), R)^z$ with $z \sim \mathrm{Bern}(\pi)$ and
     $\pi \sim \mathrm{Beta}(a, b)$. With $q(\theta)\,q(z)\,q(\pi)$ and $w = E[z]$ one iteration takes
     $$q(\theta) \propto \pi_t(\theta)\,N(y; h(\theta), R/w), \qquad q(\pi) = \mathrm{Beta}(a + w, b + 1 - w),$$
+    and
     $$\operatorname{logit} w \leftarrow \psi(a + w) - \psi(b + 1 - w)
       - \tfrac12 E_q[(y - h(\theta))^\top R^{-1}(y - h(\theta))].$$
     The prior of the probability is counted once, however many the iterations. An outlier has the constant density
