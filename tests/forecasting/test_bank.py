@@ -153,9 +153,21 @@ def test_a_season_is_found_without_times():
     ("call", "message"),
     [
         (lambda s: s.ahead(), "has not seen a row"),
+        (lambda s: forecasting.Series(steps=0), "must be at least 1"),
+        (lambda s: s.learn(np.ones((5, 2))), r"y has shape \(5, 2\)"),
+        (lambda s: s.learn([1.0, 2.0], HOURS[:1]), r"times has shape \(1,\); give \(2,\)"),
         (lambda s: s.learn([1.0], known=np.ones((1, 2))), r"known has shape \(1, 2\); give \(1, 0\)"),
     ],
 )
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call(forecasting.Series())
+
+
+def test_what_is_not_finite_is_missing():
+    y = series(200)
+    bad = np.where(np.arange(200) == 120, np.inf, y)
+    gap = np.where(np.arange(200) == 120, np.nan, y)
+    one, two = (forecasting.Series().learn(values, HOURS[:200]) for values in (bad, gap))
+    np.testing.assert_array_equal(one.forecast, two.forecast)
+    assert np.all(np.isfinite(one.forecast[60:]))

@@ -170,7 +170,7 @@ def scaled_known(scale: Scale, known: Float[Array, "*N F"], last: Float[Array, "
     """Known columns in units of their spread; a missing one repeats the last."""
     lead = (1,) * (known.ndim - 1)
     last, center, spread = (part.reshape((*lead, -1)) for part in (last, scale.known_center, scale.known_spread))
-    return jnp.where(jnp.isnan(known), last, (known - center) / spread)
+    return jnp.where(jnp.isfinite(known), (known - center) / spread, last)
 
 
 def effects(layout: Layout, known: bool) -> Int[np.ndarray, " D"]:

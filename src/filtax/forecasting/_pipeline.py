@@ -310,7 +310,7 @@ def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
     mixture = mixture.issue(place, issued.forecasts, issued.mixtures, issued.mixed, row.issue)
     calibration = state.calibration.issue(place, issued.low, issued.high)
 
-    z = (row.y - state.scale.center) / state.scale.spread
+    z = jnp.where(jnp.isfinite(row.y), (row.y - state.scale.center) / state.scale.spread, jnp.nan)
     known = scaled_known(state.scale, row.known, history.known)
     places = (history.count + 1 - np.asarray(layout.steps, np.int32)) % layout.furthest
     here = row.slot * layout.bins // layout.season

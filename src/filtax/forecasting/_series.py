@@ -77,6 +77,8 @@ class Series:
         miss: float = 0.1,
     ):
         self.steps = tuple(range(1, steps + 1)) if isinstance(steps, int) else tuple(steps)
+        if not self.steps or min(self.steps) < 1:
+            raise ValueError(f"Series(steps={steps!r}) must be at least 1; give a number of rows ahead, or several.")
         self._known, self._season, self._stride, self._experts, self._miss = known, season, stride, experts, miss
         self._past: Any = None  # rows that the next plan will replay
         self._count, self._next, self._planned = 0, 0, False
@@ -96,7 +98,12 @@ class Series:
             Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`.
         """
         y = np.asarray(y, float)
-        T = len(y)
+        if y.ndim != 1:
+            raise ValueError(f"learn: y has shape {y.shape}; give (T,) targets of one series.")
+        y, T = np.where(np.isfinite(y), y, np.nan), len(y)  # what is not finite is missing
+        for name, rows in (("times", times), ("issue", issue)):
+            if rows is not None and np.shape(rows) != (T,):
+                raise ValueError(f"learn: {name} has shape {np.shape(rows)}; give ({T},), one for each y.")
         rows = Table(
             np.arange(self._count, self._count + T) if times is None else np.asarray(times, "datetime64[us]"),
             y,
