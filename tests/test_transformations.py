@@ -1,5 +1,11 @@
 """Methods under JAX's transformations: functions with derivatives of their own, second derivatives, vmapped streams."""
 
+import dataclasses
+import importlib
+import inspect
+import itertools
+import pkgutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,3 +92,24 @@ def test_vmapped_streams_that_draw_are_those_of_each_alone():
     run = lambda key: method.scan(method.init(mean=jnp.zeros(2, "float32"), key=key), X, Y, keep=("log_evidence",))[1]
     keys = jax.random.split(jax.random.key(0), 20)
     np.testing.assert_allclose(jax.vmap(run)(keys).log_evidence[7], run(keys[7]).log_evidence, rtol=1e-5)
+
+
+def subclasses(cls):
+    below = cls.__subclasses__()
+    return set(below).union(*map(subclasses, below))
+
+
+def test_structures_of_two_classes_differ():
+    """Otherwise JAX runs the program of one for the other, whenever their hashes collide: one pair in a hundred."""
+    for package in (fx.models, fx.auxiliary, fx.priors, fx.posteriors, fx.weighting, fx.beliefs, fx.distributions):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    structures = []
+    for part in subclasses(fx.protocols.Module):
+        if part.__module__.startswith("filtax.") and not inspect.isabstract(part):
+            one = object.__new__(part)
+            vars(one).update({each.name: getattr(part, each.name, None) for each in dataclasses.fields(part)})
+            structures.append(jax.tree.structure(one))
+    assert len(structures) > 100
+    assert not any(one == other for one, other in itertools.combinations(structures, 2))
+    assert fx.priors.additive_inflation(1.0) != fx.priors.ornstein_uhlenbeck(1.0)

@@ -11,6 +11,7 @@ Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 import equinox as eqx
@@ -55,13 +56,22 @@ def pytree(cls: Kind) -> Kind:
     """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
     JAX flattens dataclasses in C++, but calls their constructor to rebuild them, with whatever a tree was mapped to.
-    A class that checks its children, in `__check_init__`, is therefore flattened and rebuilt here.
+    A class that checks its children, in `__check_init__`, is therefore flattened and rebuilt here. The class
+    itself is a static field: without it JAX takes two dataclasses with as many children for equal structures, and runs
+    the program that it compiled for one with the other whenever their hashes collide.
+
+    >>> one, other = (pytree(type(name, (), {"__annotations__": {"rate": float}}))(0.5) for name in ("One", "Other"))
+    >>> jax.tree.structure(one) == jax.tree.structure(other)
+    False
     """
     if "__dataclass_fields__" in vars(cls):  # a part, which has been made one already
         return cls
     checked = "__check_init__" in dir(cls)
     if checked:
         cls.__post_init__ = _check  # pyright: ignore[reportAttributeAccessIssue]
+    own_class = field(default=cls, kw_only=True, repr=False, metadata={"static": True})
+    cls.__annotations__ = {**get_annotations(cls), "_class": type}
+    cls._class = own_class  # pyright: ignore[reportAttributeAccessIssue]
     dataclass(frozen=True, eq=False, repr=False)(cls)
     cls.__repr__ = _shown  # pyright: ignore[reportAttributeAccessIssue]
     has_children = not all(each.metadata.get("static") for each in fields(cls))  # pyright: ignore[reportArgumentType]
