@@ -24,7 +24,7 @@ from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, 
 from filtax.beliefs import collapse
 from filtax.methods._format import spell
 from filtax.models import Model
-from filtax.protocols import Module
+from filtax.protocols import Hypotheses, Module
 from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
 __all__ = ["Bone"]
@@ -231,8 +231,11 @@ def _step(
 ) -> tuple[tuple, dict[str, Array]]:
     method = _ready("step", method, state)
     after, info, _ = filter_step(method, state, x, y, mask, dt, changed)
-    changed_parts = tuple(None if new is old else new for new, old in zip(after.carry, state.carry, strict=True))
-    return changed_parts, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+    hypotheses, t, began, refused, ratio = after.carry
+    if hypotheses.log_weight is state.hypotheses.log_weight:  # what the step left as it was is not copied
+        hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, None)  # pyright: ignore[reportArgumentType]
+    carry = hypotheses, t, None if began is state.began else began, refused, ratio
+    return carry, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
 
 
 @partial(jax.jit, static_argnames=("keep", "complete"))

@@ -76,7 +76,9 @@ class State(Module):
     def after(
         self, hypotheses: Hypotheses, t: Array, began: Array | None, refused: Array, conditioning_ratio: Array
     ) -> "State":
-        """The state some ticks later, from its new `carry`; the rest is handed on, not copied."""
+        """The state with a new `carry`; what is None there, and what is not in it, stays as it is."""
+        if hypotheses.log_weight is None:
+            hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, self.hypotheses.log_weight)
         began = self.began if began is None else began
         return State(hypotheses, self.initial, t, began, refused, conditioning_ratio, self.key, self.layout)
 
