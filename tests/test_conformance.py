@@ -10,9 +10,9 @@ import pytest
 from catalogue import ROWS, T
 from conformance import NARROW, NARROW_BAD, NIGHTLY, SHOWN, SLOPES, rows
 from filtax import bone
+from filtax.io import load, save
 from filtax.methods import PUBLISHED
 from filtax.state import INFO, with_memory
-from filtax.store import load, save
 
 every_row = rows()
 everything = (*INFO, "belief_mean", "belief_var", "belief_cov")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax import store
+from filtax import io
 from filtax.bandits import Bandit, default_method, epsilon_greedy, greedy, thompson, ucb
 
 
@@ -153,13 +153,13 @@ def test_a_bandit_on_disk_keeps_its_contexts_and_refuses_another_method_policy_o
         (linear(1.0), epsilon_greedy(0.2), "with the policy"),
         (linear(1.0), thompson(), "not Thompson"),
     ):
-        with pytest.raises(store.Foreign, match=words):
+        with pytest.raises(io.Foreign, match=words):
             Bandit.load(tmp_path, method, policy, **start)
-    with pytest.raises(store.Foreign, match="shape"):
+    with pytest.raises(io.Foreign, match="shape"):
         Bandit.load(tmp_path, linear(1.0), epsilon_greedy(0.1), mean=jnp.zeros(3))
     arrays = tmp_path / "000001.safetensors"
     arrays.write_bytes(arrays.read_bytes()[:-3])
-    with pytest.raises(store.Damaged, match="cut short"):
+    with pytest.raises(io.Damaged, match="cut short"):
         Bandit.load(tmp_path, linear(1.0), epsilon_greedy(0.1), **start)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from filtax import store
+from filtax import io as store
 from filtax.estimators import Classifier, Fleet, Regressor, Segmenter, load, save
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from filtax import store
+from filtax import io as store
 from filtax.estimators import Classifier, Fleet, Regressor, load, save
 
 STATIC = "NIG(shape=2)+C-Static"

@@ -21,7 +21,7 @@ import safetensors.numpy  # noqa: F401
 import scipy.linalg
 import scipy.special  # noqa: F401
 
-from filtax import store
+from filtax import io as store
 from filtax.runs import Config, carry_on
 from filtax.runs.job import CHECKPOINT
 from filtax.runs.outputs import write_outputs

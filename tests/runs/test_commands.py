@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
-from filtax import store
+from filtax import io as store
 
 QUICK = ("--method", "LG+C-Static")
 pytestmark = pytest.mark.x64
@@ -132,7 +132,7 @@ def test_a_short_stream_is_learned_and_said_to_be_short(home):
 
 def test_who_interrupts_a_short_stream_is_given_what_has_come(home, monkeypatch):
     """As behind `tail -f`: the rows are there, and the end does not come."""
-    from filtax.sources import Table
+    from filtax.io import Table
 
     chunks = Table._chunks
 

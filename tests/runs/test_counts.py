@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
+from filtax.io import open_table
 from filtax.runs import Config
 from filtax.runs.blocks import blocks, picked
-from filtax.sources import open_table
 
 pytestmark = pytest.mark.x64
 QUICK = ("--method", "LG+C-Static", "--block", 64, "--out", "run")

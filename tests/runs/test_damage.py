@@ -74,7 +74,7 @@ def test_every_flipped_bit_of_records_and_events_is_refused(name, home):
 
 
 def test_a_folder_from_before_there_were_checksums_is_still_read(home, monkeypatch):
-    from filtax import store
+    from filtax import io as store
 
     save = store.save
     without = lambda note: {name: value for name, value in note.items() if name != "sums"}

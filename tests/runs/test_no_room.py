@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
-from filtax.store.room import advice, unwritten
+from filtax.io._files import advice, unwritten
 
 pytestmark = pytest.mark.x64
 ARGUMENTS = ("--target", "load", "--time", "when", "--method", "LG+C-Static", "--every", 256)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from filtax.evaluate import last_class, last_value, majority_class, naive_plus_change, running_mean, seasonal_naive
+from filtax.io import open_table
 from filtax.runs.blocks import blocks
 from filtax.runs.inputs import WIDTH, Inputs, Pool
 from filtax.runs.rivals import LabelRivals, Rivals
 from filtax.runs.surprise import Surprise
 from filtax.runs.trace import ROOM, Trace
-from filtax.sources import open_table
 
 
 def cuts(rows, seed):

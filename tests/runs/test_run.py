@@ -11,11 +11,11 @@ import pyarrow.parquet
 import pytest
 
 import filtax as fx
-from filtax import store
+from filtax import io as store
 from filtax.evaluate import prequential
+from filtax.io import InputError
 from filtax.runs import Config, carry_on, open_run, scores
 from filtax.runs.outputs import write_outputs
-from filtax.sources import InputError
 from filtax.streams import Season, TimedFeatures
 
 pytestmark = pytest.mark.x64

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax import store
+from filtax import io as store
 from filtax.cli._stopping import asked_to_stop
 
 SOURCE = Path(__file__).parents[2] / "src"

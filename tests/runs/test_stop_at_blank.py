@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from command import filtax, sentence
+from filtax.io import InputError
 from filtax.runs import Config, carry_on, open_run
-from filtax.sources import InputError
 
 pytestmark = pytest.mark.x64
 ROWS = 90

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
-from filtax import store
+from filtax import io as store
 from filtax.runs import Config, carry_on, open_run
 from filtax.runs.knobs import knobs_of, turned
 from filtax.runs.search import _first_rows, search

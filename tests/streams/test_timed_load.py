@@ -6,7 +6,7 @@ import pytest
 
 import filtax as fx
 from filtax.evaluate import prequential
-from filtax.sources import open_table
+from filtax.io import open_table
 from filtax.streams import Season, TimedFeatures
 from thesis_load import LOAD, START, unit
 

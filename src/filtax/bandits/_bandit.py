@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import _validation as checks
-from filtax import store
+from filtax import io
 from filtax.bandits import step
 from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
 from filtax.bandits._validation import (
@@ -281,7 +281,7 @@ class Bandit:
         """Write the bandit as the next generation of a folder of checkpoints.
 
         Args:
-            folder: As for `filtax.store.save`.
+            folder: As for `filtax.io.save`.
             source: Position in a source of rewards, as JSON.
             held: Whether the caller holds the folder's lock.
 
@@ -300,7 +300,7 @@ class Bandit:
         arrays, plain = self.state()
         form = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
         note = {"kind": "Bandit", "bandit": plain, "arrays": form}
-        return store.save(folder, arrays, note=note, source=source, held=held)
+        return io.save(folder, arrays, note=note, source=source, held=held)
 
     @classmethod
     def load(cls, folder: Any, method: Any = None, policy: Any = None, **start: Any) -> tuple["Bandit", dict]:
@@ -320,20 +320,20 @@ class Bandit:
 
         >>> Bandit.load("no/such/folder")
         Traceback (most recent call last):
-        filtax.store.errors.Missing: no/such/folder holds no checkpoint; ...
+        filtax.io._errors.Missing: no/such/folder holds no checkpoint; ...
         """
 
         def like(manifest: dict) -> dict:
             note = manifest["note"]
             if not isinstance(note, dict) or note.get("kind") != "Bandit":
-                raise store.Foreign("it holds no bandit")
+                raise io.Foreign("it holds no bandit")
             return {name: np.zeros(shape, dtype) for name, (dtype, shape) in note["arrays"].items()}
 
-        arrays, manifest = store.load(folder, like)
+        arrays, manifest = io.load(folder, like)
         try:
             bandit = cls.from_state(arrays, manifest["note"]["bandit"], method, policy, **start)
         except ValueError as problem:
-            raise store.Foreign(f"{folder}: {problem}") from None
+            raise io.Foreign(f"{folder}: {problem}") from None
         return bandit, manifest
 
     def _context(self, context: Any) -> Any:

@@ -32,7 +32,7 @@ from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
 from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior, stack
-from filtax.sources import InputError, open_table
+from filtax.io import InputError, open_table
 from filtax.state import State
 
 __all__ = [
@@ -106,7 +106,7 @@ def read_log(
     r"""Read a log with the columns arm, reward, probability and perhaps the `id` of a decision; others are the context.
 
     Args:
-        path: As for `filtax.sources.open_table`: CSV, TSV, JSON lines or Parquet, packed with gzip or not.
+        path: As for `filtax.io.open_table`: CSV, TSV, JSON lines or Parquet, packed with gzip or not.
         arms: All arms there are; those of the file, sorted, if left out.
         context: Columns of the context, in order; all other columns if left out, but for `id`.
         uniform: Every arm was pulled with the same probability: a column of probabilities is then not needed.

@@ -30,7 +30,7 @@ def guarded() -> Iterator[None]:
     Traceback (most recent call last):
     typer.exceptions.Exit: 2
     """
-    from filtax.store import Damaged
+    from filtax.io import Damaged
 
     try:
         yield
@@ -80,7 +80,7 @@ def failing(problem: OSError) -> str:
     >>> failing(PermissionError(13, "Permission denied", "out"))
     'out: permission denied; name a folder that you may write to, or have its permissions changed'
     """
-    from filtax.store.room import advice
+    from filtax.io._files import advice
 
     reason = problem.strerror or str(problem)
     if problem.errno == errno.ENOSPC and reason == os.strerror(errno.ENOSPC):  # of a file, filtax says which

@@ -135,10 +135,10 @@ def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
 def go(config: Any, root: Path, each: bool = False, home: Path | None = None) -> None:
     """Learn to the end of the source, show it, write what a run leaves, and say where."""
     start_jax()
+    from filtax.io import InputError
     from filtax.runs import carry_on
     from filtax.runs.job import WAIT
     from filtax.runs.wording import counted
-    from filtax.sources import InputError
 
     show, waits = _Show(each), config.source == "-"
     if waits:
@@ -195,9 +195,9 @@ def _finish(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> Non
 
 def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
     """Write what a run leaves, and show it."""
+    from filtax.io._files import PARTIAL, drop
     from filtax.runs.outputs import write_outputs
     from filtax.runs.wording import too_far
-    from filtax.store.writing import PARTIAL, drop
 
     far = too_far(config.horizon, config.delay, rows)
     if far:
@@ -218,7 +218,7 @@ def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None
 def _alone(root: Path) -> None:
     """Refuse a run that another process is at before anything slow is begun; the run itself looks again."""
     if (root / "checkpoint" / "lock").is_file():
-        from filtax.store.locking import lock
+        from filtax.io import lock
 
         with lock(root / "checkpoint"):
             pass

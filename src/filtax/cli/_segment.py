@@ -39,8 +39,8 @@ def segment(
 def cut(config: Any, root: Path, home: Path | None = None) -> None:
     """Read and cut the series of a run, show it, write what a run leaves, and say where."""
     start_jax()
+    from filtax.io._files import PARTIAL, drop
     from filtax.runs.segmenting import cut_on
-    from filtax.store.writing import PARTIAL, drop
 
     found = None
     with asked_to_stop(patient=False) as asked:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from filtax import store
+from filtax import io as store
 from filtax.estimators.beginning import EXTRA, Beginning
 from filtax.estimators.classifier import Classifier
 from filtax.estimators.engine import engine
@@ -38,7 +38,7 @@ def save(folder: Any, model: Any, *, source: Any = None, held: bool = False) -> 
     """Write an estimator as the next generation of a folder of checkpoints.
 
     Args:
-        folder: As for `filtax.store.save`.
+        folder: As for `filtax.io.save`.
         model: A `Regressor`, `Classifier`, `Segmenter` or `Fleet`; names of features, classes, ids and keys must be
             texts, numbers or truth values.
         source: Position in the source, as JSON.
@@ -72,7 +72,7 @@ def load(folder: Any) -> tuple[Any, dict]:
 
     >>> load("no/such/folder")
     Traceback (most recent call last):
-    filtax.store.errors.Missing: no/such/folder holds no checkpoint; ...
+    filtax.io._errors.Missing: no/such/folder holds no checkpoint; ...
     """
     with jax.enable_x64(True):
         arrays, manifest = store.load(folder, _like)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from filtax.sources import Chunk, InputError, Position, Rejected, Table
-from filtax.sources.rejected import KEPT
+from filtax.io import Chunk, InputError, Position, Rejected, Table
+
+KEPT = 1000  # records of bad rows that are held at once, where there are many
 
 __all__ = ["Block", "blocks", "numbered", "padded", "picked"]
 
@@ -100,7 +101,7 @@ def blocks(
         then: Rows of all blocks but the first, where those are to be shorter.
 
     >>> import pathlib, tempfile
-    >>> from filtax.sources import open_table
+    >>> from filtax.io import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "t.csv"
     ...     _ = path.write_text("load,wind\n1,2\nx,2\n3,4\n5,6\n")

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from filtax.store.errors import Damaged, Missing
-from filtax.store.writing import write_whole
+from filtax.io import Damaged, Missing
+from filtax.io._files import write_whole
 
 __all__ = ["CONFIG", "TASKS", "Config", "settings_of"]
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filtax import store
+from filtax import io as store
+from filtax.io._files import LOCK, PARTIAL
 from filtax.runs.config import CONFIG
-from filtax.store.locking import LOCK
-from filtax.store.writing import PARTIAL
 
 __all__ = ["CHECKPOINT", "hold", "refuse_foreign"]
 

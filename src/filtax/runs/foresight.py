@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from filtax.io import Rejected, open_table
+from filtax.io._files import PARTIAL, drop, unwritten
 from filtax.runs.blocks import Block, blocks, picked
 from filtax.runs.foretell import foresee, reach, settle
 from filtax.runs.numbers import NumberStream
 from filtax.runs.results import Run
-from filtax.sources import Rejected, open_table
-from filtax.store.room import unwritten
-from filtax.store.writing import PARTIAL, drop
 
 __all__ = ["Foresight", "write_csv", "write_table"]
 

@@ -4,10 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from filtax.io import InputError, Missing
+from filtax.io._source import expand
 from filtax.runs.config import Config
-from filtax.sources import InputError
-from filtax.sources.origin import expand
-from filtax.store import Missing
 
 __all__ = ["begun_here", "home_of"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from filtax import store
+from filtax import io as store
+from filtax.io import InputError, Position, Table, open_table
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
 from filtax.runs.folder import CHECKPOINT, hold
@@ -20,7 +21,6 @@ from filtax.runs.plan import Plan, decide
 from filtax.runs.progress import Progress
 from filtax.runs.streams import kind_of, make_stream, place_of, tell_skipped
 from filtax.runs.telling import Telling
-from filtax.sources import InputError, Position, Table, open_table
 
 __all__ = ["CHECKPOINT", "Progress", "carry_on"]
 

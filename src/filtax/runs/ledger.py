@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from filtax.store.errors import Damaged
-from filtax.store.room import unwritten
-from filtax.store.writing import opened_itself
+from filtax.io import Damaged
+from filtax.io._files import open_no_link, unwritten
 
 __all__ = ["EVENTS", "RECORDS", "Ledger", "read_events", "read_records", "record_type"]
 
@@ -151,7 +150,7 @@ def _named(file: Any, added: int = 0) -> Iterator[None]:
 def _open_at(path: Path, size: int, told: int | None) -> tuple[Any, int]:
     """A file to be written on behind its first bytes, and their checksum."""
     try:
-        file = open(path, "r+b" if path.exists() else "w+b", opener=opened_itself)
+        file = open(path, "r+b" if path.exists() else "w+b", opener=open_no_link)
     except OSError as problem:
         raise unwritten(path, problem) from problem
     if os.fstat(file.fileno()).st_size < size:

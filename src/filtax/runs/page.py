@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from filtax.beliefs import collapse
+from filtax.io._files import write_whole
 from filtax.report.page import page
 from filtax.runs.ahead import coming, step_by_step
 from filtax.runs.chart import bars, chart, short
@@ -20,7 +21,6 @@ from filtax.runs.missing import missing_in_words, missing_steps
 from filtax.runs.results import Run, microseconds, verdict
 from filtax.runs.style import CSS, SCRIPT
 from filtax.runs.wording import counted
-from filtax.store.writing import write_whole
 
 __all__ = ["command_of", "write_page"]
 

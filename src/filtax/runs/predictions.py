@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from filtax.io._files import PARTIAL, drop, flush_folder, unwritten
 from filtax.runs.foresight import write_csv
 from filtax.runs.results import Run
-from filtax.store.room import unwritten
-from filtax.store.writing import PARTIAL, drop, flush_folder
 
 __all__ = ["columns_of", "write_predictions"]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from filtax import store
+from filtax import io as store
 from filtax.evaluate._comparison import compare_in_words, format_table
 from filtax.evaluate.metrics import Metric, accuracy, mae, rmse
+from filtax.io._files import write_whole
 from filtax.runs.config import Config
 from filtax.runs.folder import CHECKPOINT
 from filtax.runs.labels import LabelStream
@@ -19,7 +20,6 @@ from filtax.runs.ledger import read_events, read_records
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
 from filtax.runs.streams import kind_of, make_stream, place_of, tell_skipped
-from filtax.store.writing import write_whole
 
 __all__ = ["METRICS", "Run", "microseconds", "open_run", "scores", "verdict", "write_metrics"]
 
@@ -82,7 +82,7 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
 
     >>> open_run(Path("nowhere"))
     Traceback (most recent call last):
-    filtax.store.errors.Missing: nowhere holds no run: ...
+    filtax.io._errors.Missing: nowhere holds no run: ...
     """
     config = Config.read(root)
     if config.task == "segment":

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from filtax import store
+from filtax import io as store
+from filtax.io import InputError, open_table
+from filtax.io._files import LOCK, write_whole
 from filtax.runs.blocks import Block, blocks
 from filtax.runs.config import Config
 from filtax.runs.folder import refuse_foreign
@@ -21,9 +23,6 @@ from filtax.runs.knobs import RANGES, knobs_of, turned
 from filtax.runs.plan import Plan, decide
 from filtax.runs.streams import make_stream
 from filtax.runs.wording import counted
-from filtax.sources import InputError, open_table
-from filtax.store.locking import LOCK
-from filtax.store.writing import write_whole
 from filtax.tuning import tune
 
 __all__ = ["JOURNAL", "LOSSES", "TUNED", "Found", "search"]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from filtax.io._files import write_whole
 from filtax.report.page import page
 from filtax.runs.chart import chart
 from filtax.runs.config import CONFIG
@@ -14,7 +15,6 @@ from filtax.runs.listing import listing
 from filtax.runs.segmenting import Segments
 from filtax.runs.style import CSS, SCRIPT
 from filtax.runs.told_segments import in_words, level_of, told_of, write_rows, write_told
-from filtax.store.writing import write_whole
 
 __all__ = ["Shown", "write_segments"]
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from filtax import store
+from filtax import io as store
+from filtax.io import InputError, Position, Table, open_table
+from filtax.io._source import NAMELESS
+from filtax.runs.blocks import KEPT
 from filtax.runs.config import Config
 from filtax.runs.cutting import Cut, cut_up
 from filtax.runs.folder import CHECKPOINT, hold
 from filtax.runs.large import power_of
 from filtax.runs.streams import place_of, tell_skipped
 from filtax.runs.wording import counted
-from filtax.sources import InputError, Position, Table, open_table
-from filtax.sources.rejected import KEPT, NAMELESS
 
 __all__ = ["Segments", "cut_on", "open_segments"]
 
@@ -116,7 +117,7 @@ def open_segments(root: Path, warn: Callable[[str], object] | None = None) -> Se
 
     >>> open_segments(Path("nowhere"))
     Traceback (most recent call last):
-    filtax.store.errors.Missing: nowhere holds no run: ...
+    filtax.io._errors.Missing: nowhere holds no run: ...
     """
     found, _ = _restored(Config.read(root), root, warn)
     if found.cut is None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from filtax.io import Position
 from filtax.runs.fan import Fan
 from filtax.runs.labels import LabelStream
 from filtax.runs.ledger import record_type
 from filtax.runs.numbers import NumberStream
 from filtax.runs.plan import Plan
-from filtax.sources import Position
 
 __all__ = ["kind_of", "make_stream", "place_of", "tell_skipped"]
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from filtax.runs.blocks import Block
+from filtax.io import Rejected
+from filtax.io._source import NAMELESS
+from filtax.io._table import NO_TARGET
+from filtax.runs.blocks import KEPT, Block
 from filtax.runs.ledger import Ledger
 from filtax.runs.progress import Progress
-from filtax.sources import Rejected
-from filtax.sources.rejected import KEPT, NAMELESS
-from filtax.sources.targets import NO_TARGET
 
 __all__ = ["Telling"]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax.io._files import write_whole
 from filtax.runs.alike import correlation, warning
 from filtax.runs.chart import short
 from filtax.runs.differing import differing
@@ -15,7 +16,6 @@ from filtax.runs.large import power_of
 from filtax.runs.ledger import EVENTS
 from filtax.runs.results import METRICS
 from filtax.runs.segmenting import Segments
-from filtax.store.writing import write_whole
 
 __all__ = ["as_json", "in_words", "level_of", "told_of", "write_rows", "write_told"]
 

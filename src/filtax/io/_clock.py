@@ -1,0 +1,209 @@
+"""Times as they are written, and their order.
+
+Times are ISO dates with or without a zone, seconds or milliseconds since 1970, or plain numbers in any unit. How they
+are written is decided by the first one, and holds for the whole source. Calendar times come out as `datetime64[us]` (in
+UTC if they carry a zone, else as written), plain numbers as float64.
+
+Times must grow: rows of a series whose time is missing, repeats or goes backwards are left out. A source whose newest
+row comes first would lose all rows but one. It is told by rows that lie before the row above them, nearly all of them,
+and refused with a word on how to turn it.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from filtax.io._errors import InputError, RowError
+from filtax.io._layout import Layout, Raw
+from filtax.io._text import is_missing, number, show, shown
+
+_UNIT = {"seconds": 10**6, "milliseconds": 10**3}
+_ISO = re.compile(
+    r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?)?"
+)
+_ADVICE = "; write 2024-05-31, 2024-05-31T14:00, 2024-05-31T14:00:00+02:00, or seconds since 1970"
+LEAST = {"-": 50}  # steps back before standard input counts as newest first: it may begin with a few late rows
+FEW = 2  # and for a file, of which many rows are seen at once
+RARE = 20  # steps back for each step forth
+
+
+def clock_of(values: Sequence[Any] | np.ndarray) -> str | None:
+    """Tell by the first value that is one how times are written; None if there is none.
+
+    Returns:
+        "local" or "zoned" calendar times, "seconds" or "milliseconds" since 1970, or "number".
+    """
+    for value in values:
+        if isinstance(value, str):
+            form = _ISO.fullmatch(value.strip(" \t"))
+            if form:
+                return "zoned" if form["zone"] else "local"
+        try:
+            value = abs(_as_number(value))
+        except (RowError, TypeError, ValueError):
+            continue
+        if value < float("inf"):
+            return "seconds" if 1e8 <= value < 1e11 else "milliseconds" if 1e11 <= value < 1e14 else "number"
+    return None
+
+
+def read_times(values: Sequence[Any] | np.ndarray, clock: str) -> tuple[np.ndarray, dict[int, str]]:
+    """Read times that are all written in one way.
+
+    Args:
+        values: Texts, or numbers where the format has them.
+        clock: How they are written: "local", "zoned", "seconds", "milliseconds" or "number".
+
+    Returns:
+        `datetime64[us]`, or float64 for plain numbers; and the reason for each row that has none.
+
+    Example:
+        >>> from filtax.io import read_times
+        >>> times, faults = read_times(["2024-05-31", "31.5.2024"], "local")
+        >>> str(times[0])[:10], list(faults)
+        ('2024-05-31', [1])
+    """
+    if clock == "local" and (quick := _all_local(values)) is not None:
+        return quick, {}
+    read = _moment if clock in ("local", "zoned") else _count
+    moments, faults = [], {}
+    for i, value in enumerate(values):
+        try:
+            moments.append(read(value, clock))
+        except RowError as fault:
+            faults[i] = fault.reason
+            moments.append(None)
+    return np.array(moments, np.float64 if clock == "number" else "datetime64[us]"), faults
+
+
+def _all_local(values: Sequence[Any] | np.ndarray) -> np.ndarray | None:
+    """All times at once, where every one of them is well formed; None where one needs a closer look."""
+    texts = list(values)
+    if all(isinstance(text, str) and (form := _ISO.fullmatch(text)) and not form["zone"] for text in texts):
+        try:
+            return np.array(texts, "datetime64[us]")
+        except ValueError:  # such as a 30th of February
+            return None
+    return None
+
+
+def _moment(value: Any, clock: str) -> datetime:
+    text = value.strip(" \t") if isinstance(value, str) else str(value)
+    form = _ISO.fullmatch(text)
+    try:
+        moment = datetime.fromisoformat(text) if form else None
+    except ValueError as error:
+        raise RowError(0, f"{show(text)} is not a time: {str(error).splitlines()[0]}") from None
+    if moment is None:
+        raise RowError(0, "the time is missing" if is_missing(text) else f"{show(text)} is not a time{_ADVICE}")
+    if moment.tzinfo is None:
+        if clock == "zoned" and len(text) > 10:
+            raise RowError(0, f"{show(text)} has no zone, but the first time has one")
+        return moment
+    if clock == "local":
+        raise RowError(0, f"{show(text)} has a zone, but the first time has none")
+    try:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise RowError(0, f"{show(text)} is too near the end of the calendar") from None
+
+
+def _count(value: Any, clock: str) -> float | int:
+    """A plain number, or microseconds since 1970, rounded from the digits that are written."""
+    try:
+        read = _as_number(value)
+    except (RowError, TypeError, ValueError):
+        raise RowError(0, f"{show(str(value))} is not a time{_ADVICE}") from None
+    if read != read:
+        raise RowError(0, "the time is missing")
+    if abs(read) == float("inf"):
+        raise RowError(0, "the time is infinite, or too large for 64 bits")
+    if clock == "number":
+        return read
+    if abs(read) * _UNIT[clock] > 9e18:
+        raise RowError(0, f"{show(str(value))} is not a time in {clock} since 1970")
+    return round(Decimal(value.strip(" \t") if isinstance(value, str) else repr(read)) * _UNIT[clock])
+
+
+def _as_number(value: Any) -> float:
+    return number(value) if isinstance(value, str) else float(value)
+
+
+class Order:
+    """The latest time of each series, by key ("" where there is none), as plain numbers: microseconds or own units."""
+
+    def __init__(self, latest: Mapping[str, Any]) -> None:
+        self.latest = dict(latest)
+        self._above: dict[str, Any] = {}  # time of the row before, by key
+        self._steps = [0, 0]  # forth, back
+        self._begun = bool(latest)  # what was read before was in order
+
+    def after(self, time: np.ndarray | None, key: np.ndarray | None, rows: int) -> dict[str, Any]:
+        """Return the latest times once that many rows, all in order, have been read."""
+        if time is None:
+            return dict(self.latest)
+        keys = [""] * rows if key is None else key[:rows].tolist()
+        return {**self.latest, **dict(zip(keys, _ticks(time[:rows]).tolist(), strict=True))}
+
+    def apply(self, file: str, raw: Raw, layout: Layout) -> tuple[np.ndarray | None, Layout]:
+        """Read the times of rows, drop those rows (of `raw`, in place) that have none or are too late."""
+        column = layout.time
+        if column is None or not len(raw.line):
+            return None, layout
+        if raw.moments is not None and raw.moments.dtype.kind == "M":
+            layout, time = replace(layout, clock="local"), raw.moments
+            faults = dict.fromkeys(np.flatnonzero(np.isnat(time)).tolist(), "the time is missing")
+        else:
+            values = raw.texts.pop(column) if raw.moments is None else raw.moments
+            layout = replace(layout, clock=layout.clock or clock_of(values))
+            time, faults = read_times(values, layout.clock or "local")
+        key = raw.texts[layout.key] if layout.key else None
+        faults = self._in_order(time, key, faults)
+        self._refuse_newest_first(file, column)
+        if faults:
+            keep = np.ones(len(time), bool)
+            keep[list(faults)] = False
+            raw.drop(keep, {i: raw.record(file, i, column, reason) for i, reason in faults.items()})
+            time = time[keep]
+        return time, layout
+
+    def _in_order(self, time: np.ndarray, key: np.ndarray | None, faults: dict[int, str]) -> dict[int, str]:
+        ticks = _ticks(time)
+        if key is None and not faults and np.all(np.diff(ticks) > 0) and ticks[0] > self.latest.get("", -np.inf):
+            self.latest[""] = self._above[""] = ticks[-1].item()
+            self._steps[0] += len(ticks)
+            return faults
+        for i, tick in enumerate(ticks.tolist()):
+            if i in faults:
+                continue
+            series = "" if key is None else key[i]
+            latest, above = self.latest.get(series), self._above.get(series, tick)
+            self._steps[tick < above] += tick != above
+            self._above[series] = tick
+            if latest is None or tick > latest:
+                self.latest[series] = tick
+            else:
+                told = "repeats" if tick == latest else "goes backwards: it is before"
+                faults[i] = f"{str(time[i]).removesuffix('.000000')} {told} the time of an earlier row"
+        return dict(sorted(faults.items()))
+
+    def _refuse_newest_first(self, file: str, column: str) -> None:
+        forth, back = self._steps
+        if self._begun or back < LEAST.get(file, FEW) or back < RARE * forth:
+            return
+        told = f"{file}: the newest row comes first: {back} times lie before the one above them, {forth} behind it"
+        name = shlex.quote(file)
+        turn = f", such as by (head -n 1 {name}; tail -n +2 {name} | tac) > turned.csv"
+        way = turn if file.lower().endswith((".csv", ".tsv", ".txt")) else ""
+        raise InputError(f"{told}. Sort it by {shown(column)}, the oldest first{way}.")
+
+
+def _ticks(time: np.ndarray) -> np.ndarray:
+    return time.astype(np.int64) if time.dtype.kind == "M" else time

@@ -1,0 +1,223 @@
+"""Which columns of a table serve for what, which of them hold numbers, and the rows that every reader hands on.
+
+The layout is decided once, by what the user asked for and the first rows, and then holds for the whole source.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax.io._errors import InputError, Rejected, RowError
+from filtax.io._text import BLOCK, LIMIT, Block, is_missing, number, show, shown
+
+KINDS = ("number", "text")
+MOST = 4096  # columns that are read
+_NUMERAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # the usual ones, told at a glance
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked `open_table` for, the same for all files."""
+
+    target: str | None = None
+    time: str | None = None
+    key: str | None = None
+    features: Sequence[str] | None = None
+    perhaps: Sequence[str] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    separator: str | None = None
+    format: str | None = None
+    block: int = BLOCK
+    limit: int = LIMIT
+    quick: bool = True  # False: the careful reader alone
+    folder: str = ""  # where relative names are looked for; the working folder
+
+    def at(self, file: str) -> str:
+        """Where a file is, as seen from the working folder."""
+        return str(Path(self.folder, file)) if self.folder and file != "-" else file
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that are read, by name, and their kinds ("number" or "text")."""
+
+    target: str | None
+    time: str | None
+    key: str | None
+    columns: tuple[str, ...]  # the target first, then the features
+    kinds: Mapping[str, str]
+    clock: str | None = None  # how times are written, once the first was seen
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns of numbers."""
+        return tuple(name for name in self.columns if self.kinds[name] == "number")
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Columns that are read as text: also time and key."""
+        return tuple(name for name in self.wanted if self.kinds.get(name) != "number")
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Columns of text, without time and key."""
+        return tuple(name for name in self.columns if self.kinds[name] == "text")
+
+    @cached_property
+    def wanted(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return tuple(dict.fromkeys([*self.columns, *(name for name in (self.time, self.key) if name)]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the layout as plain values."""
+        return {**asdict(self), "columns": list(self.columns)}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Layout":
+        """Read it back."""
+        return cls(**{**plain, "columns": tuple(plain["columns"]), "kinds": dict(plain["kinds"])})
+
+
+@dataclass
+class Raw:
+    """Rows of one block as they stand in the source, before times are read, and what was left out between them.
+
+    `before[i]` is the number of good rows before `rejected[i]`; `offset` is where each row ends; `digest(offset)` is
+    the sha256 of the file up to there, and `place(offset, name)` the character where a column of that row begins.
+    `unended` says that the last row had no line end, so that it may still grow. Times stand in `texts` if the format
+    holds them as text, else in `moments`.
+    """
+
+    numbers: np.ndarray
+    texts: dict[str, np.ndarray]
+    line: np.ndarray
+    offset: np.ndarray
+    rejected: list[Rejected] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    digest: Callable[[int], str] | None = None
+    place: Callable[[int, str], int] | None = None
+    moments: np.ndarray | None = None
+    unended: bool = False
+
+    @classmethod
+    def left_out(cls, layout: Layout, rejected: Rejected, *, unended: bool = False) -> "Raw":
+        """No rows, and one record."""
+        nothing = np.empty(0, np.int64)
+        texts = {name: np.empty(0, object) for name in layout.words}
+        return cls(np.empty((0, len(layout.numbers))), texts, nothing, nothing, [rejected], [0], unended=unended)
+
+    def head(self, rows: int) -> "Raw":
+        """The rows before the first fault, and that fault."""
+        texts = {name: values[:rows] for name, values in self.texts.items()}
+        cut = (self.numbers[:rows], texts, self.line[:rows], self.offset[:rows], self.rejected[:1], self.before[:1])
+        return Raw(*cut, digest=self.digest, place=self.place, unended=self.unended and rows == len(self.line))
+
+    def drop(self, keep: np.ndarray, rejected: dict[int, Rejected]) -> None:
+        """Drop rows, and put their records in order with those that are there; `rejected` is by row."""
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        found = [(before, 0, each) for before, each in zip(self.before, self.rejected, strict=True)]
+        found += [(i, 1, each) for i, each in rejected.items()]
+        found.sort(key=lambda entry: entry[:2])  # what stood before a row comes before that row
+        self.rejected, self.before = [each for *_, each in found], [int(kept[i]) for i, *_ in found]
+        self.unended = self.unended and bool(keep[-1])
+        self.numbers, self.line, self.offset = self.numbers[keep], self.line[keep], self.offset[keep]
+        self.texts = {name: values[keep] for name, values in self.texts.items()}
+        self.moments = None if self.moments is None else self.moments[keep]
+
+    def record(self, file: str, row: int, name: str, reason: str) -> Rejected:
+        """A record of a row, at the place of one of its columns."""
+        place = self.place(int(self.offset[row]), name) if self.place else 1
+        return Rejected(file, int(self.line[row]), place, f"{shown(name)}: {reason}")
+
+
+def read_rows(
+    block: Block, layout: Layout, file: str, parse: Callable[[bytes], tuple[list[float], list[Any]] | None]
+) -> Raw:
+    """Read a block row by row; `parse` gives numbers and texts of a line, None of a blank one, or raises `RowError`."""
+    rows, lines, ends = [], [], []
+    rejected, before = list(block.rejected), [0] * len(block.rejected)
+    offset = block.offset
+    for line, data in enumerate(block.data.splitlines(keepends=True), block.line):
+        offset += len(data)
+        try:
+            row = parse(data.rstrip(b"\r\n"))
+        except RowError as fault:
+            rejected.append(Rejected(file, line, fault.column, fault.reason))
+            before.append(len(rows))
+            continue
+        if row is not None:
+            rows.append(row)
+            lines.append(line)
+            ends.append(offset)
+    numbers = np.array([row[0] for row in rows], np.float64).reshape(len(rows), len(layout.numbers))
+    texts = {name: np.empty(len(rows), object) for name in layout.words}
+    for j, name in enumerate(layout.words):
+        texts[name][:] = [row[1][j] for row in rows]
+    where = (np.array(values, np.int64) for values in (lines, ends))
+    return Raw(numbers, texts, *where, rejected=rejected, before=before, digest=block.digest)
+
+
+def choose(file: str, names: Collection[str], sample: Mapping[str, Sequence[Any]], request: Request) -> Layout:
+    """Find the asked columns among the names, and tell numbers from text by the first rows.
+
+    A column is one of numbers if most of what the first rows hold of it reads as a number, or if they hold nothing.
+    """
+    names = dict.fromkeys(names)
+    single = [("target", request.target), ("time", request.time), ("key", request.key)]
+    roles = [*single, *(("features", each) for each in request.features or ())]
+    for role, name in [*roles, *(("types", each) for each in request.types)]:
+        if name is not None and name not in names:
+            raise InputError(f"{file}:1:1: there is no column {show(name)} for {role}. {_hint(names, name)}")
+    for name, kind in request.types.items():
+        if kind not in KINDS:
+            raise InputError(f"types: {show(name)} must be one of {', '.join(KINDS)}, got {kind!r:.40}.")
+    used = [name for _, name in single if name]
+    if len(set(used)) < len(used):
+        raise InputError(f"{file}: target, time and key must be three columns, got {', '.join(used)}.")
+    chosen = request.features if request.features is not None else [name for name in names if name not in used]
+    there = [name for name in request.perhaps if name in names]
+    columns = tuple(dict.fromkeys(name for name in (request.target, *chosen, *there) if name))
+    if len(columns) > MOST:
+        raise InputError(
+            f"{file}:1:1: there are {len(columns)} columns to read, and {MOST} is the most; name those that matter as "
+            "features."
+        )
+    kinds = {name: request.types.get(name) or _kind(sample.get(name, ())) for name in columns}
+    return Layout(request.target, request.time, request.key, columns, kinds)
+
+
+def has_all(file: str, names: Sequence[str], layout: Layout, before: str) -> None:
+    """Refuse a file that lacks a column of the one before."""
+    there = set(names)
+    for name in layout.wanted:
+        if name not in there:
+            raise InputError(
+                f"{file}:1:1: there is no column {show(name)}, which {before} has; files that follow one another must "
+                f"have the same columns. {_hint(names, name)}"
+            )
+
+
+def _hint(names: Collection[str], name: str) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    known = ", ".join(shown(each) for each in list(names)[:12]) + (", ..." if len(names) > 12 else "")
+    return f"Did you mean {show(close[0])}?" if close else f"Its columns: {known}."
+
+
+def _kind(values: Iterable[Any]) -> str:
+    known = [value for value in values if not (value is None or (isinstance(value, str) and is_missing(value)))]
+    return "number" if 2 * sum(map(_is_number, known)) > len(known) or not known else "text"
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        return bool(_NUMERAL.fullmatch(value)) or number(value) is not None
+    except RowError as fault:
+        return "64-bit" in fault.reason  # a number all the same
