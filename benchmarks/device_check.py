@@ -70,37 +70,6 @@ def innovation(rng, O: int):
     return cuda_algebra.innovation, given, (L, np.linalg.solve(L, r), np.linalg.solve(S, r) @ B, True)
 
 
-def scatter_block(rng, K: int, O: int, used: int, taken: bool):
-    import jax.numpy as jnp
-
-    from filtax._kernels import cuda_algebra
-    from filtax.beliefs import _low_rank_algebra as algebra
-
-    prec_factor, root = np.eye(K), np.eye(K)
-    prec_factor[:used, :used], root[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
-    half, c = rng.normal(size=(K, O)), rng.normal(size=(O, K))
-    half[used:], c[:, used:] = 0.0, 0.0
-    prec_factor, root, B, half, c, L = (
-        jnp.asarray(a, jnp.float32) for a in (prec_factor, root, rng.normal(size=(O, O)), half, c, lower(rng, O))
-    )
-    other = np.random.default_rng(1)
-    W, cross = other.normal(size=(K, K)), other.normal(size=(K, O))
-    W[:, used:], cross[used:] = 0.0, 0.0
-    more = [jnp.asarray(a, jnp.float32) for a in (cross, lower(other, O), W.T @ W)]
-    given = prec_factor, root, jnp.asarray(used, jnp.int32), jnp.asarray(taken), B, half, c, L, *more
-    return cuda_algebra.scatter_block, given, algebra.scatter_block(*given)
-
-
-def stable_cholesky(rng, K: int):
-    import jax.numpy as jnp
-
-    from filtax._kernels import cuda_algebra
-
-    A = rng.normal(size=(K, 2 * K))
-    lost = jnp.asarray(A @ A.T, jnp.float32)
-    return cuda_algebra.stable_cholesky, [lost], (np.linalg.cholesky(np.eye(K) + np.asarray(lost, np.float64)),)
-
-
 def psd_cholesky(rng, O: int, many: int):
     import jax
     import jax.numpy as jnp
@@ -136,28 +105,12 @@ def eigenvectors(rng, K: int, rank: int) -> tuple[float, float, float]:
     )
 
 
-def triangular_solve(rng, K: int, M: int):
-    import jax.numpy as jnp
-
-    from filtax._kernels import cuda_algebra
-
-    given = [jnp.asarray(a, jnp.float32) for a in (lower(rng, K, 3.0), rng.normal(size=(K, M)))]
-    return cuda_algebra.triangular_solve, given, (np.linalg.solve(*(np.asarray(a, np.float64) for a in given)),)
-
-
 CASES = [
     *(
         (explained_variance, sizes)
         for sizes in ((30, 10, 20), (100, 10, 90), (100, 10, 0), (128, 1, 128), (64, 32, 40), (33, 3, 32))
     ),
     *((innovation, (O,)) for O in (1, 2, 10, 32)),
-    *(
-        (scatter_block, (*sizes, taken))
-        for sizes in ((30, 10, 10), (100, 10, 90), (5, 1, 0))
-        for taken in (True, False)
-    ),
-    *((stable_cholesky, (K,)) for K in (1, 10, 50, 100, 128)),
-    *((triangular_solve, sizes) for sizes in ((30, 60), (100, 200), (128, 256), (33, 7))),
     *((psd_cholesky, sizes) for sizes in ((5, 1), (10, 1), (10, 200), (32, 1))),
 ]
 

@@ -56,14 +56,6 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
         (held, J, V),
         used + O,
     )
-    if kernels.FEW >= O:
-        yield (
-            "project_overlap",
-            lambda U, J, V: kernels.project_overlap(U, J, V, n, jnp.asarray(True)),
-            lambda U, J, V: (live(U) @ J.T, (live(U) * inverse(V)) @ J.T, (J * (V > 0)) @ J.T),
-            (held, J, V),
-            used + O,
-        )
     yield "residual_projection", lambda *a: kernels.residual_projection(*a, n), swept, (held, J, V, c), used + 2 * O
     if kernels.FEW >= O:
         yield "residual_gram", lambda *a: kernels.residual_gram(*a, n), both, (held, J, V, c), used + 2 * O

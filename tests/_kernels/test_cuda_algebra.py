@@ -95,58 +95,6 @@ def test_gain_correction(rng, K, used):
 
 
 @pytest.mark.nightly
-def test_scatter_block(rng):
-    there = np.arange(9)[:, None] < 4
-    half, c = rng.normal(size=(9, 5)) * there, (rng.normal(size=(9, 5)) * there).T
-    core, root, B, half, c, L = floats(np.eye(9), np.eye(9), rng.normal(size=(5, 5)), half, c, lower(rng, 5))
-    new = each(cuda_algebra.scatter_block, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(True), B, half, c, L)
-    close(new[0][:, 4:], np.concatenate([(B @ c).T[:4], B.T]))
-    close(new[1][4:], np.concatenate([(B @ half.T)[:, :4], L], axis=1))
-    np.testing.assert_array_equal(new[0][:, :4], np.eye(9, 4))
-    same = each(cuda_algebra.scatter_block, core, root, jnp.asarray(4, jnp.int32), jnp.asarray(False), B, half, c, L)
-    np.testing.assert_array_equal(same[0], core)
-    np.testing.assert_array_equal(same[1], root)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("known", [True, False])
-def test_scatter_block_with_what_columns_have_in_common(rng, known):
-    there = np.arange(9)[:, None] < 4
-    B, X, Y, R, N = (
-        rng.normal(size=(5, 5)),
-        rng.normal(size=(9, 5)),
-        rng.normal(size=(5, 5)),
-        np.eye(9),
-        np.zeros((9, 9)),
-    )
-    X, Y, R[:4, :4], N[:4, :4] = X * there, Y @ Y.T, rng.normal(size=(4, 4)), lower(rng, 4)
-    N = N @ N.T if known else np.full((9, 9), -1.0)
-    R, B, X, Y, N, zero, eye = floats(R, B, X, Y, N, np.zeros((9, 5)), np.eye(5))
-    at = jnp.asarray(4, jnp.int32), jnp.asarray(True)
-    new = each(cuda_algebra.scatter_block, R, jnp.eye(9, dtype="float32"), *at, B, zero, zero.T, eye, X, Y, N)[2]
-    want = np.asarray(N, float)
-    if known:
-        want[4:, :4] = (B @ X.T @ R)[:, :4]
-        want[:4, 4:], want[4:, 4:] = want[4:, :4].T, B @ Y @ B.T
-    close(new, want)
-    if known:
-        assert np.all(
-            np.isfinite(each(cuda_algebra.scatter_block, R, R, *at, B, zero, zero.T, eye, X, jnp.inf * Y, N)[2])
-        )
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("K", [5, 40])
-def test_roots(rng, K):
-    lost, C, Y = floats(np.cov(rng.normal(size=(K, 2 * K))), lower(rng, K), rng.normal(size=(K, 11)))
-    true = np.linalg.cholesky(np.eye(K) + np.asarray(lost, float))
-    close(each(cuda_algebra.stable_cholesky, lost), true)
-    indefinite = jnp.zeros((K, K), jnp.float32).at[-1, -1].set(-3.0)  # the pivot is taken to be one
-    close(each(cuda_algebra.stable_cholesky, indefinite), np.eye(K))
-    close(each(cuda_algebra.triangular_solve, C, Y), np.linalg.solve(*wide(C, Y)))
-
-
-@pytest.mark.nightly
 def test_psd_cholesky(rng):
     A = rng.normal(size=(6, 6))
     (A,) = floats(A @ A.T)

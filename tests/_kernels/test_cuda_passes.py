@@ -65,24 +65,6 @@ def test_nothing_is_shown_of_no_rows():
     assert not np.any(call(cuda_passes.project, U, unread, jnp.asarray(0, jnp.int32)))
 
 
-@pytest.mark.parametrize(
-    ("K", "O", "used"),
-    [
-        (19, 9, 17),
-        *(pytest.param(*sizes, marks=pytest.mark.nightly) for sizes in ((70, 10, 41), (33, 12, 0), (16, 1, 16))),
-    ],
-)
-@pytest.mark.parametrize("wanted", [True, pytest.param(False, marks=pytest.mark.nightly)])
-def test_project_overlap(K, O, used, wanted):
-    U, J, _, V = numbers(K, O)
-    held, (u, j, v) = split(K, used, U, J, V)
-    shown, cross, own = call(cuda_passes.project_overlap, held, J, V, jnp.asarray(used, jnp.int32), jnp.asarray(wanted))
-    close(shown, u @ j.T)
-    close(cross, wanted * (u * inverse(v)) @ j.T)
-    close(own, wanted * (j * (v > 0.0)) @ j.T)
-    assert not np.any(cross[used:])
-
-
 @pytest.mark.parametrize(("K", "O", "used"), [(19, 3, 17), pytest.param(70, 12, 0, marks=pytest.mark.nightly)])
 def test_residual_gram(K, O, used):
     U, J, c, V = numbers(K, O)

@@ -8,7 +8,6 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax import _kernels
 from filtax.beliefs import Diagonal, LowRank
 from filtax.beliefs._low_rank_algebra import leading, leading_again
 
@@ -275,24 +274,3 @@ def test_more_outputs_than_there_is_room_for_are_refused_and_room_is_made():
     cov = np.linalg.inv(precision(first.belief))
     gain = cov @ H.T @ np.linalg.inv(np.eye(3) + H @ cov @ H.T)
     np.testing.assert_allclose(second.belief.mean, first.belief.mean + gain @ np.ones(3), **exact)
-
-
-def test_what_the_columns_have_in_common_is_held_until_drift(monkeypatch):
-    """N = WᵀW after each of nine data of two outputs, with cuts, a refused one and a certain parameter; then drift."""
-    monkeypatch.setattr(_kernels, "serves", lambda *_: True)  # as on a CUDA device
-    local, condition = np.random.default_rng(8), jax.jit(lambda b, J, B, r: b.condition(J, B, r))
-    belief = LowRank.start(jnp.asarray(M), jnp.asarray(np.arange(D) % 3 + 0.0), rank=2, spare=4)
-    forgetful = eqx.tree_at(lambda b: b.overlap, belief, -jnp.ones((6, 6)))
-    for t in range(9):
-        J, B, r = local.normal(size=(2, D)), local.normal(size=(2, 2)), np.full(2, np.nan if t == 4 else 0.3)
-        belief, forgetful = (condition(b, *map(jnp.asarray, (J, B, r))).belief for b in (belief, forgetful))
-        W = np.asarray(belief.factor)
-        np.testing.assert_allclose(belief.overlap, W.T @ W, atol=1e-12 * np.abs(W.T @ W).max())
-        assert np.all(np.asarray(forgetful.overlap) == -1.0)
-        np.testing.assert_allclose(belief.mean, forgetful.mean, rtol=1e-10)
-        np.testing.assert_allclose(belief.cov, forgetful.cov, rtol=1e-10, atol=1e-12)
-    assert np.all(np.asarray(belief.add(jnp.asarray(0.1)).overlap) < 0.0)
-    assert np.all(np.asarray(belief.inflate(jnp.asarray(1.1)).overlap) < 0.0)
-    monkeypatch.undo()
-    J, B, r = jnp.ones((2, D)), jnp.eye(2), jnp.zeros(2)
-    assert belief.condition(J, B, r).belief.overlap[0, 0] < 0.0  # elsewhere nobody adds to it

@@ -88,26 +88,6 @@ def test_the_block_of_a_datum(parts, taken):
     np.testing.assert_allclose(found[1], grown, atol=1e-13)
 
 
-def test_the_overlap_of_columns_grows_with_a_datum(parts):
-    """Of W = V⁻¹UᵀR with columns JᵀBᵀ more, formed whole."""
-    s, R, L, B, *_ = parts
-    local = np.random.default_rng(3)
-    U, V, J = (
-        local.normal(size=(K, 30)) * (np.arange(K) < USED)[:, None],
-        local.uniform(0.5, 2.0, 30),
-        local.normal(size=(O, 30)),
-    )
-    W = (U / V).T @ R
-    N, X, Y = W.T @ W, (U / V) @ J.T, J @ J.T
-    args = *map(jnp.asarray, (R, L, USED)), jnp.asarray(True), *map(jnp.asarray, (B, s, s.T, lower(local, O)))
-    W[:, USED : USED + O] = J.T @ B.T
-    np.testing.assert_allclose(algebra.scatter_block(*args, *map(jnp.asarray, (X, Y, N)))[2], W.T @ W, atol=1e-12)
-    unknown = jnp.full((K, K), -1.0)
-    np.testing.assert_array_equal(algebra.scatter_block(*args, *map(jnp.asarray, (X, Y)), unknown)[2], unknown)
-    huge = algebra.scatter_block(*args, jnp.asarray(X), jnp.full((O, O), jnp.inf), jnp.asarray(N))[2]
-    assert np.all(np.isfinite(huge))
-
-
 @pytest.mark.parametrize("spherical", [False, True])
 def test_float32_truncation_keeps_small_singular_values(spherical):
     """A spread of 1e4 in float32: each kept singular value to 1e-4 (a Gram matrix alone is off by 34 %)."""

@@ -88,7 +88,7 @@ def kernel(
 def source(name: str) -> str:
     """Text of `cu/NAME.cu`.
 
-    >>> "void scatter_block(" in source("scatter_block")
+    >>> "void subtract_rows(" in source("subtract_rows")
     True
     """
     return (pathlib.Path(__file__).parent / "cu" / f"{name}.cu").read_text()

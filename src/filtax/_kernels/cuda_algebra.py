@@ -84,46 +84,6 @@ def gain_correction(cases: Cases, s: Array, half: Array, cov_factor: Array, root
     )
 
 
-@_batched(2, 2, 0, 0, 2, 2, 2, 2)
-def scatter_block(
-    cases: Cases,
-    prec_factor: Array,
-    root: Array,
-    used: Array,
-    taken: Array,
-    B: Array,
-    half: Array,
-    c: Array,
-    L: Array,
-    *overlap: Array,
-) -> tuple[Array, ...]:
-    """R and L with a new datum, written over the old ones; and WᵀW, if it is given."""
-    K, O = half.shape[-2:]
-    shapes, some = _floats(*cases, K, K), len(overlap) > 0
-    aliases = {0: 0, 1: 1, 10: 2} if some else {0: 0, 1: 1}
-    call = _launch(
-        "scatter_block", cases, (shapes,) * len(aliases), 512, dict(K=K, O=O, OVERLAP=int(some)), aliases=aliases
-    )
-    return tuple(call(prec_factor, root, used, taken, B, half, c, L, *overlap))
-
-
-@_batched(2)
-def stable_cholesky(cases: Cases, lost: Array) -> Array:
-    """Cholesky factor of I + lost; a pivot that rounding brought below one is one."""
-    K = lost.shape[-1]
-    return _launch("cholesky", cases, _floats(*cases, K, K), 1024, dict(K=K), 4 * K * (K | 1))(lost)
-
-
-@_batched(2, 2)
-def triangular_solve(cases: Cases, C: Array, Y: Array) -> Array:
-    """C⁻¹ Y for lower triangular C (K, K) and many columns (K, M)."""
-    (K, M), warps = Y.shape[-2:], 8
-    rows = -(-K // 32) * 32
-    shared = 4 * (rows * (K | 1) + rows * (warps | 1) + rows)
-    sizes, blocks = dict(K=K, M=M, WARPS=warps), -(-M // warps)
-    return _launch("triangular_solve", cases, _floats(*cases, K, M), 32 * warps, sizes, shared, blocks=blocks)(C, Y)
-
-
 @_batched(2)
 def eigenvectors(cases: Cases, G: Array) -> Array:
     """Orthogonal Q (K, K) whose columns are eigenvectors of G, largest first; identity where G is not finite, or zero.
@@ -174,9 +134,6 @@ KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
     "explained_variance": (lambda s, *_: fits(*s.shape), explained_variance),
     "innovation": (lambda cov, B, r: r.size <= OUTPUTS, innovation),
     "gain_correction": (lambda s, *_: fits(*s.shape), gain_correction),
-    "scatter_block": (lambda R, L, used, taken, B, half, *_: fits(*half.shape), scatter_block),
-    "stable_cholesky": (lambda lost: 0 < len(lost) <= MOST, stable_cholesky),
-    "triangular_solve": (lambda C, Y: 0 < len(C) <= MOST, triangular_solve),
     "eigenvectors": (lambda G: 0 < len(G) <= MOST, eigenvectors),
     "psd_cholesky": (lambda A: 4 < len(A) <= OUTPUTS, psd_cholesky),
 }

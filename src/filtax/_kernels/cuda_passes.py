@@ -29,8 +29,7 @@ def fits(K: int, O: int) -> bool:
     >>> fits(161, 1)
     False
     """
-    least = 2 * (K + O) * O
-    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=least) is not None
+    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
 
 
 def fits_gram(U: Array, *_: Any, first: int | None = None) -> bool:
@@ -54,24 +53,11 @@ def fits_truncate(K: int, M: int, rank: int) -> bool:
 
 def project(U: Array, J: Array, used: Array, weight: Array | None = None) -> Array:
     r"""$U\,\mathrm{diag}(w)\,J^\top$ (K, O); rows of U from `used` on are not read."""
-    return _project(U, J, used, *(() if weight is None else (weight,)))
-
-
-def project_overlap(U: Array, J: Array, V: Array, used: Array, wanted: Array) -> tuple[Array, Array, Array]:
-    r"""$UJ^\top$ and, where wanted, $U\,\mathrm{diag}(1/V)\,J^\top$ and $JJ^\top$ over the parameters with V > 0."""
-    K, O = len(U), len(J)
-    both = _project(U, J, used, V, wanted)
-    return both[:K, :O], both[:K, O:], both[K:, :O]
-
-
-def _project(U: Array, J: Array, used: Array, *more: Array) -> Array:
-    (K, D), O, overlap = U.shape, J.shape[0], len(more) > 1
-    high, broad = (K + O, 2 * O) if overlap else (K, O)
-    wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=high * broad))
+    (K, D), O, more = U.shape, len(J), () if weight is None else (weight,)
+    wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=K * O))
     blocks = _blocks(-(-D // wide), shared, 2)
-    sizes = dict(K=K, O=O, D=D, WEIGHTED=int(len(more) > 0), COMPARED=int(overlap))
-    sizes |= dict(WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
-    call = _launch("project", _floats(blocks, high, broad), blocks, MOVERS + 2 * PARTS, shared, sizes)
+    sizes = dict(K=K, O=O, D=D, WEIGHTED=len(more), WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
+    call = _launch("project", _floats(blocks, K, O), blocks, MOVERS + 2 * PARTS, shared, sizes)
     return call(U, J, used, *more).sum(0)
 
 
@@ -201,7 +187,6 @@ def _launch(
 
 KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
     "project": (lambda U, J, *_: fits(len(U), len(J)), project),
-    "project_overlap": (lambda U, J, *_: fits(len(U), len(J)) and len(J) <= FEW, project_overlap),
     "residual_projection": (lambda U, J, *_: fits(len(U), len(J)), residual_projection),
     "residual_gram": (lambda U, J, *_: fits(len(U), len(J)) and len(J) <= FEW, residual_gram),
     "subtract_rows": (lambda P, U, *_: fits(len(U), len(P)), subtract_rows),

@@ -11,10 +11,9 @@ inflation change V, R and L only; U changes by data, by truncation, and by dynam
 L grows with each datum by the factor $L_S$ of its forecast covariance, and S by the block $B^\top L_S^{-\top}$, beside
 which all is zero: computed from R and L it would be a difference of large numbers. A variance of zero is exact.
 
-Which directions a truncation keeps is decided by $N = W^\top W$ (K, K). If V is one number, L tells it; else it is
-computed at the truncation, except for the block of the rows that the truncation before has kept, which is stored. On
-a CUDA device all of N is stored instead, and a datum adds columns $[R^\top UV^{-1}J^\top; BJJ^\top]B^\top$, computed
-while U is read for J. Dynamics change N in a way that only U tells: a negative number then marks N as not known.
+$W^\top W$ (K, K) decides which directions a truncation keeps. If V is one number, L tells it; else it is computed at
+the truncation, except for the block N of the columns that the truncation before has kept, which is stored. Dynamics
+change N in a way that only U tells: a negative number then marks N as not known.
 
 The new rows of U are $P = J\Sigma$, by which the mean moves as well, and not JV: as $JV = P + cU$ with the c that P was
 computed with, the new columns of R are $[cB^\top; B^\top]$. J is not read again.
@@ -44,11 +43,9 @@ from filtax.beliefs._low_rank_algebra import (
     gram,
     innovation,
     inverse,
-    is_known,
     live,
     product,
     project,
-    project_overlap,
     project_weighted,
     residual_gram,
     residual_projection,
@@ -66,13 +63,12 @@ LOW = 1e5  # roundings of JVJᵀ below which a variance is low: P is then right 
 
 
 class Projected(NamedTuple):
-    """What a belief says of rows J: h = SᵀUJᵀ, c, P = JΣ = JV - cU, JΣJᵀ; and UV⁻¹Jᵀ and JJᵀ if N is stored whole."""
+    """What a belief says of rows J: h = SᵀUJᵀ, c, P = JΣ = JV - cU, JΣJᵀ."""
 
     half: Float[Array, "K O"]
     c: Float[Array, "O K"]
     P: Float[Array, "O D"]
     cov: Float[Array, "O O"]
-    overlap: tuple[Array, ...]
 
 
 def decompressed(method: Callable) -> Callable:
@@ -118,7 +114,7 @@ class LowRank(Belief):
         eye = jnp.eye(rank + (spare_columns(rank) if spare is None else spare), dtype=mean.dtype)
         diag_var = jnp.max(var) if spherical else jnp.broadcast_to(var, mean.shape)
         rows = jnp.zeros((len(eye), mean.size), mean.dtype)
-        overlap = jnp.zeros((0, 0), mean.dtype) if spherical else jnp.zeros_like(eye)
+        overlap = jnp.zeros((0, 0) if spherical else (rank, rank), mean.dtype)
         return cls(mean, diag_var, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
     def compress(self) -> "LowRank":
@@ -246,15 +242,12 @@ class LowRank(Belief):
         """
         if not self.root.size:
             P, none = J * _row(self.diag_var), jnp.zeros((0, len(J)), J.dtype)
-            return Projected(none, none.T, P, project(P, J, jnp.asarray(len(J), jnp.int32), None), ())
-        if self.diag_var.ndim and _kernels.serves("project_overlap", self.rows, J):
-            s, *overlap = project_overlap(self.rows, J, self.diag_var, self.used, is_known(self.overlap))
-        else:
-            s, overlap = project(self.rows, J, self.used, None), ()
+            return Projected(none, none.T, P, project(P, J, jnp.asarray(len(J), jnp.int32), None))
+        s = project(self.rows, J, self.used, None)
         half, c, square = explained_variance(s, self.cov_factor, self.root, self.used, size=self.mean.size)
         P, rest = residual_gram(self.rows, J, self.diag_var, c, self.used)
         cov = rest + square
-        return Projected(half, c, P, 0.5 * (cov + cov.T), tuple(overlap))
+        return Projected(half, c, P, 0.5 * (cov + cov.T))
 
     def _refined(self, found: Projected) -> Float[Array, "O D"]:
         r"""The gain $P = J\Sigma = JV - cU$, corrected where data know a direction far better than the diagonal does.
@@ -291,27 +284,24 @@ class LowRank(Belief):
         return self.used + outputs <= len(self.prec_factor) if self._lazy(outputs) else jnp.ones((), bool)
 
     def _grown(self, rows: Array, B: Array, L: Array, found: Projected, taken: Array, tight: Array) -> "LowRank":
-        """Take O more columns of R, rows of L, and both of N, beside the rows of U; truncate where room gets short."""
-        K, O, size, whole = len(self.prec_factor), len(B), self.mean.size, bool(found.overlap)
+        """Take O more columns of R and rows of L beside the rows of U; truncate where room gets short."""
+        K, O, size = len(self.prec_factor), len(B), self.mean.size
         lazy, old, datum = self._lazy(O), self, found
         if not lazy:
             old, datum = self._widened(O), _widened(found, O)
-        overlap = (*datum.overlap, old.overlap) if whole else ()
-        placed = (old.prec_factor, old.root, self.used, taken, B, datum.half, datum.c, L, *overlap)
-        R, root, *columns = scatter_block(*placed, size=size)
-        N = columns[0] if whole else jnp.where(taken & is_known(self.overlap), -1.0, self.overlap)
+        R, root = scatter_block(old.prec_factor, old.root, self.used, taken, B, datum.half, datum.c, L)
         own = triangular_solve(L, B, size=size).T  # a datum adds a block to S, beside the others
         S = jax.lax.dynamic_update_slice(old.cov_factor, own, (self.used, self.used))
         S = jnp.where(taken, S, old.cov_factor)
         count = self.used + jnp.where(taken, O, 0)
 
         def shorten() -> tuple:
-            new = truncated(self.diag_var, rows, R, root, self.rank, count, N, whole)
+            new = truncated(self.diag_var, rows, R, root, self.rank, count, self.overlap)
             factors = _after_truncation(len(R), self.rank, new.inner, new.scale, size)
-            return cropped(new.diag_var, new.rows, *factors, N if new.overlap is None else new.overlap)
+            return *cropped(new.diag_var, new.rows, *factors), new.overlap
 
         def leave() -> tuple:
-            return cropped(self.diag_var, rows, R, root, S, N)
+            return *cropped(self.diag_var, rows, R, root, S), self.overlap
 
         def cropped(diag_var: Array, rows: Array, *small: Array) -> tuple:
             return diag_var, rows[:K], *(A[:K, :K] for A in small)
@@ -324,8 +314,7 @@ class LowRank(Belief):
     def _widened(self, more: int) -> "LowRank":
         """The small matrices with rows and columns for a datum beyond the end."""
         R, root, S = (extended(A, more) for A in (self.prec_factor, self.root, self.cov_factor))
-        N = jnp.pad(self.overlap, (0, more)) if self.overlap.size else self.overlap
-        return LowRank(self.mean, self.diag_var, self.rows, R, root, S, N, self.used, self.rank)
+        return LowRank(self.mean, self.diag_var, self.rows, R, root, S, self.overlap, self.used, self.rank)
 
     def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
@@ -397,8 +386,7 @@ def _after_truncation(K: int, rank: int, inner: Array, scale: Array, size: int) 
 def _widened(found: Projected, more: int) -> Projected:
     """The products with U with rows for a datum beyond the end."""
     below, beside = ((0, more), (0, 0)), ((0, 0), (0, more))
-    overlap = (jnp.pad(found.overlap[0], below), found.overlap[1]) if found.overlap else ()
-    return found._replace(half=jnp.pad(found.half, below), c=jnp.pad(found.c, beside), overlap=overlap)
+    return found._replace(half=jnp.pad(found.half, below), c=jnp.pad(found.c, beside))
 
 
 def _row(value: Array) -> Array:

@@ -110,23 +110,6 @@ def project_weighted(U: Array, J: Array, used: Array, weight: Float[Array, "*D"]
 
 
 @replaceable
-def project_overlap(
-    U: Float[Array, "K D"], J: Float[Array, "O D"], V: Float[Array, " D"], used: Int[Array, ""], wanted: Bool[Array, ""]
-) -> tuple[Float[Array, "K O"], Float[Array, "K O"], Float[Array, "O O"]]:
-    r"""$UJ^\top$ and, where wanted (else 0), $U\,\mathrm{diag}(1/V)\,J^\top$ and $JJ^\top$ over parameters with V > 0.
-
-    Use it where a kernel computes all three in one pass: as products they take longer than a Gram matrix.
-
-    >>> yes, two = jnp.asarray(True), jnp.asarray(2)
-    >>> [a.tolist() for a in project_overlap(jnp.eye(2), jnp.array([[3.0, 4.0]]), jnp.array([2.0, 0.0]), two, yes)]
-    [[[3.0], [4.0]], [[1.5], [0.0]], [[9.0]]]
-    """
-    cross = live(long_product(U, (J * inverse(V)[None, :]).T), used)
-    own = long_product(jnp.where(V > 0.0, J, 0.0), J.T)
-    return project(U, J, used, None), jnp.where(wanted, cross, 0.0), jnp.where(wanted, own, 0.0)
-
-
-@replaceable
 def residual_projection(
     U: Float[Array, "K D"], J: Float[Array, "O D"], V: Float[Array, "*D"], c: Float[Array, "O K"], used: Int[Array, ""]
 ) -> Float[Array, "O D"]:
@@ -287,7 +270,6 @@ def gain_correction(
     return product(live(off, used).T, cov_factor.T)
 
 
-@replaceable
 def scatter_block(
     prec_factor: Float[Array, "K K"],
     root: Float[Array, "K K"],
@@ -297,49 +279,20 @@ def scatter_block(
     half: Float[Array, "K O"],
     c: Float[Array, "O K"],
     L: Float[Array, "O O"],
-    *overlap: Float[Array, "..."],
-) -> tuple[Float[Array, "K K"], ...]:
+) -> tuple[Float[Array, "K K"], Float[Array, "K K"]]:
     r"""R and L with a datum from `used` on, if it is taken: columns $[cB^\top; B^\top]$ and rows $[Bh^\top, L_S]$.
 
-    With X (K, O), Y (O, O) and N (K, K) as `overlap`, where $X = UV^{-1}J^\top$, $Y = JJ^\top$ and $N = W^\top W$, N
-    too: rows $[BX^\top R, BYB^\top]$ and their mirror images, if it is known (`is_known`). From `used` on h, c, X and N
-    are zero.
+    From `used` on h and c are zero.
 
     >>> one, none, c = jnp.ones((1, 1)), jnp.zeros((2, 1)), jnp.array([[5.0, 0.0]])
-    >>> datum = jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, c, 2 * one
-    >>> R, L, N = scatter_block(*datum, jnp.array([[7.0], [0.0]]), 5 * one, jnp.diag(jnp.array([4.0, 0.0])))
-    >>> R.tolist(), L.tolist(), N.tolist()
-    ([[1.0, 15.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]], [[4.0, 21.0], [21.0, 45.0]])
+    >>> R, L = scatter_block(jnp.eye(2), jnp.eye(2), jnp.asarray(1), jnp.asarray(True), 3 * one, none, c, 2 * one)
+    >>> R.tolist(), L.tolist()
+    ([[1.0, 15.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 2.0]])
     """
     place, start = jax.lax.dynamic_update_slice, jnp.zeros_like(used)
     columns = place(place(prec_factor, product(c.T, B.T), (start, used)), B.T, (used, used))
     lower = place(place(root, product(B, half.T), (used, start)), L, (used, used))
-    both = jnp.where(taken, columns, prec_factor), jnp.where(taken, lower, root)
-    if not overlap:
-        return both
-    X, Y, N = overlap
-    rows = product(product(B, X.T), live(prec_factor, used))
-    more = place(place(N, rows, (used, start)), rows.T, (start, used))
-    more = place(more, product(product(B, Y), B.T), (used, used))
-    return *both, jnp.where(taken & is_known(N), bounded(more), N)
-
-
-def is_known(overlap: Float[Array, "N N"]) -> Bool[Array, ""]:
-    """Whether this is WᵀW; negative numbers stand for one that is not known.
-
-    >>> bool(is_known(jnp.zeros((1, 1)))), bool(is_known(-jnp.ones((1, 1))))
-    (True, False)
-    """
-    return overlap[0, 0] >= 0.0 if overlap.size else jnp.ones((), bool)
-
-
-def bounded(A: Float[Array, "K K"]) -> Float[Array, "K K"]:
-    """A with the largest number where squares overflowed: a belief holds finite numbers.
-
-    >>> bool(jnp.isfinite(bounded(jnp.full((1, 1), jnp.inf))).all())
-    True
-    """
-    return jnp.where(jnp.isfinite(A), A, jnp.finfo(A.dtype).max)
+    return jnp.where(taken, columns, prec_factor), jnp.where(taken, lower, root)
 
 
 def extended(A: Float[Array, "K K"], more: int) -> Float[Array, "M M"]:
@@ -467,14 +420,14 @@ def too_wide(gram: Float[Array, "K K"], Q: Float[Array, "K K"], rank: int) -> Bo
 class Truncated(NamedTuple):
     r"""A truncated factor: V, U, the $W^\top VW$ (rank, rank) that is left, R, which is a scale, and $W^\top W$.
 
-    Only the first `rank` rows of U count. The last is None where it was not given.
+    Only the first `rank` rows of U count. The last is -1 where squares overflowed or it was not computed.
     """
 
     diag_var: Float[Array, "*D"]
     rows: Float[Array, "K D"]
     inner: Float[Array, "rank rank"]
     scale: Float[Array, ""]
-    overlap: Float[Array, "N N"] | None
+    overlap: Float[Array, "rank rank"]
 
 
 def truncated(
@@ -485,31 +438,27 @@ def truncated(
     rank: int,
     used: Int[Array, ""] | None = None,
     overlap: Float[Array, "N N"] | None = None,
-    whole: bool = True,
 ) -> Truncated:
     r"""Keep the leading directions of $W = V^{-1}U^\top R$, and add the squares of the others to the diagonal.
 
     With a V for each parameter the dropped directions are formed and squared, as a difference of sums would be lost in
     rounding. One V for all takes the mean of those squares, which is known without forming them; the scale that U then
-    needs stays in R. Where $W^\top W$ is given as `overlap` and is known, U is not read for it. If it is not `whole`,
-    nobody adds to it with each datum: it then holds the block of the columns that the last truncation kept, negated,
-    and U is read for what lies outside of that block.
+    needs stays in R. `overlap` is $W^\top W$ of the columns that the last truncation kept, if that is known, and then
+    positive; U is then read only for the entries outside of that block.
 
     >>> new = truncated(jnp.ones(2), jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.eye(2), jnp.eye(2), 1)
     >>> new.diag_var.tolist(), jnp.abs(new.rows[:1]).tolist(), new.inner.tolist()
     ([1.0, 0.5], [[3.0, 0.0]], [[9.0]])
     """
     used = jnp.asarray(len(prec_factor), jnp.int32) if used is None else used
-    turn, squared = _rotation(diag_var, rows, live(prec_factor, used), root, rank, used, overlap, whole)
+    turn, squared = _rotation(diag_var, rows, live(prec_factor, used), root, rank, used, overlap)
     turn = turn if diag_var.ndim else turn[:, :rank]
     diag_var, rows, inner = truncate_with_gram(diag_var, rows, turn, used, rank=rank)
     if diag_var.ndim:
-        if overlap is not None:
-            overlap = _overlap_of_kept(squared, rank, is_known(overlap), whole)
-        return Truncated(diag_var, rows, inner, jnp.ones((), prec_factor.dtype), overlap)
+        return Truncated(diag_var, rows, inner, jnp.ones((), prec_factor.dtype), _overlap_of_kept(squared, rank))
     lost = jnp.sum(jnp.maximum(jnp.diagonal(squared)[rank:], 0.0))
     scale = 1.0 / (1.0 + diag_var * lost / rows.shape[1])
-    return Truncated(diag_var * scale, rows, scale * inverse(diag_var) * inner, scale, overlap)
+    return Truncated(diag_var * scale, rows, scale * inverse(diag_var) * inner, scale, jnp.zeros((0, 0), rows.dtype))
 
 
 @replaceable
@@ -558,30 +507,23 @@ def truncate(
     return diag_var, jnp.pad(long, ((0, len(rows) - rank), (0, 0)))
 
 
-def _overlap_of_kept(squared: Array, rank: int, known: Array, whole: bool) -> Array:
-    """WᵀW of what is kept; negated if nobody adds to it, and -1 where it is not known or squares overflowed."""
-    kept = jnp.pad(squared[:rank, :rank], (0, len(squared) - rank))
-    if whole:
-        return jnp.where(known, bounded(kept), -1.0)
-    usable = jnp.all(jnp.isfinite(squared)) & (kept[0, 0] > 0.0) & (kept[-1, -1] == 0.0)
-    return jnp.where(usable, -kept, -1.0)
+def _overlap_of_kept(squared: Array, rank: int) -> Array:
+    """WᵀW of the columns that are kept (rank, rank); -1 where squares overflowed."""
+    return jnp.where(jnp.all(jnp.isfinite(squared)), squared[:rank, :rank], -1.0)
 
 
 def _factor_gram(
-    diag_var: Array, rows: Array, prec_factor: Array, used: Array, rank: int, overlap: Array | None, whole: bool
+    diag_var: Array, rows: Array, prec_factor: Array, used: Array, rank: int, overlap: Array | None
 ) -> Array:
-    """WᵀW (K, K), as far as it is known, and else from U."""
+    """WᵀW (K, K): the block of the columns that were kept as it is known, the rest from U."""
     weight, none = inverse(diag_var) * inverse(diag_var), jnp.zeros_like(used)
     if overlap is None:
         squared = gram(rows, weight, used, none)
-    elif whole:
-        squared = gram(rows, weight, jnp.where(is_known(overlap), none, used), none)
-    else:  # of columns that were just kept R is I, and W is V⁻¹Uᵀ
-        known = ~is_known(overlap) & (overlap[-1, -1] == 0.0)
+    else:  # for the columns that were kept R is I, and W is V⁻¹Uᵀ
+        known = overlap[0, 0] > 0.0
         squared = gram(rows, weight, used, jnp.where(known, rank, 0).astype(used.dtype))
-        squared = squared.at[:rank, :rank].set(jnp.where(known, -overlap[:rank, :rank], squared[:rank, :rank]))
-    found = product(product(prec_factor.T, squared), prec_factor)
-    return jnp.where(is_known(overlap), overlap, found) if overlap is not None and whole else found
+        squared = squared.at[:rank, :rank].set(jnp.where(known, overlap, squared[:rank, :rank]))
+    return product(product(prec_factor.T, squared), prec_factor)
 
 
 def _rotation(
@@ -592,14 +534,13 @@ def _rotation(
     rank: int,
     used: Array,
     overlap: Array | None,
-    whole: bool,
 ) -> tuple[Array, Array]:
     """R Q (K, K), which puts the rows of U into their order of size, and (WQ)ᵀWQ."""
     inv, D = inverse(diag_var), rows.shape[1]
     if not rank and diag_var.ndim:
         squared = jnp.zeros_like(prec_factor)
     elif diag_var.ndim:
-        squared = _factor_gram(diag_var, rows, prec_factor, used, rank, overlap, whole)
+        squared = _factor_gram(diag_var, rows, prec_factor, used, rank, overlap)
     else:  # L Lᵀ = I + WᵀVW is at hand
         squared = inv * (product(root, root.T) - jnp.eye(len(root), dtype=root.dtype))
     squared = 0.5 * (squared + squared.T)

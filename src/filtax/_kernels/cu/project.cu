@@ -1,13 +1,9 @@
 // U diag(w) J^T (K, O): parts (gridDim.x, K, O), one for each block, to be added up. Rows from `count` on are not read.
-// Where COMPARED, (gridDim.x, K + O, 2 O): U J^T and, if wanted, U diag(1 / V) J^T beside it; below, if wanted, J J^T over
-// the parameters with V > 0, whose number w then is, and beside that nothing. What is not wanted is zero.
-// Given: K, O, D, WEIGHTED, COMPARED (O <= 16), WIDE, STAGES (tiles held), PARTS (of a tile: each has two warps, and each
-// of these every other block of 16 rows), MOVERS.
+// Given: K, O, D, WEIGHTED, WIDE, STAGES (tiles held), PARTS (of a tile: each has two warps, and each of these every other
+// block of 16 rows), MOVERS.
 #define WARPS (MOVERS + 2 * PARTS)
 #define MINE (((K + 15) / 16 + 1) / 2) // blocks of 16 rows of a warp
-#define C (COMPARED ? 2 * O : O) // columns
-#define NT ((C + 7) / 8)
-#define FIRST ((O + 7) / 8) // blocks of columns of U J^T
+#define NT ((O + 7) / 8) // blocks of columns
 #define ROWS (O + WEIGHTED + K)
 #define S (WIDE + 4) // the lanes of a warp then read from different banks
 #define TILES ((D + WIDE - 1) / WIDE)
@@ -38,10 +34,9 @@ __device__ __forceinline__ void join(float (&sum)[4], const Split &a, const word
     for (int i = 0; i < 4; i++) sum[i] += c[i];
 }
 
-// Of 16 parameters at p: LIVE blocks of rows; a second half has J J^T as well.
-template <int LIVE, bool ALL>
-__device__ __forceinline__ void add(float (&sum)[MINE][NT][4], float (&own)[FIRST][4], const float *tile, int p, int half) {
-    constexpr int columns = ALL ? NT : FIRST;
+// Of 16 parameters at p: LIVE blocks of rows.
+template <int LIVE>
+__device__ __forceinline__ void add(float (&sum)[MINE][NT][4], const float *tile, int p, int half) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const float *rows = tile + (O + WEIGHTED) * S + p + t;
     word b[NT][2][2], rest[NT][2][2];
@@ -49,20 +44,14 @@ __device__ __forceinline__ void add(float (&sum)[MINE][NT][4], float (&own)[FIRS
 #pragma unroll
     for (int k = 0; k < 2; k++)
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            w[k][i] = WEIGHTED ? tile[O * S + p + 8 * k + t + 4 * i] : 1.0f;
-            if (COMPARED && ALL) w[k][i] = w[k][i] > 0.0f ? __fdividef(1.0f, fmaxf(w[k][i], 1e-37f)) : 0.0f;
-        }
+        for (int i = 0; i < 2; i++) w[k][i] = WEIGHTED ? tile[O * S + p + 8 * k + t + 4 * i] : 1.0f;
 #pragma unroll
-    for (int n = 0; n < columns; n++) {
-        const int column = 8 * n + g;
-        const bool bare = COMPARED && column < O;
-        const float *row = tile + min(COMPARED && column >= O ? column - O : column, O - 1) * S + p + t;
+    for (int n = 0; n < NT; n++) {
+        const float *row = tile + min(8 * n + g, O - 1) * S + p + t;
 #pragma unroll
         for (int k = 0; k < 2; k++)
 #pragma unroll
-            for (int i = 0; i < 2; i++)
-                split(row[8 * k + 4 * i] * (bare ? 1.0f : w[k][i]), b[n][k][i], rest[n][k][i]);
+            for (int i = 0; i < 2; i++) split(row[8 * k + 4 * i] * w[k][i], b[n][k][i], rest[n][k][i]);
     }
     Split a;
 #pragma unroll
@@ -70,38 +59,22 @@ __device__ __forceinline__ void add(float (&sum)[MINE][NT][4], float (&own)[FIRS
         const int first = 16 * (2 * m + half) + g;
         halve(a, rows + min(first, K - 1) * S, rows + min(first + 8, K - 1) * S);
 #pragma unroll
-        for (int n = 0; n < columns; n++) join(sum[m][n], a, b[n], rest[n]);
-    }
-    if (COMPARED && ALL && half) {
-        halve(a, tile + min(g, O - 1) * S + p + t, tile + min(g + 8, O - 1) * S + p + t);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (!(w[k][i / 2] > 0.0f)) a.big[k][i] = a.small[k][i] = 0;
-#pragma unroll
-        for (int n = 0; n < FIRST; n++) join(own[n], a, b[n], rest[n]);
+        for (int n = 0; n < NT; n++) join(sum[m][n], a, b[n], rest[n]);
     }
 }
 
 // How many blocks of rows are in use is known on the device only.
-template <bool ALL>
-__device__ __forceinline__ void some(float (&sum)[MINE][NT][4], float (&own)[FIRST][4], const float *tile, int p, int half,
-                                     int live) {
-    if (COMPARED && ALL && live == 0) add<0, ALL>(sum, own, tile, p, half);
-    if (live == 1) add<1, ALL>(sum, own, tile, p, half);
-    if (MINE > 1 && live == 2) add<(MINE > 1 ? 2 : 1), ALL>(sum, own, tile, p, half);
-    if (MINE > 2 && live == 3) add<(MINE > 2 ? 3 : 1), ALL>(sum, own, tile, p, half);
-    if (MINE > 3 && live >= 4) add<MINE, ALL>(sum, own, tile, p, half);
+__device__ __forceinline__ void some(float (&sum)[MINE][NT][4], const float *tile, int p, int half, int live) {
+    if (live == 1) add<1>(sum, tile, p, half);
+    if (MINE > 1 && live == 2) add<(MINE > 1 ? 2 : 1)>(sum, tile, p, half);
+    if (MINE > 2 && live == 3) add<(MINE > 2 ? 3 : 1)>(sum, tile, p, half);
+    if (MINE > 3 && live >= 4) add<MINE>(sum, tile, p, half);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     project(const float *__restrict__ U, const float *__restrict__ J, const int *__restrict__ count,
 #if WEIGHTED
           const float *__restrict__ w,
-#endif
-#if COMPARED
-          const unsigned char *__restrict__ wanted,
 #endif
           float *__restrict__ parts) {
     extern __shared__ __align__(16) float memory[]; // STAGES tiles of J, w and U
@@ -110,15 +83,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     const bool moves = warp < MOVERS;
     const int part = (warp - MOVERS) % PARTS, half = (warp - MOVERS) / PARTS;
     const int live = ((used + 15) / 16 - half + 1) / 2;
-#if COMPARED
-    const bool all = *wanted;
-#else
-    const bool all = true;
-#endif
     for (int i = threadIdx.x; i < STAGES * ROWS * S; i += 32 * WARPS) memory[i] = 0.0f;
     __syncthreads();
 
-    const int tiles = COMPARED || used ? TILES : 0;
+    const int tiles = used ? TILES : 0;
     auto load = [&](int stage, int at) {
         float *tile = memory + stage * ROWS * S;
         if (at < tiles) {
@@ -131,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         fetched();
     };
 
-    float sum[MINE][NT][4] = {}, own[FIRST][4] = {};
+    float sum[MINE][NT][4] = {};
     if (moves)
         for (int s = 0; s < STAGES - 1; s++) load(s, blockIdx.x + s * gridDim.x);
     int stage = 0;
@@ -144,37 +112,26 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         }
         const float *tile = memory + stage * ROWS * S;
 #pragma unroll 1
-        for (int p = 16 * part; p < WIDE; p += 16 * PARTS) {
-            if (all)
-                some<true>(sum, own, tile, p, half, live);
-            else
-                some<false>(sum, own, tile, p, half, live);
-        }
+        for (int p = 16 * part; p < WIDE; p += 16 * PARTS) some(sum, tile, p, half, live);
     }
     arrived<0>();
     __syncthreads();
-    for (int turn = 0; turn < PARTS; turn++) { // into one (K, C), always in the same order
+    for (int turn = 0; turn < PARTS; turn++) { // into one (K, O), always in the same order
         if (!moves && part == turn) {
-            auto put = [&](int row, int end, int n, int i, float value) {
+            auto put = [&](int row, int n, int i, float value) {
                 const int column = 8 * n + 2 * t + i % 2;
                 row += g + 8 * (i / 2);
-                if (row < end && column < C) memory[row * C + column] = value + (turn ? memory[row * C + column] : 0.0f);
+                if (row < K && column < O) memory[row * O + column] = value + (turn ? memory[row * O + column] : 0.0f);
             };
 #pragma unroll
             for (int m = 0; m < MINE; m++)
 #pragma unroll
                 for (int n = 0; n < NT; n++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) put(16 * (2 * m + half), K, n, i, sum[m][n][i]);
-            if (COMPARED && half)
-#pragma unroll
-                for (int n = 0; n < NT; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) put(K, K + O, n, i, n < FIRST ? own[min(n, FIRST - 1)][i] : 0.0f);
+                    for (int i = 0; i < 4; i++) put(16 * (2 * m + half), n, i, sum[m][n][i]);
         }
         __syncthreads();
     }
-    const int rows = COMPARED ? K + O : K;
-    for (int i = threadIdx.x; i < rows * C; i += 32 * WARPS)
-        parts[(size_t)blockIdx.x * rows * C + i] = (i < used * C || i >= K * C) && (all || i % C < O) ? memory[i] : 0.0f;
+    for (int i = threadIdx.x; i < K * O; i += 32 * WARPS)
+        parts[(size_t)blockIdx.x * K * O + i] = i < used * O ? memory[i] : 0.0f;
 }
