@@ -60,16 +60,13 @@ def main() -> int:
     import jax
 
     from filtax import _kernels
-    from filtax._kernels import cuda_algebra, cuda_passes
+    from filtax._kernels.cuda_kernels import KERNELS
 
-    passes, algebra = list(cuda_passes.KERNELS), list(cuda_algebra.KERNELS)
-    groups = {"all kernels": [], "without any": passes + algebra, "without the algebra": algebra}
-    groups["without the passes"] = passes
-    drift, cut = ("gram",), ("truncate", "residual_gram", "eigenvectors")
-    singles = {"static": passes + algebra, "q > 0": drift, "spherical": cut}
+    groups = {"all kernels": [], "without any": list(KERNELS)}
+    singles = {"static": list(KERNELS), "q > 0": ("gram",), "spherical": ("truncate", "eigenvectors")}
     print(f"jax {jax.__version__}, {jax.devices()[0]}; kernels: {_kernels.status()}", flush=True)
     for kind, names in singles.items():
-        names = passes + algebra if arguments.every else names
+        names = list(KERNELS) if arguments.every else names
         whole = 0.0
         for label, off in (groups | {f"without {name}": [name] for name in names}).items():
             if time.perf_counter() - began > arguments.seconds:

@@ -39,15 +39,13 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     """What is done, by the kernel and as it is meant; the numbers that it reads and writes, if it does so once."""
     import jax.numpy as jnp
 
-    from filtax._kernels import cuda_passes as kernels
-    from filtax.beliefs._low_rank_algebra import inverse, truncate
+    from filtax._kernels import cuda_kernels as kernels
+    from filtax.beliefs._low_rank_algebra import truncate
 
     U, J, V, c = numbers(D, K, O)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(K, K)))[0].astype(np.float32)
     held, n = U.at[used:].set(jnp.nan), jnp.asarray(used, jnp.int32)
     live = lambda U: U.at[used:].set(0.0)
-    swept = lambda U, J, V, c: J * V - c @ live(U)
-    both = lambda U, J, V, c: ((P := swept(U, J, V, c)), (P * inverse(V)) @ P.T)
     yield "project", lambda U, J: kernels.project(U, J, n, None), lambda U, J: live(U) @ J.T, (held, J), used + O
     yield (
         "weighted",
@@ -56,15 +54,13 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
         (held, J, V),
         used + O,
     )
-    yield "residual_projection", lambda *a: kernels.residual_projection(*a, n), swept, (held, J, V, c), used + 2 * O
-    if kernels.FEW >= O:
-        yield "residual_gram", lambda *a: kernels.residual_gram(*a, n), both, (held, J, V, c), used + 2 * O
-        yield "with one V", lambda *a: kernels.residual_gram(*a, n), both, (held, J, V[0] + 1.0, c), used + 2 * O
-    taken = lambda U, P, mean: kernels.append_rows(
-        U, P, mean, c[:, 0], jnp.asarray(K - O, jnp.int32), jnp.asarray(True)
+    yield (
+        "subtract_rows",
+        lambda P, U, c: kernels.subtract_rows(P, U, c, n),
+        lambda P, U, c: P - c @ live(U),
+        (J, held, c),
+        used + 2 * O,
     )
-    plain = lambda U, P, mean: (U.at[K - O :].set(P), mean + c[:, 0].astype(P.dtype) @ P)
-    yield "append_rows", taken, plain, (U, J, V), 2 * O + 2 + 2 * K  # with a copy of U, which a belief gives up
     if kernels.fits_gram(U):
         yield (
             "gram",

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from filtax import _kernels
-from filtax._kernels import cuda, cuda_algebra, cuda_passes
+from filtax._kernels import cuda, cuda_kernels
 from filtax.beliefs import LowRank
 from filtax.beliefs import _low_rank_algebra as algebra
-from filtax.linalg import psd_root
 
 K, O, D = 6, 4, 40
 
@@ -36,7 +35,7 @@ def device(monkeypatch):
     monkeypatch.setattr(cuda, "usable", lambda: True)
     monkeypatch.setattr(cuda, "capability", lambda: 90)
     monkeypatch.setattr(cuda, "compiled", lambda source, constants, arch: f"{constants} {arch}")
-    monkeypatch.setattr(cuda_passes, "_processors", lambda: 132)
+    monkeypatch.setattr(cuda_kernels, "_processors", lambda: 132)
 
 
 def launched(traced):
@@ -47,7 +46,7 @@ def launched(traced):
 
 def all_passes(U, J, c, V, used):
     half = algebra.project(U, J, used, V)
-    P = algebra.residual_projection(U, J, V, c, used)
+    P = algebra.subtract_rows(J, U, c, used)
     residual, square = algebra.residual_gram(U, J, V, c, used)
     diag_var, rows, inner = algebra.truncate_with_gram(V, U, jnp.eye(K, dtype=U.dtype) + 0.1, used, rank=3)
     squared = algebra.gram(U, None, used, 0 * used) + square.sum() + inner.sum() + jnp.sin(diag_var).sum()
@@ -56,7 +55,7 @@ def all_passes(U, J, c, V, used):
     return half.sum() + squared.sum() + smooth
 
 
-PASSES = ["append_rows", "gram", "gram", "project", "residual_projection", "residual_projection", "truncate_basis"]
+PASSES = ["gram", "gram", "project", "project", "subtract_rows", "truncate_basis"]
 
 
 def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
@@ -66,9 +65,9 @@ def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
     assert "custom_call" not in traced.lower(lowering_platforms=("cpu",)).as_text()
     many = jax.tree.map(lambda a: jnp.stack([a, a, a]), args)
     assert launched(jax.jit(jax.vmap(all_passes)).trace(*many)) == PASSES
-    monkeypatch.setenv("FILTAX_KERNELS_OFF", "gram,residual_gram")
+    monkeypatch.setenv("FILTAX_KERNELS_OFF", "gram,truncate")
     off = launched(jax.jit(lambda *args: all_passes(*args)).trace(*args))
-    assert off == [*PASSES[:1], "project", *PASSES[3:]]
+    assert off == ["project", "project", "subtract_rows"]
     monkeypatch.setenv("FILTAX_KERNELS", "0")
     assert launched(jax.jit(lambda *args: all_passes(*args)).trace(*args)) == []
 
@@ -94,8 +93,8 @@ def test_a_step_gets_one_kernel_for_each_operation(device):
     belief = LowRank.start(jnp.zeros(20, jnp.float32), jnp.ones(20, jnp.float32), rank=3, spare=12)
     args = jnp.ones((5, 20), jnp.float32), jnp.eye(5, dtype=jnp.float32), jnp.ones(5, jnp.float32)
     step = lambda belief, *args: belief.condition(*args).belief
-    names = ["append_rows", "explained_variance", "gain_correction", "gram", "gram", "innovation", "jacobi_angles"]
-    names += ["jacobi_apply", "project", "project", "residual_projection", "subtract_rows", "truncate_basis"]
+    names = ["gain_correction", "gram", "gram", "jacobi_angles", "jacobi_apply", "project", "project", "project"]
+    names += ["subtract_rows", "truncate_basis"]
     assert launched(jax.jit(step).trace(belief, *args)) == names
     noise = lambda belief, q: belief.add(q)
     drift = launched(jax.jit(noise).trace(belief, jnp.ones((), jnp.float32)))
@@ -109,27 +108,27 @@ def test_a_step_gets_one_kernel_for_each_operation(device):
 def test_under_vmap_there_is_a_block_for_each_case(device):
     """No loop over them; what they share is given to each."""
     s, S, L = jnp.ones((9, 5), jnp.float32), jnp.eye(9, dtype=jnp.float32), jnp.eye(9, dtype=jnp.float32)
-    shared = lambda s: algebra.explained_variance(s, S, L, count(4), size=D)
-    assert launched(jax.jit(jax.vmap(shared)).trace(jnp.stack([s, s]))) == ["explained_variance"]
-    cov = jnp.eye(5, dtype=jnp.float32)
-    twice = jax.vmap(jax.vmap(lambda r: algebra.innovation(cov, cov, r, size=D)))
-    text = jax.jit(twice).trace(jnp.zeros((2, 3, 5), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
+    shared = lambda s: algebra.gain_correction(s, s, S, L, count(4), size=D)
+    assert launched(jax.jit(jax.vmap(shared)).trace(jnp.stack([s, s]))) == ["gain_correction"]
+    twice = jax.vmap(jax.vmap(shared))
+    text = jax.jit(twice).trace(jnp.zeros((2, 3, 9, 5), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
     assert "grid_y = 6" in text
     assert "while" not in text
 
 
 def test_with_a_kernel_chosen_another_platform_gets_the_plain_form(device):
-    A = jnp.diag(jnp.arange(1.0, 6.0, dtype=jnp.float32))
-    np.testing.assert_array_equal(jax.jit(algebra.psd_cholesky)(A), psd_root(A))
-    slope = jax.grad(lambda A: jnp.sum(algebra.psd_cholesky(A)))(A)
-    np.testing.assert_array_equal(slope, jax.grad(lambda A: jnp.sum(psd_root(A)))(A))
-    many = jnp.stack([jnp.stack([A, A])] * 3)
-    assert launched(jax.jit(jax.vmap(jax.vmap(algebra.psd_cholesky))).trace(many)) == ["psd_cholesky"]
+    U, J, *_ = numbers()
+    project = lambda U: algebra.project(U, J, count(K), None)
+    np.testing.assert_allclose(jax.jit(project)(U), U @ J.T, rtol=1e-5)
+    slope = jax.grad(lambda U: jnp.sum(project(U)))(U)
+    np.testing.assert_allclose(slope, jax.grad(lambda U: jnp.sum(U @ J.T))(U), rtol=1e-5)
+    many = jnp.stack([jnp.stack([U, U])] * 3)
+    assert launched(jax.jit(jax.vmap(jax.vmap(project))).trace(many)) == ["project"]
 
 
 def test_a_truncation_is_made_in_place(device):
     U, _, _, V = numbers()
-    traced = jax.jit(cuda_passes.truncate, static_argnums=3).trace(V, U, U[:, :K], 3)
+    traced = jax.jit(cuda_kernels.truncate, static_argnums=3).trace(V, U, U[:, :K], 3)
     assert traced.lower(lowering_platforms=("cuda",)).as_text().count("output_operand_alias<") == 2
 
 
@@ -137,7 +136,7 @@ def test_other_sizes_and_types_are_products(device, monkeypatch):
     U, J, _, V = numbers()
     assert _kernels.serves("project", U, J)
     assert _kernels.serves("truncate", V, U, U[:, :K], rank=3, size=D)
-    refused = [(U, jnp.zeros((cuda_passes.MOST_OUTPUTS + 1, D), "float32")), (U.astype("float16"), J)]
+    refused = [(U, jnp.zeros((cuda_kernels.OUTPUTS + 1, D), "float32")), (U.astype("float16"), J)]
     for args in (*refused, (U[:, :8], J), (U[:0], J)):
         assert not _kernels.serves("project", *args)
     assert not _kernels.serves("nothing of this name", U, J)
@@ -148,19 +147,15 @@ def test_other_sizes_and_types_are_products(device, monkeypatch):
 @pytest.mark.parametrize("capability", [80, 89, 90])
 def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
     monkeypatch.setattr(cuda, "capability", lambda: capability)
-    grams = lambda K: cuda_passes.fits_gram(jnp.zeros((K, 1)))
-    for fits in (grams, lambda K: cuda_passes.fits(K, 10), lambda K: cuda_passes.fits_truncate(K, K, -(-K // 2))):
+    grams = lambda K: cuda_kernels.fits_gram(jnp.zeros((K, 1)))
+    for fits in (grams, lambda K: cuda_kernels.fits(K, 10), lambda K: cuda_kernels.fits_truncate(K, K, -(-K // 2))):
         sizes = [rows for rows in range(1, 300) if fits(rows)]
         assert sizes == list(range(1, sizes[-1] + 1))
         assert 100 <= sizes[-1] < 299
-    assert not cuda_passes.fits(10, 33)
-    assert not cuda_passes.fits_truncate(10, 10, 0)
-    for outputs in (1, 10, 32):
-        sizes = [rows for rows in range(1, 200) if cuda_algebra.fits(rows, outputs)]
-        assert sizes == list(range(1, sizes[-1] + 1))
-        assert sizes[-1] <= cuda_algebra.MOST
+    assert not cuda_kernels.fits(10, 33)
+    assert not cuda_kernels.fits_truncate(10, 10, 0)
     with pytest.raises(AssertionError, match="`fits` says so"):
-        cuda_passes.truncate(jnp.ones(40), jnp.ones((300, 40)), jnp.eye(300), 150)
+        cuda_kernels.truncate(jnp.ones(40), jnp.ones((300, 40)), jnp.eye(300), 150)
 
 
 def test_sources_compile(monkeypatch):
@@ -173,13 +168,12 @@ def test_sources_compile(monkeypatch):
     U, J, c, V = numbers(30, 40, 10)
     n = count(6)
     for call in (
-        lambda: cuda_passes.project(U, J, n, V),
-        lambda: cuda_passes.residual_gram(U, J, V, c, n),
-        lambda: cuda_passes.append_rows(U, J, V, c[:, 0], n, jnp.asarray(True)),
-        lambda: cuda_passes.subtract_rows(J, U, c, n),
-        lambda: cuda_passes.gram(U, V, n, n),
-        lambda: cuda_passes.truncate(V, U, U[:, :30], 10),
-        lambda: cuda_algebra.explained_variance(U[:, :10], U[:, :30], U[:, :30], n),
+        lambda: cuda_kernels.project(U, J, n, V),
+        lambda: cuda_kernels.subtract_rows(J, U, c, n),
+        lambda: cuda_kernels.gram(U, V, n, n),
+        lambda: cuda_kernels.truncate(V, U, U[:, :30], 10),
+        lambda: cuda_kernels.gain_correction.fun(U[:, :10], U[:, :10], U[:, :30], U[:, :30], n),
+        lambda: cuda_kernels.eigenvectors.fun(U[:, :30]),
     ):
         jax.eval_shape(call)
 

@@ -86,9 +86,9 @@ def _kernel(name: str, platform: str, arrays: tuple[Any, ...], static: dict[str,
         from filtax._kernels import c_kernels
 
         return c_kernels.KERNELS.get(name)
-    from filtax._kernels import cuda_algebra, cuda_passes
+    from filtax._kernels import cuda_kernels
 
-    fits, kernel = (cuda_passes.KERNELS | cuda_algebra.KERNELS).get(name, (None, None))
+    fits, kernel = cuda_kernels.KERNELS.get(name, (None, None))
     return kernel if fits is not None and fits(*arrays, **static) else None
 
 

@@ -176,7 +176,7 @@ class LowRank(Belief):
         """
         found = self._projected(J)
         P = self._refined(found)
-        L, z, move, sound = innovation(found.cov, B, r, size=self.mean.size)
+        L, z, move, sound = innovation(found.cov, B, r)
         some, fits = jnp.any(B != 0.0), self._fits(r.size)
         rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
         rows, moved = append_rows(rows, P, self.mean, move, self.used, sound & some & fits)

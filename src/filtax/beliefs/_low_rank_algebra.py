@@ -109,7 +109,6 @@ def project_weighted(U: Array, J: Array, used: Array, weight: Float[Array, "*D"]
     return project(U, J, used, weight) if weight.ndim else weight * project(U, J, used, None)
 
 
-@replaceable
 def residual_projection(
     U: Float[Array, "K D"], J: Float[Array, "O D"], V: Float[Array, "*D"], c: Float[Array, "O K"], used: Int[Array, ""]
 ) -> Float[Array, "O D"]:
@@ -147,7 +146,6 @@ def subtract_rows(
     return P - long_product(live(c.T, count).T, U)
 
 
-@replaceable
 def append_rows(
     U: Float[Array, "K D"],
     P: Float[Array, "O D"],
@@ -232,7 +230,6 @@ def explained_variance(
     return half, product(half.T, cov_factor.T), product(fit.T, fit)
 
 
-@replaceable
 def innovation(
     cov: Float[Array, "O O"], B: Float[Array, "O O"], r: Float[Array, " O"]
 ) -> tuple[Float[Array, "O O"], Float[Array, " O"], Float[Array, " O"], Bool[Array, ""]]:
@@ -324,20 +321,6 @@ def triangular_solve(C: Float[Array, "K K"], Y: Float[Array, "K M"]) -> Float[Ar
     [[0.5, 0.5]]
     """
     return solve_lower(C, Y)
-
-
-def psd_cholesky(A: Float[Array, "O O"]) -> Float[Array, "O O"]:
-    """`linalg.psd_root` of a few outputs; on a GPU one kernel, under `vmap` too.
-
-    >>> psd_cholesky(jnp.full((1, 1), 4.0)).round(5).tolist()
-    [[2.0]]
-    """
-    return _psd_cholesky(A, size=MANY)
-
-
-@replaceable
-def _psd_cholesky(A: Array) -> Array:
-    return psd_root(A)
 
 
 # ---- truncation

@@ -14,9 +14,9 @@ from jax.nn import log_sigmoid, log_softmax, logsumexp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool
 
-from filtax.beliefs._low_rank_algebra import psd_cholesky
 from filtax.distributions import Bernoulli, Categorical, Poisson
 from filtax.distributions._numerics import cap, normal_points, normal_rule
+from filtax.linalg import psd_root
 from filtax.models._model import Likelihood, Whitened
 from filtax.numerics import safe_sqrt
 
@@ -91,7 +91,7 @@ class CategoricalLikelihood(Likelihood):
     def predictive(self, eta: Array, spread: Array, x: Array | None, scalar: bool) -> Categorical:
         """Average the class probabilities, not the logits, over N(eta, spread)."""
         points = jnp.asarray(normal_points(eta.size, PAIRS), eta.dtype)
-        logits = eta[None, :] + points @ psd_cholesky(spread).T
+        logits = eta[None, :] + points @ psd_root(spread).T
         log_p = logsumexp(log_softmax(logits, axis=1), axis=0)
         return Categorical(log_p - logsumexp(log_p))
 

@@ -1,13 +1,14 @@
-"""Passes over a tall basis as kernels in CUDA C, run thread by thread on this machine, against numpy in float64."""
+"""The kernels in CUDA C, run thread by thread on this machine, against numpy in float64."""
 
 import shutil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from _kernels.cuda_on_cpu import Machine
-from filtax._kernels import cuda, cuda_passes
+from filtax._kernels import cuda, cuda_kernels
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
 D = 301  # tiles that are not full; one more than a block takes at a time
@@ -17,7 +18,7 @@ D = 301  # tiles that are not full; one more than a block takes at a time
 def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(cuda, "kernel", Machine(tmp_path).kernel)
     monkeypatch.setattr(cuda, "capability", lambda: 90)
-    monkeypatch.setattr(cuda_passes, "_processors", lambda: 1)  # so that a block has several tiles
+    monkeypatch.setattr(cuda_kernels, "_processors", lambda: 1)  # so that a block has several tiles
 
 
 def numbers(K, O):
@@ -32,9 +33,9 @@ def call(kernel, *given, **more):
     return kernel(*(jnp.asarray(a) if isinstance(a, np.ndarray | np.floating) else a for a in given), **more)
 
 
-def close(found, true):
+def close(found, true, limit=2e-6):
     """As exact as float32: relative to the largest number."""
-    np.testing.assert_allclose(np.asarray(found, float), true, rtol=0, atol=2e-6 * np.abs(true).max())
+    np.testing.assert_allclose(np.asarray(found, float), true, rtol=0, atol=limit * np.abs(true).max())
 
 
 def inverse(V):
@@ -53,7 +54,7 @@ def split(K, used, *arrays):
 def test_project(K, O, used, weighted):
     U, J, _, V = numbers(K, O)
     held, (u, j, v) = split(K, used, U, J, V)
-    found = call(cuda_passes.project, held, J, jnp.asarray(used, jnp.int32), V if weighted else None)
+    found = call(cuda_kernels.project, held, J, jnp.asarray(used, jnp.int32), V if weighted else None)
     close(found, (u * (v if weighted else 1.0)) @ j.T)
     assert not np.any(found[used:])
 
@@ -62,44 +63,15 @@ def test_nothing_is_shown_of_no_rows():
     """Nor read: a step asks so where it does not need to know."""
     U, J, _, _ = numbers(3, 3)
     unread = np.full_like(J, np.nan)
-    assert not np.any(call(cuda_passes.project, U, unread, jnp.asarray(0, jnp.int32)))
-
-
-@pytest.mark.parametrize(("K", "O", "used"), [(19, 3, 17), pytest.param(70, 12, 0, marks=pytest.mark.nightly)])
-def test_residual_gram(K, O, used):
-    U, J, c, V = numbers(K, O)
-    held, (u, j, f, v) = split(K, used, U, J, c, V)
-    P, spread = call(cuda_passes.residual_gram, held, J, V, c, jnp.asarray(used, jnp.int32))
-    true = j * v - f @ u
-    close(P, true)
-    close(spread, (true * inverse(v)) @ true.T)
-
-
-@pytest.mark.nightly
-def test_residual_projection_with_one_variance():
-    U, J, c, _ = numbers(19, 20)
-    held, (u, j, f) = split(19, 19, U, J, c)
-    close(
-        call(cuda_passes.residual_projection, held, J, np.float32(2.0), c, jnp.asarray(19, jnp.int32)), 2.0 * j - f @ u
-    )
+    assert not np.any(call(cuda_kernels.project, U, unread, jnp.asarray(0, jnp.int32)))
 
 
 @pytest.mark.parametrize("used", [0, 5])
 def test_subtract_rows(used):
     U, P, c, _ = numbers(9, 3)
     held, (u, p, f) = split(9, used, U, P, c)
-    found = call(cuda_passes.subtract_rows, P.copy(), held, c, jnp.asarray(used, jnp.int32))
+    found = call(cuda_kernels.subtract_rows, P.copy(), held, c, jnp.asarray(used, jnp.int32))
     close(found, p - f[:, :used] @ u[:used])
-
-
-@pytest.mark.parametrize("taken", [True, False])
-def test_append_rows(taken):
-    U, P, _, V = numbers(9, 4)
-    move, mean = np.float32([1.0, -2.0, 0.5, 3.0]), 3.0 * V
-    rows, moved = call(cuda_passes.append_rows, U, P, mean, move, jnp.asarray(5, jnp.int32), jnp.asarray(taken))
-    want = np.concatenate([U[:5], P if taken else U[5:]])
-    np.testing.assert_array_equal(rows, want)
-    close(moved, mean.astype(float) + move.astype(float) @ P)
 
 
 @pytest.mark.parametrize(("K", "first"), [(11, None), pytest.param(70, 41, marks=pytest.mark.nightly)])
@@ -111,7 +83,7 @@ def test_gram(K, first, weighted):
     for used in (K, len(u) - 2, 0):
         want = (u * v) @ u.T
         want[used:], want[:, used:] = 0.0, 0.0
-        found = call(cuda_passes.gram, U, weight, jnp.asarray(used, jnp.int32), none, first=first)
+        found = call(cuda_kernels.gram, U, weight, jnp.asarray(used, jnp.int32), none, first=first)
         np.testing.assert_allclose(found, want, rtol=0, atol=2e-6 * np.abs(u @ u.T).max())
 
 
@@ -119,7 +91,7 @@ def test_gram(K, first, weighted):
 def test_a_truncation_with_each_variance(K, rank):
     U, _, _, V = numbers(K, 1)
     T = np.linalg.qr(np.random.default_rng(1).normal(size=(K, K)))[0].astype(np.float32)
-    free, rows = call(cuda_passes.truncate, jnp.asarray(V), U, T, rank)
+    free, rows = call(cuda_kernels.truncate, jnp.asarray(V), U, T, rank)
     long, v = T.T.astype(float) @ U, V.astype(float)
     scale = 1.0 / (1.0 + (long[rank:] ** 2).sum(0) * inverse(v))
     close(free, v * scale)
@@ -131,6 +103,70 @@ def test_a_truncation_with_each_variance(K, rank):
 def test_a_truncation_with_one_variance():
     U, *_ = numbers(20, 1)
     T = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0][:, :13].astype(np.float32)
-    _, rows = call(cuda_passes.truncate, jnp.ones(()), U, T, 13)
+    _, rows = call(cuda_kernels.truncate, jnp.ones(()), U, T, 13)
     close(rows[:13], T.T.astype(float) @ U)
     np.testing.assert_array_equal(rows[13:], U[13:])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def floats(*arrays):
+    return [jnp.asarray(a, jnp.float32) for a in arrays]
+
+
+def lower(rng, N):
+    A = rng.normal(size=(N, N))
+    return np.linalg.cholesky(np.eye(N) + A @ A.T)
+
+
+def wide(*arrays):
+    return [np.asarray(a, float) for a in arrays]
+
+
+def each(call, *given):
+    """What a kernel makes of one case; it makes the same of it as the second of two."""
+    found = call.fun(*given)
+    two = call.fun(*(jnp.stack([jnp.zeros_like(a), a]) for a in given))
+    for one, pair in zip(jax.tree.leaves(found), jax.tree.leaves(two), strict=True):
+        np.testing.assert_array_equal(pair[1], one)
+    return found
+
+
+@pytest.mark.parametrize(("K", "used"), [(9, 4), pytest.param(70, 65, marks=pytest.mark.nightly)])
+def test_gain_correction(rng, K, used):
+    O = 3
+    S, L, there = np.eye(K), np.eye(K), np.arange(K)[:, None] < used
+    S[:used, :used], L[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
+    s, half, S, L = floats(rng.normal(size=(K, O)) * there, rng.normal(size=(K, O)) * there, S, L)
+    found = each(cuda_kernels.gain_correction, s, half, S, L, jnp.asarray(used, jnp.int32))
+    none = each(cuda_kernels.gain_correction, s, half, S, L, jnp.asarray(0, jnp.int32))
+    s, half, S, L = wide(s, half, S, L)
+    close(found, (S @ (S.T @ s - np.linalg.solve(L, np.linalg.solve(L.T, half)))).T, 1e-5)
+    assert not np.any(none)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("K", [1, 2, 6, 7, 66])
+def test_eigenvectors(rng, K):
+    W = rng.normal(size=(100, K)) * np.exp(rng.normal(size=K))
+    (G,) = floats(W.T @ W)
+    Q, wide_G = wide(each(cuda_kernels.eigenvectors, G), G)
+    close(Q.T @ Q, np.eye(K))
+    close(Q.T @ wide_G @ Q, np.diag(np.linalg.eigvalsh(wide_G)[::-1]), 1e-5)
+    for nothing in (jnp.zeros_like(G), jnp.full_like(G, jnp.nan)):
+        np.testing.assert_array_equal(each(cuda_kernels.eigenvectors, nothing), np.eye(K))
+
+
+@pytest.mark.parametrize(
+    ("K", "scale"), [(3, 1e30), *(pytest.param(6, s, marks=pytest.mark.nightly) for s in (1e-30, 1.0))]
+)
+def test_eigenvectors_over_many_decades_and_of_any_size(rng, K, scale):
+    Q = np.linalg.qr(rng.normal(size=(K, K)))[0]
+    (G,) = floats((Q * 10.0 ** np.linspace(0, -6, K)) @ Q.T)
+    Q, wide_G = wide(cuda_kernels.eigenvectors.fun(jnp.float32(scale) * G), G)
+    close(Q.T @ Q, np.eye(K))
+    close(Q.T @ wide_G @ Q, np.diag(np.linalg.eigvalsh(wide_G)[::-1]))
+    np.testing.assert_array_equal(cuda_kernels.eigenvectors.fun(jnp.full((3, 3), jnp.inf, jnp.float32)), np.eye(3))

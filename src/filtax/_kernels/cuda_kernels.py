@@ -1,11 +1,16 @@
-r"""Passes over the basis U (K, D) of LoFi as CUDA kernels (the sources in `cu`), all as exact as float32.
+r"""LoFi as CUDA kernels (the sources in `cu`), as exact as float32: passes over its basis U (K, D), and small algebra.
 
-Their time is that of reading U once, or that of the products of a Gram matrix and of a truncation. Where tensor cores
+A pass takes the time of reading U once; a Gram matrix and a truncation that of their products. Where tensor cores
 compute products, each float32 is split into a sum of two TF32 numbers, and three of the four products are computed (the
 fourth is below the rounding). Sums over parameters end as one partial sum for each block; these are added up, always in
 the same order.
+
+`eigenvectors` and `gain_correction` of small matrices are one or two launches, of which a library needs many; under
+`vmap` there is a block for each case. Other operations stay plain JAX: on an H200 at D = 1e6 a kernel gained each of
+them less than 1.15 times a step (`benchmarks/cuda_ablation.py`).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +21,12 @@ from jaxtyping import Array
 
 from filtax._kernels import cuda
 
-MOST_OUTPUTS = 32  # more do not fit the registers
+OUTPUTS = 32  # more do not fit the registers, or a warp
 MOST_ROWS = 160  # of U, likewise
 SQUARE = 128  # rows, all of whose products the warps of a block hold
-FEW = 12  # outputs, all of whose products a thread sums up, or which are a block of rows
 WARP, MOVERS, PARTS = 32, 4, 4
+SWEEPS = 10  # of rotations; five to eight are needed
+Cases = tuple[int, ...]  # how many of each axis that `vmap` put in front
 
 
 def fits(K: int, O: int) -> bool:
@@ -29,7 +35,7 @@ def fits(K: int, O: int) -> bool:
     >>> fits(161, 1)
     False
     """
-    return 0 < K <= MOST_ROWS and 0 < O <= MOST_OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
+    return 0 < K <= MOST_ROWS and 0 < O <= OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
 
 
 def fits_gram(U: Array, *_: Any, first: int | None = None) -> bool:
@@ -57,34 +63,8 @@ def project(U: Array, J: Array, used: Array, weight: Array | None = None) -> Arr
     wide, stages, shared = _needed(_tiles(O + 1 + K, 4, least=K * O))
     blocks = _blocks(-(-D // wide), shared, 2)
     sizes = dict(K=K, O=O, D=D, WEIGHTED=len(more), WIDE=wide, STAGES=stages, PARTS=PARTS, MOVERS=MOVERS)
-    call = _launch("project", _floats(blocks, K, O), blocks, MOVERS + 2 * PARTS, shared, sizes)
+    call = _launch_pass("project", _floats(blocks, K, O), blocks, MOVERS + 2 * PARTS, shared, sizes)
     return call(U, J, used, *more).sum(0)
-
-
-def residual_projection(U: Array, J: Array, V: Array, c: Array, used: Array) -> Array:
-    """J diag(V) - c U (O, D); rows of U from `used` on are not read."""
-    return _residual(U, J, V, c, used, False)
-
-
-def residual_gram(U: Array, J: Array, V: Array, c: Array, used: Array) -> tuple[Array, Array]:
-    """The same, P, and P diag(1 / V) Pᵀ (O, O), of which a thread has a sum for each pair of rows."""
-    P, parts = _residual(U, J, V, c, used, True)
-    O = len(J)
-    place = np.zeros((O, O), np.int32)
-    place[np.tril_indices(O)] = np.arange(O * (O + 1) // 2)
-    return P, parts.sum(0)[place + np.tril(place, -1).T]
-
-
-def _residual(U: Array, J: Array, V: Array, c: Array, used: Array, spread: bool) -> Any:
-    (K, D), O = U.shape, J.shape[0]
-    many, ahead, per = 2, 5, 4 if O <= 10 else 3  # as many as fit the registers
-    blocks = min(per * _processors(), -(-D // (4 * WARP * many)))
-    shapes = (_floats(O, D), _floats(blocks, O * (O + 1) // 2)) if spread else _floats(O, D)
-    sizes = dict(K=K, O=O, D=D, SPREAD=int(spread), ONE=int(V.size == 1), MANY=many, AHEAD=ahead, BLOCKS=per)
-    kernel = cuda.kernel(
-        cuda.source("residual_projection"), "residual_projection", shapes, (blocks,), (4 * WARP,), 0, None, **sizes
-    )
-    return kernel(U, J, jnp.reshape(V, (-1,)), c, used)
 
 
 def subtract_rows(P: Array, U: Array, c: Array, count: Array) -> Array:
@@ -95,14 +75,6 @@ def subtract_rows(P: Array, U: Array, c: Array, count: Array) -> Array:
         cuda.source("subtract_rows"), "subtract_rows", _floats(O, D), (blocks,), (256,), 0, {0: 0}, **sizes
     )
     return call(P, U, c, count)
-
-
-def append_rows(U: Array, P: Array, mean: Array, move: Array, used: Array, taken: Array) -> tuple[Array, Array]:
-    """U with the rows P from `used` on, written over the old ones if they are taken, and mean + move P (D,)."""
-    (K, D), O = U.shape, len(P)
-    shapes, grid = (_floats(K, D), _floats(D)), (-(-D // 256),)
-    call = cuda.kernel(cuda.source("append_rows"), "append_rows", shapes, grid, (256,), 0, {0: 0}, K=K, O=O, D=D)
-    return tuple(call(U, P, mean, move, used, taken))
 
 
 def gram(U: Array, weight: Array | None, used: Array, known: Array, first: int | None = None) -> Array:
@@ -116,7 +88,7 @@ def gram(U: Array, weight: Array | None, used: Array, known: Array, first: int |
     sizes = dict(K=K, D=D, WEIGHTED=int(weight is not None), MAYBE=1)
     sizes |= dict(WIDE=wide, STAGES=stages, SHARES=shares, MOVERS=movers)
     shape = _floats(blocks * shares, 16 * tall, 16 * tall)
-    lower = _launch("gram", shape, blocks, movers + kinds * shares, shared, sizes)(*args).sum(0)[:K, :K]
+    lower = _launch_pass("gram", shape, blocks, movers + kinds * shares, shared, sizes)(*args).sum(0)[:K, :K]
     live = jnp.arange(K, dtype=used.dtype) < used
     return jnp.where(live[:, None] & live[None, :], jnp.where(np.tri(K, dtype=bool), lower, lower.T), 0.0)
 
@@ -132,9 +104,60 @@ def truncate(diag_var: Array, rows: Array, turn: Array, rank: int) -> tuple[Arra
     sizes = dict(K=K, M=M, RANK=rank, D=D, SHARED=int(not diag_var.ndim), WIDE=wide, MOVERS=movers)
     warps = movers + 2 + wide // 16
     if not diag_var.ndim:
-        return diag_var, _launch("truncate_basis", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
+        return diag_var, _launch_pass("truncate_basis", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
     shapes = (_floats(D), _floats(K, D))
-    return tuple(_launch("truncate_basis", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, diag_var))
+    return tuple(
+        _launch_pass("truncate_basis", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, diag_var)
+    )
+
+
+def _batched(*axes: int) -> Callable[[Callable], Any]:
+    """Have `vmap` put axes in front of the arrays of a function of (cases, *arrays); `axes` are those of one case."""
+
+    def wrapped(one: Callable) -> Any:
+        call = jax.custom_batching.custom_vmap(lambda *given: one(given[0].shape[: given[0].ndim - axes[0]], *given))
+
+        @call.def_vmap
+        def _(size: int, batched: list, *given: Array) -> tuple[Any, Any]:
+            full = [
+                a if some else jnp.broadcast_to(a, (size, *a.shape)) for a, some in zip(given, batched, strict=True)
+            ]
+            found = call(*full)
+            return found, jax.tree.map(lambda _: True, found)
+
+        call.__doc__ = one.__doc__
+        return call
+
+    return wrapped
+
+
+@_batched(2, 2, 2, 2, 0)
+def gain_correction(cases: Cases, s: Array, half: Array, cov_factor: Array, root: Array, used: Array) -> Array:
+    r"""$(S(S^\top s - g))^\top$ (O, K) with $g = L^{-1}L^{-\top}h$; zero where no row is in use."""
+    K, O = half.shape[-2:]
+    return _launch_cases("gain_correction", cases, _floats(*cases, O, K), 32 * O, dict(K=K, O=O))(
+        s, half, cov_factor, root, used
+    )
+
+
+@_batched(2)
+def eigenvectors(cases: Cases, G: Array) -> Array:
+    """Orthogonal Q (K, K) whose columns are eigenvectors of G, largest first; identity where G is not finite, or zero.
+
+    One block turns pairs of rows and columns of G, all disjoint ones at once (Jacobi), and writes the angles down;
+    then a warp for each row of Q turns that.
+    """
+    K = G.shape[-1]
+    N, pairs = K + K % 2, (K + 1) // 2
+    blocks = pairs * (pairs + 1) // 2
+    threads = -(-max(-(-blocks // -(-blocks // 1024)), 64) // 32) * 32
+    whole = jax.ShapeDtypeStruct(cases, jnp.int32), jax.ShapeDtypeStruct((*cases, K), jnp.int32)
+    given = _floats(*cases, SWEEPS * (N - 1), pairs, 2), *whole
+    sizes = dict(K=K, THREADS=threads, SWEEPS=SWEEPS)
+    found = _launch_cases("jacobi_angles", cases, given, threads, sizes, 4 * (4 * blocks + 1))(G)
+    warps = 4 if K > 32 else 1
+    sizes, blocks = dict(K=K, WARPS=warps, SWEEPS=SWEEPS), -(-K // warps)
+    return _launch_cases("jacobi_apply", cases, _floats(*cases, K, K), 32 * warps, sizes, blocks=blocks)(*found)
 
 
 def _tiles(
@@ -172,7 +195,7 @@ def _floats(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def _launch(
+def _launch_pass(
     name: str,
     shapes: Any,
     blocks: int,
@@ -185,12 +208,26 @@ def _launch(
     return cuda.kernel(source, name, shapes, (blocks,), (WARP * warps,), shared, aliases, **sizes)
 
 
+def _launch_cases(
+    name: str,
+    cases: Cases,
+    shapes: Any,
+    threads: int,
+    sizes: dict[str, int],
+    shared: int = 0,
+    aliases: dict[int, int] | None = None,
+    blocks: int = 1,
+) -> Any:
+    """Kernel of that name, with so many blocks for each case."""
+    grid = blocks, math.prod(cases)
+    return cuda.kernel(cuda.source(name), name, shapes, grid, (threads,), shared, aliases, **sizes)
+
+
 KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
     "project": (lambda U, J, *_: fits(len(U), len(J)), project),
-    "residual_projection": (lambda U, J, *_: fits(len(U), len(J)), residual_projection),
-    "residual_gram": (lambda U, J, *_: fits(len(U), len(J)) and len(J) <= FEW, residual_gram),
     "subtract_rows": (lambda P, U, *_: fits(len(U), len(P)), subtract_rows),
-    "append_rows": (lambda U, P, *_: 0 < len(P) <= min(MOST_OUTPUTS, len(U)), append_rows),
     "gram": (fits_gram, gram),
     "truncate": (lambda diag_var, rows, turn, rank: fits_truncate(len(turn), turn.shape[1], rank), truncate),
+    "gain_correction": (lambda s, *_: 0 < len(s) <= SQUARE and 0 < s.shape[1] <= OUTPUTS, gain_correction),
+    "eigenvectors": (lambda G: 0 < len(G) <= SQUARE, eigenvectors),
 }
