@@ -91,6 +91,9 @@ class Clock:
 
     def moments(self, times: np.ndarray) -> Moments:
         """Slots of times, or of row numbers where the series has no times."""
+        if self.kind == "index" and self.season == 1:
+            zero = np.zeros(len(times), int)
+            return Moments(zero, zero, _none(zero))
         if self.kind == "index":
             row = np.asarray(times, int)
             slot = row % self.season

@@ -209,7 +209,7 @@ class Pipeline:
 
     def _outs(self, tables: list[np.ndarray]) -> Out:
         H = len(self.layout.steps)
-        table = np.concatenate(tables) if tables else np.zeros((0, 3 * H + len(self.names)))
+        table = tables[0] if len(tables) == 1 else np.concatenate([np.zeros((0, _width(self))), *tables])
         return Out(table[:, :H], table[:, H : 2 * H], table[:, 2 * H : 3 * H], table[:, 3 * H :])
 
     def forecast(self, state: State, row: Row) -> Out:
@@ -264,9 +264,12 @@ def _blocks(rows: Row) -> Iterator[tuple[np.ndarray, int]]:
     matrix = np.concatenate([np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)], axis=1)
     for start in range(0, T, BLOCK):
         count = min(BLOCK, T - start)
-        block = np.zeros((BLOCK, matrix.shape[1]))
-        block[:count] = matrix[start : start + count]
-        yield block, count
+        if count == BLOCK:
+            yield matrix[start : start + count], count
+        else:
+            block = np.zeros((BLOCK, matrix.shape[1]))
+            block[:count] = matrix[start:]
+            yield block, count
 
 
 @jax.jit
@@ -318,7 +321,11 @@ def _line(out: Out) -> Float[Array, " W"]:
 
 
 def _lines(pipe: Pipeline) -> Float[Array, "64 W"]:
-    return jnp.zeros((BLOCK, 3 * len(pipe.layout.steps) + len(pipe.names)))
+    return jnp.zeros((BLOCK, _width(pipe)))
+
+
+def _width(pipe: Pipeline) -> int:
+    return 3 * len(pipe.layout.steps) + len(pipe.names)
 
 
 @jax.jit

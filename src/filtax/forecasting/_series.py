@@ -97,7 +97,8 @@ class Series:
         self._late = np.zeros(known, bool)  # known columns whose unit is still to be found
         self.packed: Any = None  # the state of the pipeline
         self._latest: Any = None  # time of the last row
-        self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows, the latest first
+        self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows
+        self._back = np.asarray(self.steps) - 1  # rows between a row and the origins of what is due at it
         self._set(Layout.of(self._clock, self.steps, known, stride))
 
     def learn(self, y: Any, times: Any = None, known: Any = None, issue: Any = None) -> Out:
@@ -127,14 +128,14 @@ class Series:
                 rows = rows.cut(len(part))
                 after = np.concatenate([rows.known, following])
                 out, own, filled = self._take(part, after)
-                outs.append((self.names, out))
+                outs.append((self._names, out))
                 due.append(own)
                 self.count += len(part)
                 if self._past is not None:
                     self._past = self._past.joined(filled)
                     if self.count == self._next:
                         self._decide(self._past, after)
-        return _joined(outs, self.names, np.concatenate(due))
+        return _joined(outs, self._names, np.concatenate(due))
 
     def ahead(self, time: Any = None, known: Any = None) -> Out:
         """What comes next, without a row to learn from.
@@ -178,7 +179,7 @@ class Series:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the experts, in the order of the weights."""
-        return () if self.packed is None else self.pipe.names
+        return () if self.packed is None else self._names
 
     def settings(self) -> dict[str, Any]:
         """What `restore` needs beside the arrays, of plain values; experts of one's own are not among them."""
@@ -298,9 +299,9 @@ class Series:
         filled = _filled(past, where, clock, self._stride)
         if len(filled) > len(past):
             N = len(self._issued)
-            back = len(filled) - 1 - (np.arange(len(past)) + np.cumsum(where))[::-1][:N]
+            place = (np.arange(len(past)) + np.cumsum(where))[-N:] + N - len(filled)
             moved = np.full_like(self._issued, np.nan)
-            moved[back[back < N]] = self._issued[: len(back)][back < N]
+            moved[place[place >= 0]] = self._issued[-len(place) :][place >= 0]
             self._issued = moved
         return filled
 
@@ -310,17 +311,16 @@ class Series:
         Returns:
             Their forecasts; those of them as they came due, (T, H, 3); and the rows with those missing in between.
         """
-        blank = np.zeros(len(part), int)
+        rows, own = part, np.arange(len(part))
         if self._timed and self.pipe.layout.season > 1:
             blank = blanks(self._clock, self._latest, part.times)
-        rows, own = _filled(part, blank, self._clock, self._stride), np.arange(len(part)) + np.cumsum(blank)
-        if self._late.any() and self._past is None:
+            rows, own = _filled(part, blank, self._clock, self._stride), own + np.cumsum(blank)
+        if self._past is None and self._late.any():
             self._find_units(part.known)
-        out = self._advance(rows, following)
-        N, steps = len(self._issued), np.asarray(self.steps)
-        every = np.concatenate([self._issued[::-1], np.stack([out.forecast, out.lower, out.upper], axis=-1)])
-        due = every[N + own[:, None] + 1 - steps, np.arange(steps.size)]
-        self._issued = every[-N:][::-1]
+        out, N = self._advance(rows, following), len(self._issued)
+        every = np.concatenate([self._issued, np.stack([out.forecast, out.lower, out.upper], axis=-1)])
+        due = every[N + own[:, None] - self._back, np.arange(self._back.size)]
+        self._issued = every[-N:]
         return (out if len(part) == len(rows) else jax.tree.map(lambda part: part[own], out)), due, rows
 
     def _find_units(self, known: np.ndarray) -> None:
@@ -337,6 +337,7 @@ class Series:
 
     def _set(self, layout: Layout) -> None:
         self.pipe = _shared(layout, self._experts, self._miss)
+        self._names = self.pipe.names
 
     def _advance(self, table: Table, following: np.ndarray) -> Out:
         """Drive the pipeline over rows; `following` are known columns of the rows behind them."""
