@@ -216,6 +216,11 @@ class Pipeline:
         """What comes next: the forecast that `step` would make before this row."""
         return _forecast(self, state, row)
 
+    def explain(self, state: State, row: Row) -> dict[str, tuple[Array, Array]]:
+        """Which expert carries the forecast: for each, its own forecast and its weight at the targets, (H,) both."""
+        weights, forecasts = _explain(self, state, row)
+        return {name: (forecasts[k], weights[:, k]) for k, name in enumerate(self.names)}
+
 
 def standard(known: int = 0) -> tuple[Expert, ...]:
     """The members of the default bank; those that have no place in a pipeline are passed over by it.
@@ -330,9 +335,18 @@ def _width(pipe: Pipeline) -> int:
 
 @jax.jit
 def _forecast(pipe: Pipeline, state: State, row: Row) -> Out:
+    return _out(state, _next(pipe, state, row))
+
+
+@jax.jit
+def _explain(pipe: Pipeline, state: State, row: Row) -> tuple[Float[Array, "H K"], Float[Array, "K H"]]:
+    issued = _next(pipe, state, row)
+    return issued.weights, state.scale.center + state.scale.spread * issued.forecasts
+
+
+def _next(pipe: Pipeline, state: State, row: Row) -> Issued:
     view = look(pipe.layout, state.history, row, state.scale)
-    settled = state.mixture.settle(pipe.layout.stride)
-    return _out(state, _issue(pipe, state, settled, view))
+    return _issue(pipe, state, state.mixture.settle(pipe.layout.stride), view)
 
 
 def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:

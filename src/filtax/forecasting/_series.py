@@ -19,7 +19,7 @@ import numpy as np
 from filtax.forecasting._clock import DETECTION, Clock, blanks, detect_season
 from filtax.forecasting._experts import Expert, filtered
 from filtax.forecasting._features import QUANTILES, Scale
-from filtax.forecasting._layout import Layout
+from filtax.forecasting._layout import Layout, Row
 from filtax.forecasting._pipeline import Out, Pipeline, pipeline, standard
 
 FIRST, LAST = 4, 1024  # rows at which units are taken first and last where there is no season
@@ -147,16 +147,30 @@ class Series:
         Returns:
             Forecasts and intervals (H,), weights (K,).
         """
-        if self.packed is None:
-            raise ValueError("ahead: the series has not seen a row; call learn first.")
-        N = self.pipe.layout.furthest
-        columns = np.zeros((N, 0)) if not self._known else np.asarray(known, float)
-        if columns.shape != (N, self._known):
-            raise ValueError(
-                f"ahead: known has shape {columns.shape}; give ({N}, {self._known}), up to the last target."
-            )
-        out = self._foresee(columns[None, :, :], None if time is None else np.array([time]))
-        return jax.tree.map(lambda part: part[0], out)
+        rows = self._coming("ahead", time, known)
+        with jax.enable_x64(True):
+            return jax.tree.map(lambda part: part[0], self.pipe.foresee(self.packed, rows))
+
+    def explain(self, time: Any = None, known: Any = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Which experts carry what comes next.
+
+        Args:
+            time: Of the next row; a step after the last one if left out.
+            known: (N, F) known columns from the next row on, up to the last target.
+
+        Returns:
+            For each expert its own forecast and its weight in the mixture, (H,) both.
+
+        >>> series = Series()
+        >>> _ = series.learn([1.0, 2.0, 2.0])
+        >>> forecast, weight = series.explain()["last"]
+        >>> forecast.tolist(), bool(weight[0] > 0.0)
+        ([2.0], True)
+        """
+        row = jax.tree.map(lambda part: part[0], self._coming("explain", time, known))
+        with jax.enable_x64(True):
+            found = self.pipe.explain(self.pipe.unpack(self.packed), row)
+        return {name: (np.asarray(forecast), np.asarray(weight)) for name, (forecast, weight) in found.items()}
 
     def predict(self, known: Any, times: Any = None) -> Out:
         """Forecast each of some rows as if it came next; nothing is learned.
@@ -174,7 +188,9 @@ class Series:
         if self.packed is None:
             none = np.full((len(known), len(self.steps)), np.nan)
             return Out(none, none, none, np.zeros((len(known), 0)))
-        return self._foresee(np.repeat(known[:, None, :], self.pipe.layout.furthest, axis=1), times)
+        rows = self._rows(np.repeat(known[:, None, :], self.pipe.layout.furthest, axis=1), times)
+        with jax.enable_x64(True):
+            return self.pipe.foresee(self.packed, rows)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -349,18 +365,28 @@ class Series:
         self.packed, out = self.pipe.advance(self.packed, rows)
         return out
 
-    def _foresee(self, knowns: np.ndarray, times: Any) -> Out:
-        """Forecast rows (T) with known columns (T, N, F), each as if it came next."""
+    def _coming(self, verb: str, time: Any, known: Any) -> Row:
+        """The row that comes next, (1, ...)."""
+        if self.packed is None:
+            raise ValueError(f"{verb}: the series has not seen a row; call learn first.")
+        N = self.pipe.layout.furthest
+        columns = np.zeros((N, 0)) if not self._known else np.asarray(known, float)
+        if columns.shape != (N, self._known):
+            shape = f"({N}, {self._known})"
+            raise ValueError(f"{verb}: known has shape {columns.shape}; give {shape}, up to the last target.")
+        return self._rows(columns[None], None if time is None else np.array([time]))
+
+    def _rows(self, knowns: np.ndarray, times: Any) -> Row:
+        """Rows (T) with known columns (T, N, F), each as if it came next."""
         layout, T = self.pipe.layout, len(knowns)
         if times is None:
             clocked = self._timed and layout.season > 1
             after = self._clock.ahead(self._latest, np.ones(1, int))[0] if clocked else np.array([self.count])
             times = np.repeat(after, T)
         times = np.asarray(times, "datetime64[us]" if self._timed else int)
-        none = np.full(T, np.nan)
-        rows = layout.rows(self._slots(), self._moments(times), none, knowns[:, 0], np.ones(T, bool))
-        with jax.enable_x64(True):
-            return self.pipe.foresee(self.packed, replace(rows, knowns=knowns))
+        none, issue = np.full(T, np.nan), np.ones(T, bool)
+        rows = layout.rows(self._slots(), self._moments(times), none, knowns[:, 0], issue)
+        return replace(rows, knowns=knowns)
 
     def _slots(self) -> Clock:
         return self._clock if self.pipe.layout.season > 1 else Clock.by_index(1)
