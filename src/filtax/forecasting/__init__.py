@@ -8,8 +8,9 @@ An expert is a value (`Expert`); `standard()` are those of the default bank, mad
 
 from filtax.forecasting._clock import Clock
 from filtax.forecasting._experts import Expert, baseline, profile
+from filtax.forecasting._labels import Labels
 from filtax.forecasting._layout import Layout
 from filtax.forecasting._pipeline import pipeline, standard
 from filtax.forecasting._series import Series
 
-__all__ = ["Clock", "Expert", "Layout", "Series", "baseline", "pipeline", "profile", "standard"]
+__all__ = ["Clock", "Expert", "Labels", "Layout", "Series", "baseline", "pipeline", "profile", "standard"]
