@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import filtax as fx
 from filtax.forecasting import Labels
 from filtax.forecasting._label_pipeline import reweighted
 
-DRIFTS = (1e-4, 1e-3, 1e-2, 1e-3)  # the last filter starts from the probabilities of the last-label expert
+DRIFTS = (1e-3, 1e-2, 1e-1, 1e-2)  # of a logit; the last filter starts from the probabilities of the last-label expert
 
 
 def stream(rows, seed=0):
@@ -29,11 +30,17 @@ def shares(numbers):
     return numbers / numbers.sum() if numbers.sum() > 0 else numbers
 
 
+def scaled(known, rows):
+    """Columns in units of the first rows, without what lies outside of Tukey's fences."""
+    low, high = np.nanquantile(known[:rows], [0.25, 0.75], axis=0)
+    inside = np.clip(known[:rows], low - 1.5 * (high - low), high + 1.5 * (high - low))
+    return np.nan_to_num(np.arcsinh((known - np.nanmean(inside, axis=0)) / np.nanstd(inside, axis=0)))
+
+
 def in_numpy(y, known, delay, C=3):
     """Probabilities and weights of all rows, in units of the first half of them."""
     T = len(y)
-    center, spread = np.nanmean(known[: T // 2], axis=0), np.nanstd(known[: T // 2], axis=0)
-    z = np.nan_to_num(np.arcsinh((known - center) / spread))
+    z = scaled(known, T // 2)
     designs = [np.column_stack([np.ones(T), z]), np.column_stack([np.ones(T), z, np.abs(z)])]
     filters: list[Any] = [
         (X, np.zeros((C, X.shape[1])), np.eye(X.shape[1]), q, n == 3) for X in designs for n, q in enumerate(DRIFTS)
@@ -78,7 +85,7 @@ def in_numpy(y, known, delay, C=3):
             r = hit - g
             b = (g @ r**2 - (g @ r) ** 2) / (r @ r) if r @ r > 0 else 0.0
             gain = P @ X[s] / (1 + b * X[s] @ P @ X[s])
-            P = P - b * np.outer(gain, P @ X[s]) + q * np.eye(len(P))
+            P = P - b * np.outer(gain, P @ X[s]) + q * np.eye(len(P)) / len(P)
             filters[k] = (X, M + np.outer(r, gain), P, q, after)
         if lasts[s] is not None:
             moves[lasts[s], y[s]] += 1
@@ -93,6 +100,27 @@ def test_probabilities_and_weights_are_those_of_plain_numpy(delay):
     probability, weights = in_numpy(y, known, delay)
     np.testing.assert_allclose(out.probability[128:], probability[128:], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(out.weights[128:], weights[128:], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.x64
+def test_a_named_method_gives_the_probabilities_of_its_own_filter_for_each_class():
+    y, known = stream(256)
+    y, name = y.clip(-1, 1), "LG+C-ACI(q=0.001)"
+    labels = Labels(known=2, method=name)
+    out = labels.learn(y, known)
+    X, said = np.column_stack([np.ones(256), scaled(known, 128)]), np.zeros((256, 2))
+    for c in range(2):
+        bone = fx.method(name, model=fx.models.linear(likelihood=fx.models.bernoulli()))
+        own = np.where(y < 0, np.nan, y == c)[y >= 0]  # missing labels are no time for it
+        said[y >= 0, c] = bone.scan(bone.init(mean=jnp.zeros(3), cov=1.0), jnp.asarray(X[y >= 0]), jnp.asarray(own))[
+            1
+        ].mean
+    for t in range(128, 255):  # from the weights before and after a label follows what was said of it
+        if y[t] >= 0:
+            n, w = np.sum(y[:t] >= 0), out.weights[t : t + 2, -1]
+            mixed = out.probability[t, y[t]] / out.probability[t].sum()
+            found = (w[1] - 1 / (n + 2) / 5) / ((1 - 1 / (n + 2)) * w[0]) * mixed
+            np.testing.assert_allclose(found, shares(said[t])[y[t]], rtol=1e-5)
 
 
 def hostile(kind, rng, T=300, K=5):

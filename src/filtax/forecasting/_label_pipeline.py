@@ -15,6 +15,7 @@ that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
 probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
 $b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
 $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
+Each weight then drifts by a variance of c / D, so that a logit drifts by c whatever the number of regressors.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
 Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
@@ -41,8 +42,8 @@ from filtax.state import with_memory
 
 BLOCK = 64  # rows of one call of the compiled loop
 MEMORY = 300.0  # labels that the recent frequencies hold
-DRIFTS = {"slow": 1e-4, "medium": 1e-3, "fast": 1e-2}  # variance that a label adds to each weight of a filter
-AFTER = np.array([0.0, 0.0, 0.0, 1.0])  # filters that correct the last-label expert
+DRIFTS = {"slow": 1e-3, "medium": 1e-2, "fast": 1e-1}  # variance that a label adds to a logit of a filter
+AFTER = (0.0, 0.0, 0.0, 1.0)  # filters that correct the last-label expert
 BENT = 32  # known columns up to which filters have a bend at the mean of each
 BASELINES = ("frequency", "recent frequency", "transition", "last")
 
@@ -170,8 +171,8 @@ class LabelPipeline:
         return np.concatenate([np.zeros((0, self.room)), *parts])
 
     def grown(self, packed: Any) -> tuple["LabelPipeline", np.ndarray]:
-        """The pipeline with room for twice as many classes and one more, and its packed state: the same forecasts."""
-        larger = LabelPipeline(self.known, self.method, self.delay, 2 * self.room + 1)
+        """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
+        larger = LabelPipeline(self.known, self.method, self.delay, 4 * self.room + 3)
         old, new = self.unpack(packed), larger.init()
 
         def corner(old: Array, new: Array) -> np.ndarray:
@@ -255,7 +256,8 @@ def _step(pipe: LabelPipeline, state: LabelState, known: Array, label: Array) ->
 
 def _scaled(state: LabelState, known: Float[Array, " F"]) -> Float[Array, " F"]:
     """Columns in their units, with extremes drawn in: linear near the mean, a logarithm far from it; missing is 0."""
-    return jnp.where(jnp.isfinite(known), jnp.arcsinh((known - state.center) / state.spread), 0.0)
+    z = jnp.arcsinh((known - state.center) / state.spread)
+    return jnp.where(jnp.isfinite(z), z, 0.0)
 
 
 def _design(design: str, z: Float[Array, " F"]) -> Float[Array, " D"]:
@@ -278,7 +280,7 @@ def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> F
     parts = [jnp.stack([frequency, recent, transition, last])]
     for design, filters in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, z)
-        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, AFTER))
+        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(AFTER)))
     if pipe.method is not None:
         bone, _ = _named(pipe.method, 1 + pipe.known)
         x = _design("linear", z)
@@ -301,8 +303,10 @@ def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pendin
     on, base = (state.counts > 0.0) | (hit > 0.0), due.said[BASELINES.index("last")]
     filters = []
     for design, old in zip(pipe._designs, state.filters, strict=True):
-        one = partial(_conditioned, x=_design(design, due.known), base=base, hit=hit, on=on)
-        new = jax.vmap(one)(old, AFTER, jnp.asarray([*DRIFTS.values(), DRIFTS["medium"]]))
+        x = _design(design, due.known)
+        drifts = jnp.asarray([*DRIFTS.values(), DRIFTS["medium"]]) / x.size
+        one = partial(_conditioned, x=x, base=base, hit=hit, on=on)
+        new = jax.vmap(one)(old, jnp.asarray(AFTER), drifts)
         filters.append(jax.tree.map(lambda new, old: jnp.where(known, new, old), new, old))
     heads = state.heads
     if pipe.method is not None:

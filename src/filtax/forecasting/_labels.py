@@ -1,10 +1,11 @@
 """One live stream of labels: units and room for classes are decided by the rows so far, then the pipeline is driven.
 
-Columns are scaled by the mean and standard deviation of the first rows. Each time these have doubled, up to `PILOT`,
-they are replayed in new units; after that the units stay. Room for classes doubles when all of it is taken. Both depend
-on the rows alone, never on the batches they come in.
+Columns are scaled by mean and standard deviation of the first rows. Each time these have doubled, up to `PILOT`,
+they are replayed in new units; after that the units stay. Room for classes grows from 3 to 15, 63, ... when all of it
+is taken. Both depend on the rows alone, never on the batches they come in.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from filtax.forecasting._label_pipeline import LabelPipeline
 
 PILOT = 1024  # rows from which units are taken
+NEVER = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -167,15 +169,20 @@ class Labels:
         return probability, weights
 
 
-NEVER = np.iinfo(np.int32).max
-
-
 def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, over its finite values; 0 and 1 where there is none."""
-    there = np.isfinite(known)
-    count = np.maximum(there.sum(axis=0), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        center = np.where(there, known, 0.0).sum(axis=0) / count
-        spread = np.sqrt((np.where(there, known - center, 0.0) ** 2).sum(axis=0) / count)
-    usable = np.isfinite(center) & np.isfinite(spread) & (spread > 0.0)
-    return np.where(np.isfinite(center), center, 0.0), np.where(usable, spread, 1.0)
+    """Mean and standard deviation of each column; 0 and 1 where it has no values, 1 where they are all the same.
+
+    Values further than 1.5 times the distance of the quartiles from them (Tukey's fences) count as if they lay there,
+    unless the quartiles are equal.
+    """
+    values = np.where(np.isfinite(known), known, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of numpy, about a column without values
+        largest = np.nanmax(np.abs(values), axis=0)
+        unit = np.where(largest > 0.0, largest, 1.0)
+        values = values / unit
+        low, high = np.nanquantile(values, (0.25, 0.75), axis=0)
+        reach = np.where(high > low, 1.5 * (high - low), np.inf)
+        values = np.clip(values, low - reach, high + reach)
+        center, spread = unit * np.nanmean(values, axis=0), unit * np.nanstd(values, axis=0)
+    return np.nan_to_num(center), np.where(spread > 0.0, spread, 1.0)
