@@ -256,7 +256,7 @@ def online(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Online:
     if not isinstance(method, Bone):
         raise ValueError(f"online(method=...) must come from filtax.method, got {type(method).__name__}.")
     checks.check_state("online", state, method)
-    if method.auxiliary.slots_needed(0) is not None:
+    if method.auxiliary.grows:
         raise ValueError(
             f"online({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
             "number K of hypotheses to keep."

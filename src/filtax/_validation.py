@@ -67,15 +67,6 @@ def _dtype(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype if is_concrete(value) else None
 
 
-def is_plain(value: Any) -> bool:
-    """Say whether `value` is an array of numpy, without a mask, whose numbers JAX knows.
-
-    >>> is_plain(np.ones(2)), is_plain(np.ones(2, np.longdouble))
-    (True, False)
-    """
-    return type(value) is np.ndarray and value.dtype.kind in NUMBERS and value.dtype.char != LONG
-
-
 def numeric(name: str, value: Any) -> Any:
     """Turn what a user gives into an array; what already is one passes untouched. Refuse what holds no real numbers.
 
@@ -86,12 +77,12 @@ def numeric(name: str, value: Any) -> Any:
     >>> numeric("y", np.ma.array([1, 2], mask=[False, True])).tolist()
     [1.0, nan]
     """
-    if is_plain(value):
-        return value
     array = value
-    if hasattr(value, "columns") and hasattr(value, "iloc"):
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        pass
+    elif hasattr(value, "iloc") and value.ndim == 2:
         array = _table(name, value)
-    elif not isinstance(array, np.ndarray | np.generic | jax.Array):
+    else:
         try:
             array = np.asarray(value) if is_concrete(value) else jnp.asarray(value)
         except (ValueError, TypeError):
@@ -323,28 +314,24 @@ def arrays(**values: Any) -> list[Any]:
     return [value if value is None else numeric(name, value) for name, value in values.items()]
 
 
-def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
-    """Turn one row into arrays.
+def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
+    """Turn one row into arrays; y = 1, 1.0 and `jnp.asarray(1.0)`, a suggested dtype to JAX, share one program.
 
     >>> [part is None for part in datum([1.0], 2.0, None, None, None)]
     [False, False, True, True, True]
     """
-    if y is None:
+    if type(y) is float or (type(y) is int and y.bit_length() < 1000):
+        y = np.float64(y)
+    elif y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
+    elif isinstance(y, jax.Array) and y.weak_type and not isinstance(y, jax.core.Tracer):
+        y = np.asarray(y)
+    x, y = None if x is None else numeric("x", x), numeric("y", y)
     if mask is None and dt is None and changed is None:
-        if is_plain(x) and is_plain(y):
-            return [x, y, None, None, None]  # as nearly always: there is nothing to turn
-        return [*arrays(x=x, y=_one_kind(y)), None, None, None]
-    row = arrays(x=x, y=_one_kind(y), mask=mask, dt=dt, changed=changed)
-    check_extras(*row[2:], rank=0)
-    return row
-
-
-def _one_kind(y: Any) -> Any:
-    """The same program for 1, 1.0 and `jnp.asarray(1.0)`, whose dtype JAX takes for a suggestion."""
-    if type(y) is int and y.bit_length() < 1000:
-        return float(y)
-    return np.asarray(y) if getattr(y, "weak_type", False) and is_concrete(y) else y
+        return x, y, None, None, None
+    mask, dt, changed = arrays(mask=mask, dt=dt, changed=changed)
+    check_extras(mask, dt, changed, rank=0)
+    return x, y, mask, dt, changed
 
 
 def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False) -> None:
@@ -371,7 +358,7 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
             "begin with state = method.init(...) of this method."
         )
     slots, wanted = state.hypotheses.log_weight.shape[-1], method.auxiliary.slots
-    if slots != wanted and method.auxiliary.slots_needed(0) is None:
+    if slots != wanted and not method.auxiliary.grows:
         raise ValueError(
             f"{verb}: the state has {slots} hypotheses but {method.name} keeps {wanted}; begin with state = "
             "method.init(...) of this method."
@@ -501,7 +488,7 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
 
 def check_kept(keep: tuple[str, ...], method: Any) -> None:
     """Refuse to keep the weights of a bank that grows: there is one more of them at each row."""
-    if "log_weight" in keep and method.auxiliary.slots_needed(0) is not None:
+    if "log_weight" in keep and method.auxiliary.grows:
         name = method.auxiliary.name
         raise ValueError(
             f"scan(keep=log_weight): {name}[inf] has more hypotheses at every row; give {name}[K], which has K."

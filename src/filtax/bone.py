@@ -24,7 +24,7 @@ from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, 
 from filtax.beliefs import collapse
 from filtax.methods._format import spell
 from filtax.models import Model
-from filtax.protocols import Hypotheses, Module
+from filtax.protocols import Hypotheses, Module, with_fields
 from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
 __all__ = ["Bone"]
@@ -98,10 +98,12 @@ class Bone(Module):
         """
         checks.check_state("step", state)
         x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
-        checks.check_gap("step", dt, state.initial)
-        state = self._with_slots(with_memory(self, state, x, y))
+        if dt is not None:
+            checks.check_gap("step", dt, state.initial)
+        state = with_memory(self, state, x, y)
+        state = self._with_slots(state) if self.auxiliary.grows else state
         carry, values = _step(self, state, x, y, mask, dt, changed)
-        return state.after(*carry), Info(**{**certain(state.initial.mean.dtype), **values})
+        return state.after(*carry), with_fields(certain(state.initial.mean.dtype), **values)
 
     def scan(
         self,
@@ -194,7 +196,7 @@ class Bone(Module):
 
     def _ticks(self, state: State) -> int | None:
         """Ticks so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
-        if self.auxiliary.slots_needed(0) is None:
+        if not self.auxiliary.grows:
             return None
         t = checks.concrete(state.t - state.began)
         return None if t is None else int(t.max())
@@ -233,7 +235,7 @@ def _step(
     after, info, _ = filter_step(method, state, x, y, mask, dt, changed)
     hypotheses, t, began, refused, ratio = after.carry
     if hypotheses.log_weight is state.hypotheses.log_weight:  # what the step left as it was is not copied
-        hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, None)  # pyright: ignore[reportArgumentType]
+        hypotheses = with_fields(hypotheses, log_weight=None)
     carry = hypotheses, t, None if began is state.began else began, refused, ratio
     return carry, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
 

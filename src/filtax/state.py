@@ -5,7 +5,6 @@ hypotheses, or for data whose shape is known at last, is made here, between two 
 """
 
 import math
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from filtax.protocols import Hypotheses, Module
+from filtax.protocols import Hypotheses, Module, with_fields
 from filtax.ravel import Layout
 
 __all__ = [
@@ -78,9 +77,11 @@ class State(Module):
     ) -> "State":
         """The state with a new `carry`; what is None there, and what is not in it, stays as it is."""
         if hypotheses.log_weight is None:
-            hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, self.hypotheses.log_weight)
+            hypotheses = with_fields(hypotheses, log_weight=self.hypotheses.log_weight)
         began = self.began if began is None else began
-        return State(hypotheses, self.initial, t, began, refused, conditioning_ratio, self.key, self.layout)
+        return with_fields(
+            self, hypotheses=hypotheses, t=t, began=began, refused=refused, conditioning_ratio=conditioning_ratio
+        )
 
 
 class Info(Module):
@@ -116,14 +117,14 @@ class Info(Module):
 
 
 @cache
-def certain(dtype: Any) -> dict[str, Array]:
+def certain(dtype: Any) -> Info:
     """What a method reports at every tick that weighs no datum and suspects no change; computed once.
 
-    >>> certain(np.dtype("float32"))["trust"].item()
+    >>> certain(np.dtype("float32")).trust.item()
     1.0
     """
     with jax.ensure_compile_time_eval():
-        return jax.device_put({"trust": np.ones((), dtype), "change_probability": np.zeros((), dtype)})
+        return jax.device_put(Info(trust=np.ones((), dtype), change_probability=np.zeros((), dtype)))
 
 
 INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")
@@ -180,7 +181,7 @@ def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
         x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, initial.mean.dtype)
         initial = method.posterior.allocate_memory(initial, x, y.size)
         belief = jax.vmap(lambda one: method.posterior.allocate_memory(one, x, y.size))(belief)
-    return replace(state, hypotheses=Hypotheses(belief, aux, hypotheses.log_weight), initial=initial)
+    return with_fields(state, hypotheses=Hypotheses(belief, aux, hypotheses.log_weight), initial=initial)
 
 
 def with_slots(method: Any, state: State, wanted: int) -> State:
@@ -200,7 +201,7 @@ def with_slots(method: Any, state: State, wanted: int) -> State:
     new = start_hypotheses(method, state.initial, slots)
     empty = Hypotheses(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
     hypotheses = jax.tree.map(lambda old, new: new.at[: old.shape[0]].set(old), state.hypotheses, empty)
-    return replace(state, hypotheses=hypotheses)
+    return with_fields(state, hypotheses=hypotheses)
 
 
 def check_slots(method: Any, wanted: int) -> None:

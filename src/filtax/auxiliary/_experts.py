@@ -58,10 +58,6 @@ class Experts(Auxiliary):
         """One for each expert."""
         return self.log_prior.shape[-1]
 
-    def slots_needed(self, t: int) -> None:
-        """The number of experts does not grow."""
-        return
-
     def cardinality(self, t: int) -> int:
         """Possible values after t data."""
         return self.slots

@@ -72,10 +72,6 @@ class Membership(Auxiliary):
         """One, or one for each subset."""
         return 2**self.memory if self.keep is None else 1
 
-    def slots_needed(self, t: int) -> None:
-        """The memory is bounded, and so is C."""
-        return
-
     def cardinality(self, t: int) -> int | float:
         """Possible values after t data, as far as they are remembered; a vector of shares has a continuum."""
         return math.inf if self.name == "CPV" else 2 ** min(t, self.memory)

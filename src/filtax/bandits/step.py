@@ -280,7 +280,7 @@ def allocate_slots(method: Any, state: State, steps: int) -> State:
     >>> allocate_slots(rl, rl.init(mean=0.5, cov=1 / 12), 5).hypotheses.log_weight.size
     8
     """
-    if method.auxiliary.slots_needed(0) is None:
+    if not method.auxiliary.grows:
         return state
     wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
     if wanted <= state.hypotheses.log_weight.shape[-1]:

@@ -220,7 +220,12 @@ def absorb(
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
     conditioned = belief.condition(J, B, r)
-    evidence = _evidence(conditioned, whitened, y, mask, density) if asked is None else asked
+    if asked is None:  # the evidence comes from the factor of the update; it is exactly 0 if y is missing
+        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+        evidence = density(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
+        evidence = evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
+    else:
+        evidence = asked
     ok = sound & conditioned.ok
     conditioning_ratio = _conditioning_ratio(belief, J, B)
     if robust:  # forecast and evidence are those of the plain model, for a datum of any size, taken or not
@@ -238,13 +243,6 @@ def _conditioning_ratio(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
         return trace(matmul(matmul(B, belief.project_cov(J)), B.T))
     V = matmul(B, root)  # the same expression as in the update, so XLA computes it once
     return jnp.sum(V * V)
-
-
-def _evidence(conditioned: Conditioned, whitened: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
-    """Evidence from the factor of the update; exactly 0 if y is missing."""
-    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-    value = density(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
-    return value if mask is None else jnp.where(count > 0, value, 0.0)
 
 
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:

@@ -196,11 +196,8 @@ class Continue(Prior):
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-
-        def move(belief: PyTree, aux: PyTree) -> PyTree:
-            return self.dynamics(belief, initial, aux, dt)
-
-        return over_hypotheses(move, proposal.hypotheses.belief, proposal.hypotheses.aux)
+        before = proposal.hypotheses
+        return over_hypotheses(lambda belief, aux: self.dynamics(belief, initial, aux, dt), before.belief, before.aux)
 
 
 def static() -> Static:
