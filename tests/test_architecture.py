@@ -14,7 +14,6 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 
 # From the ground up. A module may import what stands on an earlier line, and its own package.
 LAYERS = [
-    {"_cache"},
     {"_kernels", "_lazy", "_xla", "numerics", "protocols", "ravel"},
     {"io", "linalg", "state"},
     {"_validation"},

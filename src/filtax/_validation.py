@@ -23,6 +23,7 @@ MOST = 10_000_000  # of what may be asked for by number, such as hypotheses or p
 REPEATS = 10_000  # of an iteration for each datum: it has converged long before, or never will
 FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
 LONG = np.dtype(np.longdouble).char
+ARRAYS = (np.ndarray, np.generic, jax.Array)
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
@@ -78,7 +79,7 @@ def numeric(name: str, value: Any) -> Any:
     [1.0, nan]
     """
     array = value
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
+    if isinstance(value, ARRAYS):
         pass
     elif hasattr(value, "iloc") and value.ndim == 2:
         array = _table(name, value)

@@ -24,7 +24,7 @@ from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, 
 from filtax.beliefs import collapse
 from filtax.methods._format import spell
 from filtax.models import Model
-from filtax.protocols import Hypotheses, Module, with_fields
+from filtax.protocols import Module, with_fields
 from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
 __all__ = ["Bone"]
@@ -102,8 +102,9 @@ class Bone(Module):
             checks.check_gap("step", dt, state.initial)
         state = with_memory(self, state, x, y)
         state = self._with_slots(state) if self.auxiliary.grows else state
-        carry, values = _step(self, state, x, y, mask, dt, changed)
-        return state.after(*carry), with_fields(certain(state.initial.mean.dtype), **values)
+        hypotheses, fields, values = _step(self, state, x, y, mask, dt, changed)
+        state = with_fields(state, hypotheses=with_fields(state.hypotheses, **hypotheses), **fields)
+        return state, with_fields(certain(state.initial.mean.dtype), **values)
 
     def scan(
         self,
@@ -230,14 +231,18 @@ class Bone(Module):
 @jax.jit
 def _step(
     method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
-) -> tuple[tuple, dict[str, Array]]:
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     method = _ready("step", method, state)
     after, info, _ = filter_step(method, state, x, y, mask, dt, changed)
-    hypotheses, t, began, refused, ratio = after.carry
-    if hypotheses.log_weight is state.hypotheses.log_weight:  # what the step left as it was is not copied
-        hypotheses = with_fields(hypotheses, log_weight=None)
-    carry = hypotheses, t, None if began is state.began else began, refused, ratio
-    return carry, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+    values = {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+    return _changes(state.hypotheses, after.hypotheses), _changes(state, after), values
+
+
+def _changes(before: Any, after: Any) -> dict[str, Any]:
+    """The fields that a step has changed; what it left as it was is not copied out of the compiled function."""
+    return {
+        name: value for name, value in vars(after).items() if name != "hypotheses" and value is not vars(before)[name]
+    }
 
 
 @partial(jax.jit, static_argnames=("keep", "complete"))

@@ -10,7 +10,7 @@ Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
@@ -221,7 +221,6 @@ class Belief(Module):
 
 def _of_inner(belief: Belief, function: Callable[[Any], Any]) -> Any:
     """A belief in which each belief inside it was replaced."""
-
     parts, structure = jax.tree.flatten(belief, lambda part: isinstance(part, Belief) and part is not belief)
     return structure.unflatten([function(part) if isinstance(part, Belief) else part for part in parts])
 

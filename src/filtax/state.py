@@ -73,12 +73,9 @@ class State(Module):
         return self.hypotheses, self.t, self.began, self.refused, self.conditioning_ratio
 
     def after(
-        self, hypotheses: Hypotheses, t: Array, began: Array | None, refused: Array, conditioning_ratio: Array
+        self, hypotheses: Hypotheses, t: Array, began: Array, refused: Array, conditioning_ratio: Array
     ) -> "State":
-        """The state with a new `carry`; what is None there, and what is not in it, stays as it is."""
-        if hypotheses.log_weight is None:
-            hypotheses = with_fields(hypotheses, log_weight=self.hypotheses.log_weight)
-        began = self.began if began is None else began
+        """The state with a new `carry`; the rest stays as it is."""
         return with_fields(
             self, hypotheses=hypotheses, t=t, began=began, refused=refused, conditioning_ratio=conditioning_ratio
         )

@@ -16,10 +16,10 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import _validation as checks
 from filtax import beliefs
-from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
+from filtax.beliefs import Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
-from filtax.models import Linearised, Model, Whitened
+from filtax.models import Linearised, Model
 from filtax.models._robust import RobustLikelihood
 from filtax.protocols import Posterior, Update, static
 
