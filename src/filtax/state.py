@@ -121,7 +121,8 @@ def certain(dtype: Any) -> Info:
     1.0
     """
     with jax.ensure_compile_time_eval():
-        return jax.device_put(Info(trust=np.ones((), dtype), change_probability=np.zeros((), dtype)))
+        one, zero = jax.device_put((np.ones((), dtype), np.zeros((), dtype)))
+        return Info(trust=one, change_probability=zero)
 
 
 INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")

@@ -222,7 +222,7 @@ def absorb(
     conditioned = belief.condition(J, B, r)
     if asked is None:  # the evidence comes from the factor of the update; it is exactly 0 if y is missing
         count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-        evidence = density(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
+        evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
         evidence = evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
     else:
         evidence = asked
