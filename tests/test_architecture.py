@@ -84,7 +84,7 @@ def imported_rooms(tree: ast.AST, package: tuple[str, ...]) -> set[str]:
 
 
 def broken_imports(room_name: str, imports: set[str]) -> set[str]:
-    """Those imports that point up or sideways."""
+    """Those imports that point up or to a neighbour."""
     return {other for other in imports - {room_name} if HEIGHT.get(other, len(LAYERS)) >= HEIGHT[room_name]}
 
 

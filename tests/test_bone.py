@@ -73,7 +73,7 @@ def test_a_state_of_another_kind_of_method_is_refused():
         three.scan(state, X, Y)
 
 
-def test_a_known_change_starts_the_stream_anew():
+def test_a_known_change_starts_the_stream_again():
     kf = build()
     state, _ = kf.scan(begin(kf), X, Y)
     state, info = kf.step(state, X[0], Y[0], changed=True)

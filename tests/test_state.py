@@ -1,4 +1,4 @@
-"""State and Info are plain pytrees: what they hold, what a later state shares with the first, and what is left out."""
+"""State and Info are plain pytrees: what they hold, what a later state shares with the first, and what is omitted."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ def test_a_later_state_is_the_same_kind_of_thing():
         later.t = jnp.asarray(9)
 
 
-def test_a_state_can_be_stored_stacked_and_taken_apart():
+def test_a_state_can_be_stored_stacked_and_flattened():
     leaves, structure = jax.tree.flatten(KF.init(mean=jnp.zeros(2), cov=1.0))
     stored = [np.asarray(leaf) for leaf in leaves]
     again = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stored])
@@ -50,8 +50,8 @@ def test_a_state_can_be_stored_stacked_and_taken_apart():
     assert bool(info.ok)
 
 
-def test_a_tick_is_counted_whatever_it_brings():
-    """A gap is a tick and no refusal; infinity is both; the strain is the largest ratio so far."""
+def test_a_step_is_counted_whatever_it_brings():
+    """A gap is a step and no refusal; infinity is both; the strain is the largest ratio so far."""
     state = KF.init(mean=jnp.zeros(1), cov=4.0)
     for y, refused in ((np.nan, 0), (np.inf, 1), (1.0, 1), (1.0, 1)):
         state, info = KF.step(state, [1.0], y)

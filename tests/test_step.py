@@ -1,4 +1,4 @@
-"""One tick, part by part: types, masks and flags against a table, banks and noise keys against plain numpy."""
+"""One step, part by part: types, masks and flags against a table, banks and noise keys against plain numpy."""
 
 import equinox as eqx
 import jax
@@ -146,7 +146,7 @@ def test_a_bank_weighs_its_hypotheses():
     assert bool(info.ok)
 
 
-def test_each_slot_and_each_tick_draws_its_own_noise():
+def test_each_slot_and_each_step_draws_its_own_noise():
     """Trust is shown as the weighted mean: with all the weight on one slot it is that slot's own number."""
     method = eqx.tree_at(lambda m: m.posterior, KF, Noisy())
     first = Covariance(jnp.zeros(2), jnp.eye(2))
@@ -159,4 +159,4 @@ def test_each_slot_and_each_tick_draws_its_own_noise():
     drawn = {(slot, t): float(trust(np.eye(3)[slot], t)) for slot in range(3) for t in range(2)}
     assert len(set(drawn.values())) == 6
     np.testing.assert_allclose(trust(WEIGHT, 0), sum(w * drawn[slot, 0] for slot, w in enumerate(WEIGHT)), rtol=1e-12)
-    assert float(trust(np.eye(3)[1], 1)) == drawn[1, 1]  # the same tick gives the same numbers again
+    assert float(trust(np.eye(3)[1], 1)) == drawn[1, 1]  # the same step gives the same numbers again

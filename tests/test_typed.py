@@ -38,7 +38,7 @@ def test_a_wrong_result_is_refused():
         first(jnp.ones(2))
 
 
-def test_axes_are_named_anew_in_each_call():
+def test_axes_are_named_again_in_each_call():
     @checked
     def outer(x: Float[Array, " N"], y: Float[Array, " M"]) -> Float[Array, " M"]:
         return inner(y)
@@ -62,7 +62,7 @@ def test_what_is_no_plain_function():
         list(named(1, 2, "three"))
 
 
-def test_it_can_be_left_out(monkeypatch):
+def test_it_can_be_switched_off(monkeypatch):
     @checked
     def same(x: int) -> int:
         return x

@@ -108,7 +108,7 @@ STEP = [
     (dict(y=[1.0, 2.0]), r"y has shape \(2,\) but the model predicts 1 number for this x; give y of shape \(\)"),
     (dict(mask=1.0), r"mask must hold True and False, got float64; write mask != 0"),
     (dict(mask=[True, False]), r"mask has shape \(2,\) but y has shape \(\)"),
-    (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a tick"),
+    (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a time step"),
     (dict(dt=[1.0]), r"dt must be a single value, got shape \(1,\)"),
     (dict(changed=1), "changed must hold True and False, got int64"),
     (dict(x=[1.0, 2.0, 3.0]), r"x has shape \(3,\) but there are D = 2"),
@@ -187,7 +187,7 @@ def test_numbers_of_a_model_or_a_given_part_are_looked_at_too():
 
 
 @pytest.mark.x64
-def test_a_tick_that_the_dtype_does_not_hold_is_refused():
+def test_a_step_that_the_dtype_does_not_hold_is_refused():
     small = KF.init(mean=np.zeros(2, "float32"), cov=1.0)
     dt, match = np.array([1.0, 1.0, 1e39]), r"\(dt=...\) is too large for float32, got 1e\+39"
     with pytest.raises(ValueError, match=f"scan{match}"):

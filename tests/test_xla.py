@@ -185,7 +185,7 @@ def test_a_cache_is_nobody_elses_whatever_the_umask(tmp_path):
     assert (mode(folder), mode(folder.parent)) == ("0o700", "0o700")
 
 
-def told_of_cache():
+def cache_line():
     return next(line for line in health.checked() if line[0] == "cache")
 
 
@@ -194,13 +194,13 @@ def test_a_cache_that_another_user_may_write_to_is_not_used(how, tmp_path, monke
     """Native code is run from it. `filtax doctor` names the folder, and says what to do."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = _xla.cache_compilations()
-    assert told_of_cache() == ("cache", f"{folder}, 0 compiled programs", True)
+    assert cache_line() == ("cache", f"{folder}, 0 compiled programs", True)
     folder.chmod({"group": 0o770, "others": 0o707, "owner": 0o700}[how])
     if how == "owner":
         monkeypatch.setattr(_xla.os, "getuid", lambda: folder.stat().st_uid + 1)
     jax.config.update("jax_compilation_cache_dir", None)
     assert _xla.cache_compilations() is None
-    _, found, well = told_of_cache()
+    _, found, well = cache_line()
     assert not well
     assert found.startswith(f"{folder} is not yours alone: it is not used")
 

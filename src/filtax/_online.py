@@ -107,7 +107,7 @@ class Online:
         self._y_part = self._row[self._x_size : datum].reshape(y.shape)
 
     def step(self, x: Any, y: Any) -> Event:
-        """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
+        """Let one step pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
 
         Args:
             x: Of the shape it was made for.
@@ -240,8 +240,8 @@ def online(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Online:
     Args:
         method: From `filtax.method`.
         state: Where to start.
-        x: An example of x, for its shape; features (D,) if left out. Whole numbers stay such if the model needs them.
-        y: An example of y, for its shape; a scalar if left out.
+        x: An example of x, for its shape; features (D,) by default. Whole numbers stay such if the model needs them.
+        y: An example of y, for its shape; a scalar by default.
 
     Returns:
         An object with `step(x, y)` and `state`.
@@ -261,14 +261,14 @@ def online(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Online:
             f"online({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
             "number K of hypotheses to keep."
         )
-    left_out = x is None and not isinstance(method.model.predictor, Direct)
-    x, y = checks.arrays(x=np.zeros(state.initial.mean.size) if left_out else x, y=y)
+    no_x = x is None and not isinstance(method.model.predictor, Direct)
+    x, y = checks.arrays(x=np.zeros(state.initial.mean.size) if no_x else x, y=y)
     try:
         return Online(method, with_memory(method, state, x, y), x, y)
     except Exception as error:  # whatever a model of the user's own says to features it was not made for
-        if not left_out:
+        if not no_x:
             raise
         raise ValueError(
-            f"online: x was left out, and the model does not take features ({x.size},) ({shorten(str(error), 120)}); "
+            f"online: x was omitted, and the model does not take features ({x.size},) ({shorten(str(error), 120)}); "
             "give an example of x, such as online(method, state, x=X[0])."
         ) from error

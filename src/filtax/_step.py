@@ -1,4 +1,4 @@
-"""One tick of time and one datum (algo:bone-step): expand, predict, condition, revise, weigh, report.
+"""One time step and one datum (algo:bone-step): expand, predict, condition, revise, weigh, report.
 
 Everything here is traced: shapes are static, and a numerical failure is a value (`ok` False), never an exception.
 """
@@ -32,15 +32,15 @@ def filter_step(
     *,
     complete: bool = False,
 ) -> tuple[State, Info, PyTree]:
-    """Let one tick pass, then condition on one datum.
+    """Let one step pass, then condition on one datum.
 
     Args:
         method: A `Bone` after `cast_and_bind`.
-        state: Before the tick.
+        state: Before the step.
         x: Features, as for `Bone.step`.
         y: The datum; a missing one changes no belief, yet time passes.
         mask: True where y is observed.
-        dt: Length of the tick.
+        dt: Length of the step.
         changed: True at a known change.
         complete: As for `Bone.scan`.
 
@@ -144,7 +144,7 @@ def _refuse_shapes(y: Array, mask: Array | None, width: int, outputs: int) -> No
 
 
 def _restart(method: Any, state: State, changed: Array) -> State:
-    """The state at a known change: every hypothesis starts anew."""
+    """The state at a known change: every hypothesis is reset."""
     new = start_hypotheses(method, state.initial, state.hypotheses.log_weight.size, like=state.hypotheses)
     hypotheses = jax.tree.map(lambda new, old: jnp.where(changed, new, old), new, state.hypotheses)
     began = jnp.where(changed, state.t, state.began)
@@ -152,7 +152,7 @@ def _restart(method: Any, state: State, changed: Array) -> State:
 
 
 def propose(method: Any, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> tuple[Proposal, PyTree]:
-    """Hypotheses (M.2) and their beliefs (M.3) after a tick and before its datum; `initial` is not compressed."""
+    """Hypotheses (M.2) and their beliefs (M.3) after a step and before its datum; `initial` is not compressed."""
     proposal = method.auxiliary.expand(hypotheses, initial, dt)
     return proposal, method.prior.replay(proposal, initial, dt, partial(_relearn, method))
 
@@ -182,7 +182,7 @@ def _mixture(parts: PyTree, log_weight: Array) -> PyTree:
 
 
 class _Conditioning(NamedTuple):
-    """What every phase after the proposal needs: the method, the datum and the randomness of this tick."""
+    """What every phase after the proposal needs: the method, the datum and the randomness of this step."""
 
     method: Any
     initial: PyTree
@@ -194,7 +194,7 @@ class _Conditioning(NamedTuple):
     def condition(self, proposal: Proposal, beliefs: PyTree, power: Float[Array, " C"] | None = None) -> Update:
         """(A.1) Each hypothesis absorbs the datum, or a share `power` of it.
 
-        Each slot draws its noise from the tick, so that a stream in chunks gives the same numbers bit for bit.
+        Each slot draws its noise from the step, so that a stream in chunks gives the same numbers bit for bit.
         """
         method, datum, slots = self.method, self.datum, proposal.hypotheses.log_weight.size
         keys = None if self.key is None else jax.random.split(jax.random.fold_in(self.key, self.t), slots)

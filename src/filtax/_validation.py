@@ -377,7 +377,7 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
             give = "give shape (T,)" if rank else "give one of them, or many rows to scan"
             raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}; {give}.")
     if dt is not None:
-        positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
+        positive("dt", dt, zero=True, hint="It is the length of a time step.")
 
 
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
@@ -602,7 +602,7 @@ def _of_prior(method: Any) -> Iterator[str]:
     called, other = f"{_called(auxiliary)}-{prior.name}", prior.name or prior.dynamics.name
     if prior.greedy and auxiliary.regimes_end and auxiliary.keep != 1:
         yield (
-            f"{called}: {prior.name} decides between going on and starting anew, so there is one hypothesis; use "
+            f"{called}: {prior.name} decides between going on and resetting, so there is one hypothesis; use "
             f"{auxiliary.name}[1]-{prior.name}."
         )
     if prior.name == "OUPR" and not auxiliary.regimes_end:
@@ -633,7 +633,7 @@ def _of_members(method: Any) -> Iterator[str]:
     if not (prior.of_members or weighting.shares):
         return
     if posterior.draws or posterior.needs_key:
-        yield f"{posterior.name} with {by}: a datum that is learned twice must not be drawn anew; use LG."
+        yield f"{posterior.name} with {by}: a datum that is learned twice must not be drawn again; use LG."
     if posterior.weighs_data or posterior.stores_data:
         yield f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA."
     if weighting.shares and _without(posterior, "project_cov"):
@@ -714,7 +714,7 @@ def check_numbers(method: Any, dtype: Any) -> None:
 
 
 def check_gap(verb: str, dt: Any, belief: PyTree) -> None:
-    """Refuse the length of a tick that the dtype of a belief does not hold."""
+    """Refuse the length of a step that the dtype of a belief does not hold."""
     if dt is not None:
         _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 

@@ -83,15 +83,15 @@ class Bone(Module):
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
     ) -> tuple[State, Info]:
-        """Let one tick of time pass and condition on one datum.
+        """Let one time step pass and condition on one datum.
 
         Args:
             state: From `init` or the last `step`.
             x: Features (D,), the matrix H_t (O, D), or whatever the model takes.
             y: Scalar or (O,); NaN where missing.
             mask: Of the shape of y, True where observed.
-            dt: Length of the tick, 1 if left out.
-            changed: True says that the process has changed: the belief starts anew from the initial one.
+            dt: Length of the step, 1 by default.
+            changed: True says that the process has changed: the belief is reset to the initial one.
 
         Returns:
             The new state, and what the datum showed.
@@ -127,9 +127,9 @@ class Bone(Module):
             keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov", "log_weight". What is
                 not named is not computed.
             mask: Of the shape of Y, True where observed.
-            dt: (T,) lengths of the ticks.
+            dt: (T,) lengths of the steps.
             changed: (T,) known changes.
-            complete: Promise that every number is finite and possible. The checks are then left out, and vmapped
+            complete: Promise that every number is finite and possible. The checks are then omitted, and vmapped
                 streams of a linear model share one covariance. A broken promise shows in `ok` and is not undone.
 
         Returns:
@@ -155,7 +155,7 @@ class Bone(Module):
         Args:
             state: The state to look from.
             x: As for `step`.
-            dt: Length of the coming tick.
+            dt: Length of the coming step.
             plugin: Forecast at the mean of the parameters instead of averaging over them.
 
         Returns:
@@ -174,7 +174,7 @@ class Bone(Module):
         Args:
             state: The state to look from.
             X_future: (H, ...) rows of x.
-            dt: (H,) lengths of the ticks.
+            dt: (H,) lengths of the steps.
 
         Returns:
             A distribution with a leading axis H.
@@ -195,32 +195,32 @@ class Bone(Module):
         checks.warn_of_collapse(state)
         return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
-    def _ticks(self, state: State) -> int | None:
-        """Ticks so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
+    def _age(self, state: State) -> int | None:
+        """Steps so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
         if not self.auxiliary.grows:
             return None
         t = checks.concrete(state.t - state.began)
         return None if t is None else int(t.max())
 
     def _with_slots(self, state: State, ahead: int = 1) -> State:
-        """The state with room for one more tick, or for several, as long as they need no more than there can be."""
-        ticks = self._ticks(state)
-        if ticks is None:
+        """The state with room for one more step, or for several, as long as they need no more than there can be."""
+        steps = self._age(state)
+        if steps is None:
             return state
-        wanted = self.auxiliary.slots_needed(ticks + ahead - 1)
-        return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(ticks))
+        wanted = self.auxiliary.slots_needed(steps + ahead - 1)
+        return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(steps))
 
     def _in_pieces(self, state: State, rows: tuple, scan: Any) -> tuple[tuple, Info]:
         """Scan the rows, in pieces between which C doubles if it must: each piece is compiled for one C."""
-        length, ticks = rows[1].shape[0], self._ticks(state)
-        if ticks is None or length == 0:
+        length, steps = rows[1].shape[0], self._age(state)
+        if steps is None or length == 0:
             return scan(state, *rows)
-        check_slots(self, self.auxiliary.slots_needed(ticks + length - 1))  # before anything is learned
+        check_slots(self, self.auxiliary.slots_needed(steps + length - 1))  # before anything is learned
         infos, done = [], 0
         while done < length:
-            state = with_slots(self, state, self.auxiliary.slots_needed(ticks + done))
+            state = with_slots(self, state, self.auxiliary.slots_needed(steps + done))
             end, slots = done + 1, state.hypotheses.log_weight.shape[-1]
-            while end < length and self.auxiliary.slots_needed(ticks + end) <= slots:
+            while end < length and self.auxiliary.slots_needed(steps + end) <= slots:
                 end += 1
             carry, info = scan(state, *jax.tree.map(lambda leaf, at=slice(done, end): leaf[at], rows))
             state, done = state.after(*carry), end
@@ -280,7 +280,7 @@ def _widen(hypotheses: PyTree) -> PyTree:
 
 
 def _narrow(after: PyTree, before: PyTree, carried: PyTree) -> PyTree:
-    """Without the axis of one hypothesis; what a tick did not touch is what was carried, so that no copy is made."""
+    """Without the axis of one hypothesis; what a step did not touch is what was carried, so that no copy is made."""
     return jax.tree.map(lambda new, old, held: held if new is old else new[0], after, before, carried)
 
 

@@ -141,7 +141,7 @@ class Hypotheses(Module):
 
 
 class Proposal(Module):
-    """Hypotheses after a tick and before its datum; `is_new` marks those that begin with this tick.
+    """Hypotheses after a step and before its datum; `is_new` marks those that begin with this step.
 
     `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is what the last digit of the log
     weights could not hold (see `hazards.going_on`); None where they are long enough.
@@ -154,7 +154,7 @@ class Proposal(Module):
 
 
 class RunLengthValue(Module):
-    """What a hypothesis about the last change knows of its regime: its age in ticks, and the expert that holds in it.
+    """What a hypothesis about the last change knows of its regime: its age in steps, and the expert that holds in it.
 
     A model or a prior that counts time from the beginning of a regime takes its run length from here.
     """
@@ -231,14 +231,14 @@ class Auxiliary(Module):
     name = ""  # in the grammar of `filtax.method`
     shown = {}  # noqa: RUF012 -- settings that a name spells out, with their defaults
     slots = 1
-    keep = None  # hypotheses that survive a tick; None for all
+    keep = None  # hypotheses that survive a step; None for all
     inner = None  # a second auxiliary variable inside each regime, such as an expert
-    futures = 1  # hypotheses that a survivor becomes at a tick
+    futures = 1  # hypotheses that a survivor becomes at a step
     regimes_end = False  # whether a regime may end, so that a new one needs a prior
     knows_parent = False  # whether a new hypothesis knows which one it came from
     subsets = False  # whether a hypothesis is a subset of the data
     stores_data = False  # whether the shape of a datum must be known before the first of them
-    grows = False  # whether there are more hypotheses with every tick
+    grows = False  # whether there are more hypotheses with every step
 
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
@@ -249,11 +249,11 @@ class Auxiliary(Module):
         return self.start(dtype)
 
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
-        """Let one tick pass: the hypotheses that may hold now, in the same C slots."""
+        """Let one step pass: the hypotheses that may hold now, in the same C slots."""
         ...
 
     def slots_needed(self, t: int) -> int | None:
-        """Slots that the tick after t needs; None if C does not grow."""
+        """Slots that the step after t needs; None if C does not grow."""
         return None
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
@@ -289,7 +289,7 @@ class Dynamics(Module):
     experts = None  # number of experts that it holds dynamics for
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """Belief before the tick to belief after it."""
+        """Belief before the step to belief after it."""
         ...
 
     def by_part(self, belief: PyTree) -> list[tuple["Dynamics", PyTree, int]]:

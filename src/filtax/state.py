@@ -28,7 +28,7 @@ __all__ = [
     "with_slots",
 ]
 
-MOST_SLOTS = 2**17  # slots: a tick then takes seconds, and a method that needs more needs 2^t of them
+MOST_SLOTS = 2**17  # slots: a step then takes seconds, and a method that needs more needs 2^t of them
 
 
 class CollapseWarning(UserWarning):
@@ -45,8 +45,8 @@ class State(Module):
     Attributes:
         hypotheses: The weighted beliefs, C slots.
         initial: The belief before any datum, to which resets and relaxing priors return.
-        t: Ticks so far.
-        began: Tick at which the stream began, or began anew at the last known change.
+        t: Steps so far.
+        began: Step at which the stream began, or was reset at the last known change.
         refused: Data so far that were refused (`Info.ok` False).
         conditioning_ratio: Largest ratio so far of the variance of the forecast's mean to that of the noise.
         key: Random key of methods that draw at each datum; None where the belief has its own.
@@ -69,7 +69,7 @@ class State(Module):
 
     @property
     def carry(self) -> tuple[Hypotheses, Array, Array, Array, Array]:
-        """What a tick changes; the rest stays outside of a loop, which would hold it twice."""
+        """What a step changes; the rest stays outside of a loop, which would hold it twice."""
         return self.hypotheses, self.t, self.began, self.refused, self.conditioning_ratio
 
     def after(
@@ -115,7 +115,7 @@ class Info(Module):
 
 @cache
 def certain(dtype: Any) -> Info:
-    """What a method reports at every tick that weighs no datum and suspects no change; computed once.
+    """What a method reports at every step that weighs no datum and suspects no change; computed once.
 
     >>> certain(np.dtype("float32")).trust.item()
     1.0
@@ -136,7 +136,7 @@ def start_hypotheses(
     Args:
         method: A `Bone`.
         initial: The initial belief, compressed or not.
-        slots: C; that of the auxiliary variable if left out.
+        slots: C; that of the auxiliary variable by default.
         like: Hypotheses whose memory of data there is to be room for.
     """
     initial = initial.decompress()

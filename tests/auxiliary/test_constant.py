@@ -1,4 +1,4 @@
-"""The constant auxiliary variable: one hypothesis of weight one that no tick and no datum changes."""
+"""The constant auxiliary variable: one hypothesis of weight one that no step and no datum changes."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +19,7 @@ def test_start(dtype):
 
 
 @pytest.mark.parametrize("dt", [None, 2.0])
-def test_a_tick_proposes_the_same_bank(dt):
+def test_a_step_proposes_the_same_bank(dt):
     hypotheses = Hypotheses(jnp.ones((1, 3)), None, jnp.zeros(1))
     proposed = Constant().expand(hypotheses, None, None if dt is None else jnp.asarray(dt))
     assert proposed.hypotheses is hypotheses

@@ -23,7 +23,7 @@ two = lambda: experts(2, prior=SHARE)
 
 
 def all_products(T, hazard):
-    """Every history with every choice of an expert for each regime; a newborn does not drift at its birth."""
+    """Every history with every choice of an expert for each regime; a new hypothesis does not drift at its birth."""
     found = []
     for path in product((False, True), repeat=T):
         for names in product((0, 1), repeat=1 + sum(path)):
@@ -192,7 +192,7 @@ VALUES = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_and_how_many_there_are(name):
-    """Declared, and as many as the bank holds after three data (errata E17); a missing one counts a tick as well."""
+    """Declared, and as many as the bank holds after three data (errata E17); a missing one counts a step as well."""
     bone = fx.method(name, model=model)
     end, _ = bone.scan(bone.init(**START), X[:3], Y[:3], keep=("ok",))
     assert (bone.auxiliary.values, bone.auxiliary.cardinality(3)) == VALUES[name]

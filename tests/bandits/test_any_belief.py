@@ -39,7 +39,7 @@ each_unusual = pytest.mark.parametrize(
 @each_unusual
 @pytest.mark.nightly
 def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
-    """The pulled arm is `step` with its reward, the other `step` with NaN, and so is a tick without a decision."""
+    """The pulled arm is `step` with its reward, the other `step` with NaN, and so is a step without a decision."""
     method = UNUSUAL[name]()
     one = method.init(**start_of(name))
 

@@ -40,7 +40,7 @@ def test_rewards_late_repeated_never_and_unknown():
     assert bandit.update(3, 1.0) == "learned"
     assert bandit.update(1, 0.0) == "learned"
     assert bandit.update(3, 0.0) == "repeated"
-    assert beliefs(bandit)["state.t"].tolist() == [3, 3]  # one expired, two learned: a tick each, for both arms
+    assert beliefs(bandit)["state.t"].tolist() == [3, 3]  # one expired, two learned: a step each, for both arms
     for key in keys(4, 1):
         bandit.pull(key=key)
     assert bandit.update(0, 1.0) == "forgotten"  # fates are bounded as well

@@ -41,7 +41,7 @@ def test_what_a_sum_is_rounded_by_is_exact(a, b):
 
 
 def test_the_tail_goes_where_the_mean_goes():
-    """A datum that tells nothing leaves it; a mean set anew has none; a static float32 filter has it."""
+    """A datum that tells nothing leaves it; a mean set again has none; a static float32 filter has it."""
     belief = SquareRoot(jnp.ones(2, "float32"), jnp.eye(2, dtype="float32"), jnp.array([3e-8, -2e-8], "float32"))
     J, B = jnp.ones((1, 2), "float32"), jnp.ones((1, 1), "float32")
     still = belief.condition(J, 0.0 * B, jnp.zeros(1, "float32")).belief

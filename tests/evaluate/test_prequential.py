@@ -232,7 +232,7 @@ def test_an_impossible_label_is_refused_and_not_scored():
 
 
 def test_a_datum_that_the_method_could_not_take_is_scored_in_full():
-    """Density zero: the worst log score there is, not a row left out."""
+    """Density zero: the worst log score there is, not a row omitted."""
     (x, y, _), (method, state) = stream(8, missing=0.0), walker()
     y[20] = float(jnp.finfo(state.initial.mean.dtype).max) ** 0.6  # a number, but its square is none
     report = prequential(method, state, x, y)

@@ -48,7 +48,7 @@ def test_samples_cost_memory_for_vectors_not_matrices():
 
 
 def test_chunks_draw_the_same_samples():
-    """Noise belongs to the tick: one scan and two agree to the last bit, another key does not."""
+    """Noise belongs to the step: one scan and two agree to the last bit, another key does not."""
     method = fx.method("RVGA(samples=10)+C-Static", model=models.linear(likelihood=models.bernoulli()))
     state = method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(3))
     whole, _ = method.scan(state, X, Y)

@@ -29,7 +29,7 @@ def test_static_returns_the_belief_itself(form):
 @forms
 @pytest.mark.parametrize("q", [0.0, 0.4, np.array([0.0, 0.1, 2.0])])
 def test_additive_inflation(q, form):
-    """Variance q a tick, times the length of the tick; none in no time."""
+    """Variance q a step, times the length of the step; none in no time."""
     dynamics = additive_inflation(q)
     same(move(dynamics, form), drifted(MEAN, COV, Q=q))
     for dt in (0.0, 2.5):
@@ -45,7 +45,7 @@ def test_shrink_perturb(shrink, q, form):
 
 
 def test_shrink_perturb_over_time_gaps():
-    """The factor is a power of the gap, the variance what as many ticks add; nothing happens in no time."""
+    """The factor is a power of the gap, the variance what as many steps add; nothing happens in no time."""
     dynamics = shrink_perturb(0.8, 0.3)
     same(move(dynamics, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
     same(move(dynamics, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))

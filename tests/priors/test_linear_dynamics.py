@@ -37,7 +37,7 @@ def move(dynamics, dt=None, form=SquareRoot):
     ],
 )
 def test_every_way_to_give_the_matrices(transition, offset, noise, form):
-    """What is left out is the identity, and nothing."""
+    """What is omitted is the identity, and nothing."""
     dynamics = linear_dynamics(transition, offset, noise)
     same(move(dynamics, form=form), drifted(MEAN, COV, transition, offset, noise))
     assert (dynamics.name, dynamics.needs, dynamics.moves) == ("LSSM", ("affine",), True)

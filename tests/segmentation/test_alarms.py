@@ -144,7 +144,7 @@ def test_what_is_no_reading_counts_as_missing(reading, at):
 
 
 def test_a_cycle_that_shows_while_it_is_waited_for_gives_no_alarm():
-    """Two days of hours are enough where they are alike; the one change is told of once, and nothing else."""
+    """Two days of hours are enough where they are alike; the one change is reported once, and nothing else."""
     noise, t = np.random.default_rng(4).normal(size=900), np.arange(900)
     y = 10.0 * np.sin(2 * np.pi * t / 24) + noise + np.where(t < 600, 0.0, 40.0)
     alarms = detect(y, warmup=100)

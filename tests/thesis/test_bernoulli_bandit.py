@@ -1,4 +1,4 @@
-"""The bandit of the thesis: what is told of made-up regrets, and by night the verdict of the quick size."""
+"""The bandit of the thesis: what is reported of made-up regrets, and by night the verdict of the quick size."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Continual learning: what a run is made of, and what is told of it."""
+"""Continual learning: what a run is made of, and what is reported of it."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def learner():
 
 
 def test_a_run_is_that_of_the_method_step_by_step(learner, tasks):
-    """Told of boundaries it is three filters that each learn one task; not told, one filter that learns all."""
+    """With known boundaries it is three filters that each learn one task; without, one filter that learns all."""
     at = [{"variance": 0.5, "number": 0.0}, {"variance": 0.1, "number": 0.0}]
     learned = learner.learn(at, tasks, [True, False])
     assert [part.shape for part in learned] == [(2, 3, 20), (2, 3), (2, 3, 3)]

@@ -116,7 +116,7 @@ def decided(result):
 def test_rules_of_the_claims():
     assert decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.6))) == ["holds", "holds", "does not hold", "holds"]
     with_rules = decided(made((0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.1), flat=0.5))
-    assert with_rules == ["does not hold", "holds", "does not hold", "holds only if rules of thumb are left out"]
+    assert with_rules == ["does not hold", "holds", "does not hold", "holds only if rules of thumb are omitted"]
     assert decided(made((0.4, 0.3, 0.35, 0.5, 0.2, 0.6, 0.6)))[1::2] == ["does not hold", "does not hold"]
 
 
@@ -205,7 +205,7 @@ def density(y, mean, var):
 
 @pytest.mark.x64
 @pytest.mark.parametrize("y", [0.4, 30.0])
-def test_the_published_prior_widens_about_its_own_mean_or_starts_anew(y):
+def test_the_published_prior_widens_about_its_own_mean_or_resets(y):
     """What OUPR mixes in, against the formulas in numpy: one datum, one parameter."""
     plain = fx.method("LG(form=covariance)+RL[1]-OUPR(hazard=0.3)", model=fx.models.linear(noise=1.0))
     shocked = eqx.tree_at(lambda m: m.prior, plain, Shocked(plain.prior, 7.0))

@@ -63,7 +63,7 @@ def test_the_experiments_use_public_names_of_filtax_alone():
         "from filtax.report.figure import COLOURS",
         "import filtax.linalg",
         "import filtax as fx\nfx.linalg.matmul(1, 2)",
-        "from filtax import priors\npriors.reset.replace_newborn",
+        "from filtax import priors\npriors.reset.restart_at",
         "from filtax.models._linear import Linear",
     ],
 )

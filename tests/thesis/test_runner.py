@@ -101,7 +101,7 @@ def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(mine
     assert len(gather(tmp_path)) == 1
 
 
-def test_a_changed_rule_is_decided_anew_without_a_run(mine, tmp_path, monkeypatch):
+def test_a_changed_rule_is_decided_again_without_a_run(mine, tmp_path, monkeypatch):
     known, first = find("ridge"), mine
     strict = dataclasses.replace(known.claims[0], decide=lambda result: holds_if(result.numbers["rmse"] == 0, "not 0"))
     changed = dataclasses.replace(known, claims=(strict,), run=lambda *_: pytest.fail("ran again"))

@@ -107,12 +107,12 @@ def read_log(
 
     Args:
         path: As for `filtax.io.open_table`: CSV, TSV, JSON lines or Parquet, packed with gzip or not.
-        arms: All arms there are; those of the file, sorted, if left out.
-        context: Columns of the context, in order; all other columns if left out, but for `id`.
+        arms: All arms there are; those of the file, sorted, by default.
+        context: Columns of the context, in order; all other columns by default, but for `id`.
         uniform: Every arm was pulled with the same probability: a column of probabilities is then not needed.
 
     Raises:
-        InputError: At the first invalid row, with its place: no row is left out silently.
+        InputError: At the first invalid row, with its place: no row is omitted silently.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
@@ -385,7 +385,7 @@ def evaluate_named_policy(
         policy: Name of a policy, such as "ts".
         rewards: "binary", "number", or "auto": binary if all rewards are 0 or 1. Numbers are brought to mean 0 and
             variance 1 for the method; the estimates are of the rewards themselves.
-        rate: Share of the learned information that a tick keeps.
+        rate: Share of the learned information that a step keeps.
         seed: Of the policy's draws.
         level: Of the intervals.
 

@@ -2,7 +2,7 @@
 
 A view takes the losses of each step and the metric they belong to (its name will do; a plain mean if none is given) and
 applies the metric's own summary to parts of the stream: a rolling RMSE is the root of a mean, a rolling RMedSE that of
-a median. NaN is not scored. Cost: O(T) for means, whatever the window; others summarise every window anew.
+a median. NaN is not scored. Cost: O(T) for means, whatever the window; others summarise every window.
 """
 
 import bisect
@@ -22,7 +22,7 @@ from filtax.evaluate.metrics import metric as find
 PLAIN = Metric("mean", lambda forecast, y: forecast.mean)
 
 
-_FAINT = 1e-12  # a loss with this share of the newest weight is left out of a fading median
+_FAINT = 1e-12  # a loss with this share of the newest weight is dropped from a fading median
 
 
 @QUIET

@@ -91,7 +91,7 @@ def warmup(
         params: Parameters to begin with, a pytree or a vector.
         X: (N, ...) inputs.
         Y: (N,) or (N, O) outputs; NaN where missing.
-        optimiser: Of optax, or a learning rate for Adam; 0.001 if left out.
+        optimiser: Of optax, or a learning rate for Adam; 0.001 by default.
         epochs: How many times to go through the data.
         batch: Data in one step; the last batch of an epoch may be smaller.
         skip: Store nothing before this many epochs (or steps).

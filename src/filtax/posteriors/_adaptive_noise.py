@@ -8,7 +8,7 @@ It includes the uncertainty of theta. h is linearised once, at the mean of the p
 In a form that conditions exactly, s and the covariance follow from the covariance of the forecast before the datum,
 $BJ\Sigma J^\top B^\top = KK^\top$: with $I + K^\top C^\top CK = LL^\top$ the covariance after it is
 $KL^{-\top}L^{-1}K^\top$. An iteration then costs O(O³) and no pass over the belief. A form that drops correlations is
-conditioned anew each time. The adapted noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never formed: C B takes the
+conditioned again each time. The adapted noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never formed: C B takes the
 place of the whitener B, so that C = 0 leaves the belief bit for bit as it was.
 
 Forecast and evidence are those of the plain model with noise R. Hypotheses are weighed by the evidence under the
