@@ -142,7 +142,7 @@ class Online:
         before = state.after(hypotheses, t, state.began, refused, conditioning_ratio)
         after, info, _ = filter_step(method, before, x, y)
         hypotheses, t, _, refused, conditioning_ratio = after.carry
-        parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
+        parts = [jnp.ravel(vars(info)[name]) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
         return self._pack([*jax.tree.leaves((hypotheses, t, refused, conditioning_ratio)), *parts, *last])
 
@@ -166,7 +166,7 @@ class Online:
 
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
-        shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
+        shapes = {name: vars(info)[name].shape for name in INFO if name not in ("runlength", "ok")}
         return {**shapes, "runlength": (_digits(info.runlength.dtype, self._dtype),), "ok": (1,)}
 
 

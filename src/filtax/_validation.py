@@ -65,7 +65,7 @@ def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
 
 
 def _dtype(value: Any) -> Any:
-    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype if is_concrete(value) else None
+    return value.dtype if isinstance(value, ARRAYS) else np.asarray(value).dtype if is_concrete(value) else None
 
 
 def numeric(name: str, value: Any) -> Any:
@@ -144,7 +144,7 @@ def key(call: str, value: Any) -> None:
 
     >>> key("sample(key=...)", jax.random.key(0))
     """
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    dtype, shape = (value.dtype, value.shape) if isinstance(value, ARRAYS) else (None, None)
     single = shape == () and isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     if not (single or (dtype == np.uint32 and len(shape or ()) == 1)):
         given = f"{value!r:.60}" if shape is None else f"{dtype} of shape {shape}"
@@ -283,9 +283,8 @@ def _show(numbers: np.ndarray) -> str:
 
 def _brief(value: Any) -> str:
     """What was given, on one line: an array by its kind and shape, anything else by its first letters."""
-    shape = getattr(value, "shape", None)
-    if shape:
-        return f"{getattr(value, 'dtype', type(value).__name__)} of shape {shape}"
+    if shape := getattr(value, "shape", None):
+        return f"{value.dtype if isinstance(value, ARRAYS) else type(value).__name__} of shape {shape}"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -11,6 +11,7 @@ Thesis: chapter 3, algo:bone-step.
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -288,8 +289,8 @@ def _kept(name: str, hypotheses: Any, info: Info) -> Array:
     if name == "log_weight":
         return hypotheses.log_weight
     if name.startswith("belief_"):
-        return getattr(collapse(hypotheses.belief, hypotheses.log_weight), name.removeprefix("belief_"))
-    return getattr(info, name)
+        return attrgetter(name.removeprefix("belief_"))(collapse(hypotheses.belief, hypotheses.log_weight))
+    return vars(info)[name]
 
 
 @partial(jax.jit, static_argnames=("plugin",))

@@ -18,7 +18,6 @@ from filtax.bandits import step
 from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
 from filtax.bandits._validation import (
     check_arm,
-    check_key,
     check_method,
     check_outputs,
     check_pair,
@@ -152,7 +151,7 @@ class Bandit:
             The arm, the number under which to report its reward, and the probability it was chosen with.
         """
         x = self._context(context)
-        check_key("pull", key)
+        checks.key("pull(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
         arm, probability = step.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
@@ -168,7 +167,7 @@ class Bandit:
     def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
         """Compute the probability of each arm to be chosen now; the key is used where it must be estimated."""
         x = self._context(context)
-        check_key("probabilities", key)
+        checks.key("probabilities(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
         probabilities = step.choice_probabilities(self.method, self.policy, self._state, x, key, t, shared=self.shared)

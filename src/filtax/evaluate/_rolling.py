@@ -212,7 +212,7 @@ def times(call: str, time: Any) -> np.ndarray:
         raise ValueError(f"{call}: time must be dates, got numbers; give np.array(time, 'datetime64[s]') for seconds.")
     try:
         # only an array of dates has a unit; numpy would find none in a list whose first time is missing
-        unit = "datetime64[us]" if getattr(time, "dtype", np.dtype("O")).kind != "M" else "datetime64"
+        unit = "datetime64" if isinstance(time, np.ndarray) and time.dtype.kind == "M" else "datetime64[us]"
         with warnings.catch_warnings(action="error"):  # for a text with a zone, which numpy would convert to UTC
             time = np.asarray(time, unit)
     except (TypeError, ValueError, Warning) as error:

@@ -54,7 +54,7 @@ class Settings:
     def __post_init__(self) -> None:
         checks.share("Settings(hazard=...)", self.hazard, hint="It is the probability of a change at a step.")
         for name in ("shape", "noise", "precision", "unit"):
-            checks.positive(f"Settings({name}=...)", getattr(self, name))
+            checks.positive(f"Settings({name}=...)", vars(self)[name])
         checks.whole("Settings(keep=...)", self.keep, least=1, hint="It is the number of hypotheses kept.")
 
 
