@@ -64,15 +64,6 @@ def test_methods_and_states_are_stored_copied_and_changed_as_values():
     np.testing.assert_allclose(louder.step(state, X[1], Y[1])[1].var - kf.step(state, X[1], Y[1])[1].var, 1.5)
 
 
-def test_a_state_of_another_kind_of_method_is_refused():
-    kf, three = build(), build(name="LG+RL[3]-PR(hazard=0.1)")
-    state, _ = kf.step(begin(kf), X[0], Y[0])
-    with pytest.raises(ValueError, match="hypotheses"):
-        three.step(state, X[1], Y[1])
-    with pytest.raises(ValueError, match="hypotheses"):
-        three.scan(state, X, Y)
-
-
 def test_a_known_change_starts_the_stream_again():
     kf = build()
     state, _ = kf.scan(begin(kf), X, Y)
@@ -81,13 +72,6 @@ def test_a_known_change_starts_the_stream_again():
     state, info = kf.step(state, X[1], Y[1])
     assert (int(info.runlength), int(state.began), int(state.t)) == (2, T, T + 2)
     np.testing.assert_allclose(kf.belief(state).mean, truth(np.full(T, 0.5)).mean[1], rtol=1e-10)
-
-
-def test_what_is_not_suspected_is_reported_in_the_dtype_of_the_state():
-    for kf in (build(), build(name="LG+RL[inf]-PR(hazard=0.1)")):
-        for dtype in ("float32", "float64"):
-            _, info = kf.step(kf.init(mean=jnp.zeros(D, dtype)), X[0], Y[0])
-            assert (info.trust.dtype, float(info.trust)) == (dtype, 1.0)
 
 
 FULL = ["RL[inf](capacity=2)-PR(hazard=0.2)"]

@@ -3,38 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import filtax as fx
-from filtax.state import INFO, ConditioningWarning, Info, State
+from filtax.state import INFO, ConditioningWarning, Info
 
 KF = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
-
-
-def test_before_any_datum():
-    state = KF.init(mean=jnp.array([1.0, 2.0]), cov=4.0, key=jax.random.key(3))
-    assert (int(state.t), int(state.refused), float(state.conditioning_ratio)) == (0, 0, 0.0)
-    assert {state.t.dtype, state.refused.dtype} == {np.dtype("int32")}
-    assert state.conditioning_ratio.dtype == state.initial.mean.dtype
-    assert state.layout is None
-    np.testing.assert_array_equal(state.hypotheses.belief.mean, [[1.0, 2.0]])  # one slot
-    assert jax.random.key_data(state.key).tolist() == jax.random.key_data(jax.random.key(3)).tolist()
-
-
-def test_a_later_state_is_the_same_kind_of_thing():
-    """`after` goes round the constructor; what comes out must not show it."""
-    first = KF.init(mean=jnp.zeros(2), cov=1.0)
-    hypotheses = jax.tree.map(lambda leaf: leaf + 1.0, first.hypotheses)
-    counts = jnp.asarray(5, jnp.int32), jnp.asarray(1, jnp.int32), jnp.asarray(2, jnp.int32), jnp.asarray(7.0)
-    later = first.after(hypotheses, *counts)
-    built = State(hypotheses, first.initial, *counts, first.key, first.layout)
-    assert type(later) is State
-    assert jax.tree.structure(later) == jax.tree.structure(built)
-    jax.tree.map(np.testing.assert_array_equal, later, built)
-    assert later.initial is first.initial
-    assert int(first.t) == 0  # the first state is as it was
-    with pytest.raises(AttributeError):
-        later.t = jnp.asarray(9)
 
 
 def test_a_state_can_be_stored_stacked_and_flattened():

@@ -63,15 +63,6 @@ def test_second_derivatives_in_every_mode():
     np.testing.assert_allclose([way(0.1) for way in ways], near, rtol=1e-6)
 
 
-def test_scan_runs_without_jit():
-    """`jax.disable_jit` is how people look into a program."""
-    method = fx.method("LG+C-ACI(q=0.1)", model=fx.models.linear(noise=0.3))
-    run = lambda: method.scan(method.init(mean=jnp.zeros(2)), jnp.ones((3, 2)), jnp.ones(3))[1].mean
-    with jax.disable_jit():
-        seen = run()
-    np.testing.assert_allclose(seen, run(), rtol=1e-6)
-
-
 @pytest.mark.x64
 @pytest.mark.parametrize("name", ["LG+RL[3]-PR(hazard=0.1)", "WoLF-IMQ(c=4)+RL[12]-PR(hazard=0.1)", "LG+C-ACI(q=0.1)"])
 def test_vmapped_streams_are_those_of_each_alone(name):

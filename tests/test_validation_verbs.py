@@ -15,16 +15,6 @@ PLAIN = KF.init(mean=jnp.zeros(2), cov=1.0)
 X, Y = np.ones((3, 2)), np.zeros(3)
 
 
-def test_arrays():
-    """Lists become arrays, arrays pass untouched, nothing stays nothing."""
-    given = np.ones(2, "float32")
-    got = checks.arrays(x=[1, 2], y=given, mask=None, h=jnp.ones(1, "bfloat16"))
-    assert (got[0].tolist(), got[1] is given, got[2], got[3].dtype) == ([1, 2], True, None, jnp.bfloat16)
-    for value in ("one", [[1.0], [1.0, 2.0]], 1j, {"a": 1}, np.datetime64("2020-01-01")):
-        with pytest.raises(ValueError, match=r"x must hold numbers, got .*; give a number, a list of numbers"):
-            checks.arrays(x=value)
-
-
 @pytest.mark.parametrize("dtype", [float, "float32", int])
 def test_what_is_masked_is_missing(dtype):
     """What lies under a mask is never looked at; a whole number becomes NaN as well."""
@@ -138,18 +128,6 @@ SCAN = [
 def test_scan_refuses(given, match):
     with pytest.raises(ValueError, match=match):
         KF.scan(PLAIN, **{"X": X, "Y": Y, **given})
-
-
-def test_what_is_no_state():
-    """A pair that was not unpacked is the likely slip."""
-    for state, match in (((PLAIN, None), "is a tuple; unpack it: state, info"), (None, "is a NoneType; begin with")):
-        with pytest.raises(ValueError, match=f"predict: the state {match}"):
-            checks.check_state("predict", state)
-    checks.check_state("predict", PLAIN)
-
-
-def test_one_field_to_keep_may_be_named_alone():
-    assert checks.check_rows("mean", X, Y, None, None, None) == ("mean",)
 
 
 @pytest.mark.parametrize(

@@ -111,22 +111,6 @@ print("small_call" in run.lower(state, X, X[:, 0]).compile().as_text())
     assert run.stdout == "True\n", run.stderr
 
 
-def test_in_a_process_of_its_own():
-    """XLA accepts the flag, a scan gives the right sum, and a second call then comes too late."""
-    code = """
-import filtax
-filtax.tune_xla()
-import jax, jax.numpy as jnp
-print(float(jax.lax.scan(lambda c, x: (c + x, c), 0.0, jnp.arange(5.0))[0]))
-try:
-    filtax.tune_xla()
-except RuntimeError:
-    print("late")
-"""
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout.split(), run.stderr) == (0, ["10.0", "late"], "")
-
-
 def test_a_small_filter_in_such_a_process_learns_what_algebra_says():
     """Its loop is one kernel there: ridge regression by numpy, of a model with two outputs and one with one."""
     code = """

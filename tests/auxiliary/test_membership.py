@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -157,16 +156,6 @@ def test_counts_and_unknown_noise_are_recalled_too():
     plain = fx.method("NIG+C-Static", model=fx.models.linear(noise=1.0))
     got, want = (bone.scan(bone.init(**START), X, Y)[1].log_evidence for bone in (noisy, plain))
     np.testing.assert_allclose(got, want, rtol=1e-9)
-
-
-def test_a_known_change_empties_the_memory_and_a_gap_leaves_it():
-    bone = fx.method("CPL[1](memory=4)-Sub", model=model)
-    state, _ = bone.scan(bone.init(**START), X[:5], Y[:5])
-    again, _ = bone.step(state, X[5], Y[5], changed=True)
-    first, _ = bone.step(bone.init(**START), X[5], Y[5])
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), again.hypotheses, first.hypotheses)
-    gone, _ = bone.step(state, X[5], np.nan)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), gone.hypotheses.aux, state.hypotheses.aux)
 
 
 @pytest.mark.parametrize(

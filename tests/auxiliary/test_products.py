@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.auxiliary import change_locations, change_times, experts, hazards, membership, run_length, run_length_count
+from filtax.auxiliary import change_locations, change_times, experts, hazards, run_length, run_length_count
 from paths import enumerate_paths
 
 pytestmark = pytest.mark.x64
@@ -197,10 +197,3 @@ def test_values_and_how_many_there_are(name):
     end, _ = bone.scan(bone.init(**START), X[:3], Y[:3], keep=("ok",))
     assert (bone.auxiliary.values, bone.auxiliary.cardinality(3)) == VALUES[name]
     assert int(np.isfinite(end.hypotheses.log_weight).sum()) == VALUES[name][1]
-
-
-def test_a_continuum_has_no_number():
-    for name, values in (("CPP-OU", "[0, 1]"), ("CPV-Sub", "(0, 1)^t")):
-        auxiliary = fx.method(name, model=model).auxiliary
-        assert (auxiliary.values, auxiliary.cardinality(3)) == (values, np.inf)
-    assert membership(memory=5).cardinality(9) == 32

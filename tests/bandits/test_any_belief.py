@@ -75,12 +75,6 @@ def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     assert bandit.pull(X, key=KEY) == stored.pull(X, key=KEY)
 
 
-def test_memory_is_allocated_by_the_first_context():
-    bandit = Bandit(["a", "b"], UNUSUAL["remembers"](), greedy(), **start_of("remembers"))
-    with pytest.raises(ValueError, match="has seen no context yet"):
-        bandit.wait()
-
-
 @pytest.mark.parametrize(
     ("posterior", "noise"), [("NIG", 1.0), pytest.param("LG", np.array([0.5, 0.6]), marks=pytest.mark.nightly)]
 )

@@ -100,15 +100,3 @@ def test_samples(belief):
 def test_refuses_what_no_belief_has(family, mean, cov, match):
     with pytest.raises(ValueError, match=match):
         family.check_start(jnp.asarray(mean), jnp.asarray(cov))
-
-
-def test_accepts_the_uniform_and_what_is_traced():
-    """What is refused is decided by numbers alone: a traced one passes, whatever it will be."""
-    Beta.check_start(jnp.asarray(0.5), jnp.asarray(1 / 12))
-    uniform = Beta.start(jnp.array([0.5]), jnp.array([1 / 12]))
-    np.testing.assert_allclose([uniform.ones, uniform.zeros], 1.0, rtol=1e-6)
-    Gamma.check_start(jnp.ones(2), jnp.eye(2))
-    traced = jax.jit(lambda m: (Beta.check_start(m, m), Gamma.check_start(m, m), m)[2])(jnp.asarray(-1.0))
-    assert traced.item() == -1.0
-    with pytest.raises(ValueError, match="strictly between 0 and 1"):
-        Beta.check_start(traced, traced)

@@ -89,13 +89,6 @@ def test_a_gaussian_may_go_either_way():
         np.testing.assert_allclose(long[name], short[name], rtol=TOL, atol=TOL)
 
 
-def test_progress_tells_of_every_row():
-    (x, y, _), (method, state) = stream(), walker()
-    steps = []
-    prequential(method, state, x, y, chunk=16, progress=steps.append)
-    assert steps == [16, 16, 8]
-
-
 def test_log_scores_add_up_to_the_evidence():
     (x, y, _), (method, state) = stream(4), walker()
     report = prequential(method, state, x, y)
@@ -187,18 +180,6 @@ def test_every_kind_of_forecast_is_scored_by_its_own_distribution(kind, delay):
             np.testing.assert_allclose(report.losses["coverage(0.9)"][t], np.mean(np.asarray(want["inside"])[came]))
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=SLOW.get(kind, ())) for kind in KINDS])
-def test_the_usual_columns_and_lines(kind):
-    report = ran(kind, 2)
-    lines, columns = ["last-class", "majority-class"], ["accuracy", "brier", "log_score"]
-    if kind not in ("yes-no", "classes"):
-        lines = ["last-value", "seasonal-naive(5)", "naive-plus-change(5)", "running-mean"]
-        columns = ["rmse", "mae", "log_score", *(["crps"] if kind in ("student", "outputs") else []), "coverage(0.9)"]
-    assert list(report.runs)[1:] == lines
-    assert all(list(line) == columns for line in report.table().values())
-    assert all(np.isfinite(value) for line in report.table().values() for value in line.values())
-
-
 @pytest.mark.nightly
 def test_counts_have_a_ranked_score_on_request():
     method, state, x, y = started("without-x")
@@ -239,13 +220,6 @@ def test_a_datum_that_the_method_could_not_take_is_scored_in_full():
     assert report.losses["log_score"][20] == -np.inf
     assert np.isfinite(report.losses["log_score"][21])
     assert report.refused == 0
-
-
-def test_labels_that_are_whole_numbers_and_jax_arrays_are_welcome():
-    method, state, x, y = started("classes")
-    y = np.nan_to_num(y).astype(int)
-    one, two = prequential(method, state, x, y), prequential(method, state, jnp.asarray(x), jnp.asarray(y))
-    np.testing.assert_array_equal(one.forecast.mean, two.forecast.mean)
 
 
 def test_intervals_cover_what_they_promise_at_every_horizon():

@@ -164,13 +164,6 @@ def test_a_last_layer_that_cannot_be_found_is_refused(params, last, sentence):
         last_layer_range(params, last)
 
 
-def test_last_false_leaves_no_layer_free():
-    plain = models.nonlinear(NET.apply, noise=R)
-    without, told = subspace(plain, A, PARAMS), subspace(plain, A, PARAMS, last=False)
-    assert jax.tree.structure(told) == jax.tree.structure(without)
-    assert told.predictor.begin().shape == (A.shape[1],)
-
-
 def test_what_does_not_fit_is_refused():
     plain = models.nonlinear(NET.apply, noise=R)
     with pytest.raises(ValueError, match=rf"shape \(5, 2\) but there are {D} parameters"):

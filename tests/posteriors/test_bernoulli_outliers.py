@@ -176,19 +176,3 @@ def test_a_nan_of_the_model_is_refused_even_though_it_is_far():
 def test_what_makes_no_sense_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
         fx.method(f"{name}+C-Static", model=linear(noise=1.0))
-
-
-def test_a_missing_datum_is_no_outlier():
-    method = fx.method("OB(b=2)+C-Static", model=linear(noise=1.0))
-    _, info = method.step(method.init(mean=np.zeros(1, "float32"), cov=1.0), np.ones(1, "float32"), np.nan)
-    assert float(info.trust) == 1.0
-
-
-def test_labels_have_no_noise_to_weigh():
-    with pytest.raises(ValueError, match="only be learned under Gaussian noise"):
-        fx.method("OB+C-Static", model=linear(likelihood=fx.models.bernoulli()))
-
-
-def test_the_name_is_printed_back():
-    name = "OB(a=2, b=0.5, iterations=3)+C-ACI(q=0.1)"
-    assert fx.method(name, model=linear(noise=1.0)).name == name

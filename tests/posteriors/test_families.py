@@ -218,14 +218,6 @@ def test_steps_that_are_too_long_end_in_a_flag():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["RVGA(rank=3)+C-Static", "BLR(samples=4, rank=2, spare=0)+C-Static", "BBB(step=0.2, form=diagonal)+C-Static"],
-)
-def test_names_are_printed_back(name):
-    assert fx.method(name, model=models.linear(noise=1.0)).name == name
-
-
-@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ("BBB(form=precision)", r"must be one of auto, root, diagonal"),

@@ -250,9 +250,3 @@ def test_a_robust_model_and_labels_are_refused(name):
         fx.method(f"WoLF-MD(c=4)+{name}+C-Static", model=linear(noise=1.0))
     with pytest.raises(ValueError, match="only be learned under Gaussian noise"):
         fx.method(f"{name}+C-Static", model=linear(likelihood=fx.models.poisson()))
-
-
-@each
-def test_the_name_is_printed_back(name):
-    text = f"{name}(degrees=2, iterations=3)+C-ACI(q=0.1)"
-    assert fx.method(text, model=linear(noise=1.0)).name == text

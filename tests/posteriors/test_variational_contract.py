@@ -59,22 +59,6 @@ def test_chunks_draw_the_same_samples():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "RVGA+C-Static",
-        "RVGA(iterations=2, samples=100)+C-ACI(q=0.01)",
-        "BONG(form=covariance)+C-Static",
-        "BLR(iterations=3, step=0.25)+C-Static",
-        "BONG(expectation=linearised)+C-Static",
-    ],
-)
-def test_names_are_printed_back(name):
-    method = fx.method(name, model=models.linear(noise=1.0))
-    assert method.name == name
-    assert fx.method(method.name.replace("RVGA", "VB"), model=models.linear(noise=1.0)).name == name
-
-
-@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ("RVGA(iterations=2.5)", "whole number"),
@@ -93,19 +77,6 @@ def test_names_are_printed_back(name):
 def test_wrong_settings_are_refused_with_a_sentence(settings, message):
     with pytest.raises(ValueError, match=message):
         fx.method(settings + "+C-Static", model=models.linear(noise=1.0))
-
-
-def test_a_step_length_is_a_leaf():
-    """Several lengths at once: a sweep is a vmap, also where it may be wrong."""
-    model = models.linear(noise=1.0)
-
-    def end(step):
-        method = fx.method("BLR+C-Static", model=model, posterior=Variational("natural", 1, step))
-        return method.belief(method.step(method.init(mean=np.zeros(1), cov=1.0), np.ones(1), 4.0)[0]).mean[0]
-
-    lengths = np.array([0.25, 1.0])
-    np.testing.assert_allclose(jax.vmap(end)(lengths), 4.0 * lengths / (1.0 + lengths), rtol=1e-12)
-    np.testing.assert_allclose(jax.grad(end)(0.25), 4.0 / 1.25**2, rtol=1e-10)
 
 
 def test_rules_refuse_what_they_do_not_take():

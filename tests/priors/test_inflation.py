@@ -6,7 +6,7 @@ import pytest
 
 import filtax as fx
 from filtax.beliefs import Covariance, SquareRoot
-from filtax.priors import additive_inflation, shrink_perturb, static
+from filtax.priors import additive_inflation, shrink_perturb
 from moments import drifted, normal, same, spd
 
 pytestmark = pytest.mark.x64
@@ -17,13 +17,6 @@ forms = pytest.mark.parametrize("form", [SquareRoot, Covariance])
 def move(dynamics, form=SquareRoot, dt=None):
     belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
     return dynamics(belief, None, None, None if dt is None else jnp.asarray(dt))
-
-
-@forms
-def test_static_returns_the_belief_itself(form):
-    belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
-    assert static()(belief, None, None, jnp.asarray(7.0)) is belief
-    assert not static().moves
 
 
 @forms
@@ -50,15 +43,6 @@ def test_shrink_perturb_over_time_gaps():
     same(move(dynamics, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
     same(move(dynamics, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))
     same(move(dynamics, dt=0.0), drifted(MEAN, COV))
-
-
-def test_they_say_what_they_are():
-    """Name, settings and what a belief must offer: the framework spells and checks methods by these."""
-    parts = [static(), additive_inflation(0.1), shrink_perturb(0.9, 0.1)]
-    assert [part.name for part in parts] == ["Static", "ACI", "SP"]
-    assert [part.needs for part in parts] == [(), ("add",), ("affine",)]
-    assert [set(part.shown) for part in parts] == [set(), {"q"}, {"shrink", "q"}]
-    assert [part.moves for part in parts] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,6 @@ def test_every_way_to_give_the_matrices(transition, offset, noise, form):
     assert (dynamics.name, dynamics.needs, dynamics.moves) == ("LSSM", ("affine",), True)
 
 
-def test_whole_numbers_are_numbers():
-    with jax.numpy_dtype_promotion("standard"):
-        dynamics = linear_dynamics([[1, 1], [0, 1]], [1, 2], np.array([[4, 2], [2, 1]]))
-        same(move(dynamics), drifted(MEAN, COV, [[1, 1], [0, 1]], [1, 2], [[4, 2], [2, 1]]))
-
-
 @pytest.mark.parametrize("form", [SquareRoot, Covariance])
 def test_functions_of_the_time_gap(form):
     """A damped spring: over a gap the transition is the matrix exponential, and without one the gap is one."""

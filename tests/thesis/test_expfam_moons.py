@@ -55,12 +55,6 @@ def test_the_mixed_form_learns_16_times_too_much_from_one_label():
     assert np.trace(gained) / np.trace(right) == pytest.approx(1 / (p * (1 - p)) ** 2, rel=0.01)
 
 
-def test_figures_and_verdicts(small):
-    assert all(claim.decide(small).evidence for claim in experiment.claims)
-    for draw in experiment.figures.values():
-        assert draw(small).axes
-
-
 def one(static=(0.98, 1.0, 1.0), walk=(0.98, 1.0, 1.0), peak=1.0, broken=0, best=1.0):
     sound = {"not_finite": 0, "not_psd": 0, "peak": 1.0, "end": [0.9, 0.95, 1.0]}
     first = {"end": list(static), "peak": peak, "not_finite": broken, "not_psd": 0}

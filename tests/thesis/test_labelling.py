@@ -113,15 +113,6 @@ def test_rules_of_drift_and_jumps(errors, sweep, texts):
     assert tuple(claim.decide(result).text for claim in find("drift-jumps").claims) == texts
 
 
-@pytest.mark.parametrize(
-    ("sweep", "said"),
-    [((0.22, 0.19, 0.21), "below OUPR in the mean at K = 3;"), ((0.22, 0.19, 0.19), "at K = 3, 5;")],
-)
-def test_where_more_hypotheses_pass_is_said_one_by_one(sweep, said):
-    evidence = find("drift-jumps").claims[1].decide(made(0.2, 0.2, 0.2, 0.22, sweep, (1, 3, 5))).evidence
-    assert said in f"{evidence};"
-
-
 @pytest.mark.nightly
 def test_verdicts_and_bars_of_the_quick_size(tmp_path):
     turning, jumping = reproduce(["periodic-drift", "drift-jumps"], out=tmp_path)

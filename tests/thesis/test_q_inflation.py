@@ -39,11 +39,6 @@ def test_the_ensemble_comes_nearer(small):
     assert 0 < many < few
 
 
-def test_every_figure_is_drawn(small):
-    for draw in experiment.figures.values():
-        assert draw(small).axes
-
-
 def made_up(curve, q=(0.0, 0.1, 1.0), streams=60):
     best = int(np.argmin(curve))
     found = {"streams": streams, "share_changed": 0.9, "best": q[best], "interior": 0 < best < 2, "best_of_all": 0.0}
