@@ -170,7 +170,9 @@ from filtax.__main__ import main
 main()
 """
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert run.stderr == "filtax: the command line needs typer, which is not installed; run pip install 'filtax[cli]'.\n"
+    assert (
+        run.stderr == "filtax: the command line needs typer, which is not installed; run pip install 'filtax[cli]'.\n"
+    )
     assert (run.returncode, run.stdout) == (1, "")
 
 

@@ -96,3 +96,14 @@ def test_forecasts_from_full_slots_hold_every_hypothesis(name):
         np.testing.assert_allclose(ahead.mean[h], seen.mean, rtol=1e-10)
         np.testing.assert_allclose(ahead.var[h], seen.var, rtol=1e-10)
         later, _ = method.step(later, X[h], np.nan)
+
+
+def test_a_step_is_counted_whatever_it_brings():
+    """A gap is a step and no refusal; infinity is both; the conditioning ratio is the largest so far."""
+    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    state = kf.init(mean=jnp.zeros(1), cov=4.0)
+    for y, refused in ((np.nan, 0), (np.inf, 1), (1.0, 1), (1.0, 1)):
+        state, info = kf.step(state, [1.0], y)
+        assert (int(state.refused), bool(info.ok)) == (refused, not np.isinf(y))
+    assert int(state.t) == 4
+    np.testing.assert_allclose(state.conditioning_ratio, 4.0, rtol=1e-6)  # prior variance over noise; later: smaller

@@ -3,7 +3,6 @@
 import inspect
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -98,13 +97,6 @@ def test_whole_numbers_stay_such_where_the_model_needs_them():
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     fast = online(kf, kf.init(mean=jnp.zeros(1)), x=[1])  # an example of the shape
     assert float(fast.step([0.5], 2.0).residual) == 2.0
-
-
-def test_whole_numbers_without_64_bits_give_no_warning():
-    """Their dtype was asked for by numpy's name, which JAX cuts to 32 bits with a warning: an error here."""
-    with jax.enable_x64(False):
-        table = fx.method("LG+C-Static", model=fx.models.nonlinear(lambda theta, x: theta[x], noise=0.1))
-        assert float(online(table, table.init(mean=jnp.zeros(4)), x=2).step(3, 1.0).residual) == 1.0
 
 
 @pytest.mark.parametrize("h", [lambda theta, x: theta[x], lambda theta, x: theta.reshape(2, 3) @ x])

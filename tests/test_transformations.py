@@ -63,28 +63,6 @@ def test_second_derivatives_in_every_mode():
     np.testing.assert_allclose([way(0.1) for way in ways], near, rtol=1e-6)
 
 
-@pytest.mark.x64
-@pytest.mark.parametrize("name", ["LG+RL[3]-PR(hazard=0.1)", "WoLF-IMQ(c=4)+RL[12]-PR(hazard=0.1)", "LG+C-ACI(q=0.1)"])
-def test_vmapped_streams_are_those_of_each_alone(name):
-    rng = np.random.default_rng(5)
-    method = fx.method(name, model=fx.models.linear(noise=1.0))
-    state = method.init(mean=jnp.zeros(3), cov=1.0)
-    X, Y = jnp.asarray(rng.normal(size=(9, 3))), jnp.asarray(rng.normal(size=(20, 9)))
-    keep = ("mean", "log_evidence", "belief_var")
-    _, found = jax.vmap(lambda Y: method.scan(state, X, Y, keep=keep))(Y)
-    _, alone = method.scan(state, X, Y[7], keep=keep)
-    for field in keep:
-        np.testing.assert_allclose(getattr(found, field)[7], getattr(alone, field), rtol=1e-12, atol=1e-14)
-
-
-def test_vmapped_streams_that_draw_are_those_of_each_alone():
-    method = fx.method("EnKF(size=8)+C-ACI(q=0.1)", model=fx.models.linear(noise=1.0))
-    X, Y = jnp.ones((4, 2), "float32"), jnp.arange(4.0, dtype="float32")
-    run = lambda key: method.scan(method.init(mean=jnp.zeros(2, "float32"), key=key), X, Y, keep=("log_evidence",))[1]
-    keys = jax.random.split(jax.random.key(0), 20)
-    np.testing.assert_allclose(jax.vmap(run)(keys).log_evidence[7], run(keys[7]).log_evidence, rtol=1e-5)
-
-
 def subclasses(cls):
     below = cls.__subclasses__()
     return set(below).union(*map(subclasses, below))

@@ -154,16 +154,6 @@ def test_a_setting_that_the_dtype_does_not_hold_is_refused(name):
     assert method.init(mean=np.zeros(2)).initial.mean.dtype == np.float64
 
 
-def test_numbers_of_a_model_or_a_given_part_are_looked_at_too():
-    for parts in (
-        {"model": fx.models.linear(noise=1e39)},
-        {"prior": fx.priors.additive_inflation(np.array([1.0, 1e39]))},
-    ):
-        method = fx.method("LG+C-ACI(q=0.1)", **{"model": fx.models.linear(noise=1.0), **parts})
-        with pytest.raises(ValueError, match=r"too large for float32, got 1e\+39"):
-            method.init(mean=np.zeros(2, "float32"))
-
-
 @pytest.mark.x64
 def test_a_step_that_the_dtype_does_not_hold_is_refused():
     small = KF.init(mean=np.zeros(2, "float32"), cov=1.0)
@@ -194,14 +184,6 @@ def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     with pytest.warns(fx.ConditioningWarning, match=r"a datum was 8e\+05 times more precise.*float32"):
         checks.warn_of_conditioning(strained(8.5e5))
     jax.jit(lambda: checks.warn_of_conditioning(strained(jnp.asarray(1e9))))()
-
-
-def test_the_numbers_of_experts_must_fit_too():
-    dynamics = [fx.priors.additive_inflation(np.ones(5)) for _ in range(2)]
-    parts = dict(auxiliary=fx.auxiliary.experts(2), prior=fx.priors.by_expert(dynamics))
-    method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0), **parts)
-    with pytest.raises(ValueError, match=r"shape \(5,\) but the belief has D = 3"):
-        method.init(mean=np.zeros(3), cov=1.0)
 
 
 @pytest.mark.parametrize("verb", ["step", "scan", "predict", "forecast"])

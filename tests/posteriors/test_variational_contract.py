@@ -14,9 +14,6 @@ pytestmark = pytest.mark.x64
 models = fx.models
 PRIOR = np.array([[2.0, 0.6], [0.6, 1.0]])
 X2 = np.array([1.0, -0.5])
-rng = np.random.default_rng(1)
-X = rng.normal(size=(12, 2))
-Y = (rng.random(12) < 0.5).astype(float)
 
 
 def test_forecast_is_that_of_the_extended_filter():
@@ -45,17 +42,6 @@ def test_samples_cost_memory_for_vectors_not_matrices():
     assert program.memory_analysis().temp_size_in_bytes < 6 * 4 * 1000 * 81  # 3.2 arrays of S x D; S x D² is 81 of them
     state, info = method.step(state, x, y)
     assert bool(info.ok)
-
-
-def test_chunks_draw_the_same_samples():
-    """Noise belongs to the step: one scan and two agree to the last bit, another key does not."""
-    method = fx.method("RVGA(samples=10)+C-Static", model=models.linear(likelihood=models.bernoulli()))
-    state = method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(3))
-    whole, _ = method.scan(state, X, Y)
-    half, _ = method.scan(method.scan(state, X[:6], Y[:6])[0], X[6:], Y[6:])
-    np.testing.assert_array_equal(whole.hypotheses.belief.mean, half.hypotheses.belief.mean)
-    other, _ = method.scan(method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(4)), X, Y)
-    assert np.max(np.abs(whole.hypotheses.belief.mean - other.hypotheses.belief.mean)) > 1e-6
 
 
 @pytest.mark.parametrize(

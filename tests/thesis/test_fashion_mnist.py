@@ -4,28 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thesis import Result, find
+from thesis import find
 from thesis.fashion_mnist import GRIDS, Setting
 
 AT_HAND = Path(os.environ.get("FILTAX_DATA", "absent")).is_dir()
 CLAIMS = {claim.number: claim.decide for claim in find("fashion-mnist").claims}
-
-
-def made_up(draws=(), **errors):
-    """A result of given errors by kind, and of more draws of LoFi; a run takes 1 + d/100 s, one of LoFi twice that."""
-    kinds = {"subspace": "subspace", "untrained": "subspace, untrained", "pulse": "PULSE", "lofi": "LoFi"}
-    rows = [
-        (kinds[kind], d, error, (1 + d / 100) * (2 if kind == "lofi" else 1))
-        for kind, by_d in errors.items()
-        for d, error in by_d.items()
-    ]
-    return Result({"rows": rows, "draws": draws, "majority": 0.9})
-
-
-def test_the_rank_is_judged_by_the_mean_of_all_draws():
-    steep = {1: 0.32, 100: 0.28}
-    assert CLAIMS[40](made_up(lofi=steep)).text == "does not hold"
-    assert CLAIMS[40](made_up(lofi=steep, draws=[(1, 0.29), (100, 0.29)])).text == "holds"
 
 
 @pytest.mark.x64
