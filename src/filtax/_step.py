@@ -77,7 +77,8 @@ def filter_step(
     refused = state.refused + (~ok).astype(state.refused.dtype)
     ratio = jnp.nan_to_num(jnp.max(update.conditioning_ratio), nan=0.0)
     ratio = jnp.maximum(state.conditioning_ratio, ratio)
-    return state.after(hypotheses, state.t + 1, state.began, refused, ratio), info, forecast
+    after = with_fields(state, hypotheses=hypotheses, t=state.t + 1, refused=refused, conditioning_ratio=ratio)
+    return after, info, forecast
 
 
 class Datum(Module):

@@ -238,7 +238,6 @@ class Auxiliary(Module):
     knows_parent = False  # whether a new hypothesis knows which one it came from
     subsets = False  # whether a hypothesis is a subset of the data
     stores_data = False  # whether the shape of a datum must be known before the first of them
-    grows = False  # whether there are more hypotheses with every step
 
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
@@ -255,6 +254,11 @@ class Auxiliary(Module):
     def slots_needed(self, t: int) -> int | None:
         """Slots that the step after t needs; None if C does not grow."""
         return None
+
+    @property
+    def grows(self) -> bool:
+        """Whether the number of hypotheses grows with t."""
+        return self.slots_needed(0) is not None
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
         """Change probability (None if no change is ever suspected), and most probable run length.

@@ -81,11 +81,6 @@ class Branching(Auxiliary):
         survivors = -(-self.capacity // self.futures) if self.keep is None else max(self.keep, self.futures - 1)
         return self.futures * survivors
 
-    @property
-    def grows(self) -> bool:
-        """Whether every hypothesis is kept."""
-        return self.keep is None
-
     def slots_needed(self, t: int) -> int | None:
         """Slots needed for the step after t; None when survivors are bounded."""
         return None if self.keep is not None else self.futures * self.cardinality(t)

@@ -49,11 +49,6 @@ class RunLength(Auxiliary):
         """Initial slots; every expert has one before the first datum, however few are kept after it."""
         return max(self.capacity, self.new_runs) if self.keep is None else max(self.keep, self.new_runs) + self.new_runs
 
-    @property
-    def grows(self) -> bool:
-        """Whether every hypothesis is kept."""
-        return self.keep is None
-
     def slots_needed(self, t: int) -> int | None:
         """Slots needed for the step after t; None when survivors are bounded."""
         return None if self.keep is not None else (t + 2) * self.new_runs

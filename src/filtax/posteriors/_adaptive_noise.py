@@ -33,7 +33,7 @@ from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.linalg import factor, log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.numerics import safe_scale, safe_sqrt
-from filtax.posteriors._extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
+from filtax.posteriors._extended import DENSE, FORMS, Extended, check_form, condition, gaussian_belief
 from filtax.protocols import Module, Posterior, Update, static
 
 EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms that condition without approximation
@@ -374,7 +374,7 @@ def _absorb(
     at = model.linearise(datum.prior.mean, x, aux)
     forecast = Extended().forecast(datum.prior, model, x, aux)
     model = Model(model.predictor, _Adapted(whitened, log_scale, flat, datum.count, share))
-    return absorb(datum.prior, model, x, y, mask, at, forecast, log_normal)
+    return condition(datum.prior, model, x, y, mask, at, forecast, log_normal)
 
 
 class _Adapted(Module):

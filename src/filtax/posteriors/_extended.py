@@ -21,7 +21,7 @@ from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Linearised, Model
 from filtax.models._robust import RobustLikelihood
-from filtax.protocols import Posterior, Update, static
+from filtax.protocols import Posterior, Update, static, with_fields
 
 FORMS = {
     "root": SquareRoot,
@@ -109,7 +109,7 @@ class Extended(Posterior):
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
         belief = belief.prepare(at.jacobian)  # the forecast and the update share products with J
-        first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
+        first = condition(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
         if (
             isinstance(model.likelihood, RobustLikelihood) and first.trust is not None
@@ -119,7 +119,7 @@ class Extended(Posterior):
             # relinearise at the new mean, but condition the old belief, so that the datum is counted once
             offset = new.mean - belief.mean
             at = model.linearise(new.mean, x, aux)
-            later = absorb(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
+            later = condition(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
             new, ok = later.belief, ok & later.ok
         return Update(
             new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
@@ -190,7 +190,7 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamic
     return FORMS[form].start(mean, cov)
 
 
-def absorb(
+def condition(
     belief: PyTree,
     model: Model,
     x: Array | None,
@@ -250,7 +250,7 @@ def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, p
     forecast = model.likelihood.predictive(at.eta, spread, x, at.scalar)
     if plugin or not isinstance(forecast, Normal):
         return forecast
-    return Normal(forecast.location, forecast.covariance, forecast.scalar, total_root(belief, model, x, at))
+    return with_fields(forecast, root=total_root(belief, model, x, at))
 
 
 def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:
