@@ -9,6 +9,7 @@ import bisect
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterator
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -227,14 +228,10 @@ def times(call: str, time: Any) -> np.ndarray:
 
 def _by_the_clock(time: Any) -> Any:
     """Times without their zones, as local clocks showed them: from pandas, or anything that holds datetimes."""
-    own = getattr(time, "dt", time)  # a series of pandas, or its index
-    if getattr(own, "tz", None) is not None:
-        return np.asarray(own.tz_localize(None))
-    if isinstance(time, np.ndarray) and time.dtype.kind != "O":
-        return time
-    if isinstance(time, list | tuple | np.ndarray) or getattr(time, "dtype", None) == np.object_:
-        return [each.replace(tzinfo=None) if getattr(each, "tzinfo", None) is not None else each for each in time]
-    return time
+    array = np.asarray(time)
+    if array.dtype.kind != "O":
+        return array
+    return [each.replace(tzinfo=None) if isinstance(each, datetime) else each for each in array]
 
 
 def _buckets(time: np.ndarray, bucket: str | Callable[[np.ndarray], Numbers]) -> np.ndarray:
