@@ -102,7 +102,7 @@ def _tables(n: dict[str, Any]) -> tuple[Table, ...]:
         ("k of the Kalman filter, settled", n["steady"]),
         ("median k of WoLF-EWMA outside of the windows", n["median_gain"]),
         ("correlation of the two means outside of them", n["correlation"]),
-        ("the same, days after a real outlier left out too", n["correlation_calmest"]),
+        ("the same, days after a real outlier omitted too", n["correlation_calmest"]),
         ("days outside of them with k below half of beta", len(n["low_days"])),
         ("of these in March 2020", n["low_in_march_2020"]),
     ]

@@ -1,7 +1,7 @@
 """Public tables as bandits, in the protocol of the Deep Bayesian Bandits Showdown (Riquelme, Tucker and Snoek 2018).
 
 Contexts end with a constant; measurements are standardised, letters one-hot, ratings and price moves as they are. What
-the protocol draws anew in each trial the seed draws: the harm of a poisonous mushroom, portfolios, the jokes.
+the protocol draws again in each trial the seed draws: the harm of a poisonous mushroom, portfolios, the jokes.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Table(NamedTuple):
 
 
 def load_table(name: str, *, seed: int = 0) -> Table:
-    """Read one of `TABLES`; `seed` draws what the protocol draws anew in each trial, which four of them do not."""
+    """Read one of `TABLES`; `seed` draws what the protocol draws again in each trial, which four of them do not."""
     return TABLES[name](np.random.default_rng(seed))
 
 

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from filtax._cache import is_private, usual_cache
+from filtax._xla import is_private, usual_cache
 
 __all__ = ["checked"]
 
