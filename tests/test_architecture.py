@@ -16,9 +16,9 @@ LABELS = set((ROOT / "docs" / "thesis-labels.txt").read_text().split())
 LAYERS = [
     {"_cache"},
     {"_kernels", "_lazy", "_xla", "numerics", "protocols", "ravel"},
-    {"io", "linalg", "state"},
+    {"datasets", "io", "linalg", "state"},
     {"_validation"},
-    {"distributions", "tuning"},
+    {"distributions", "synthetic", "tuning"},
     {"beliefs"},
     {"models"},
     {"auxiliary", "priors", "posteriors", "weighting"},
