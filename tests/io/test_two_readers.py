@@ -37,7 +37,7 @@ def assert_same(path):
 
 @pytest.fixture(autouse=True)
 def small_blocks_too(monkeypatch):
-    monkeypatch.setattr("filtax.io._separated.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.SMALL", 0)
 
 
 @settings(max_examples=4 * settings.default.max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,7 +78,7 @@ def test_the_fast_reader_takes_ordinary_tables(tmp_path, quoted, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n" + "\n".join(rows) + "\n")
     np.testing.assert_array_equal(assert_same(path)[0], numbers)
-    monkeypatch.setattr("filtax.io._separated.careful", None)
+    monkeypatch.setattr("filtax.io._rows.careful", None)
     np.testing.assert_array_equal(read(path, True)[0], numbers)
 
 
