@@ -4,8 +4,8 @@ The careful reader takes a line at a time. Every row is read whole or rejected w
 field ends on its line; a quote that is still open there spoils that row and no other.
 
 The fast reader is pyarrow's, for blocks that it reads exactly as the careful reader would. Where it is more lenient (a
-stray quote, a NaN with a sign, an overflow, a vanishing number, a row that a quote has swallowed), the whole block goes
-to the careful reader.
+stray quote, a NaN with a sign, an overflow, a vanishing number, a row that a quote has swallowed), a piece of the block
+goes to the careful reader.
 
 A row of JSON lines is one object. What it does not name is missing there; what nobody asked for is ignored.
 """
@@ -13,7 +13,7 @@ A row of JSON lines is one object. What it does not name is missing there; what 
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -26,6 +26,7 @@ from filtax.io._text import MISSING, Block, decode, number, show, shown
 
 SEPARATORS = (",", ";", "\t", "|")
 SMALL = 1 << 12  # bytes below which a block is read with care at once
+PIECE = 1 << 16  # bytes of a piece of a block that holds something irregular
 SAMPLE = 1000  # rows by which columns of numbers are found
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 _VANISHING = [re.compile(mark + rb"-[0-9]{3}") for mark in (b"e", b"E")]  # 1e-400 is not 0
@@ -94,12 +95,24 @@ def sample_rows(block: Block, header: Header | None, limit: int) -> dict[str, li
     return found
 
 
-def read_block(block: Block, header: Header | None, layout: Layout, file: str, limit: int, quick: bool) -> Raw:
-    """Read the rows of a block, by the fast reader where it is `quick` and regular; without a header, JSON lines."""
+def read_block(
+    block: Block, header: Header | None, layout: Layout, file: str, limit: int, quick: bool
+) -> Iterator[tuple[Block, Raw]]:
+    """Read the rows of a block, whole or in pieces; without a header, they are JSON lines.
+
+    If it is `quick`, the fast reader tries the block, and then each piece of it, so that a bad row costs little.
+    """
     if header is None:
-        return careful(block, _json_parser(layout, limit), layout, file)
+        yield block, careful(block, _json_parser(layout, limit), layout, file)
+        return
     raw = _fast(block, header, layout, limit) if quick else None
-    return careful(block, _csv_parser(header, layout, limit), layout, file) if raw is None else raw
+    if raw is not None:
+        yield block, raw
+        return
+    parse = _csv_parser(header, layout, limit)
+    for piece in block.split(size=PIECE) if quick and len(block.data) > PIECE else [block]:
+        raw = _fast(piece, header, layout, limit) if piece is not block else None
+        yield piece, careful(piece, parse, layout, file) if raw is None else raw
 
 
 def place_of(text: str, header: Header | None, name: str) -> int:

@@ -112,17 +112,17 @@ def read_text(
     for block in lines:
         if reached is not None and block.offset == reached[0]:
             _check_whole_line(file, block, reached)
-        if not block.rejected and not block.data.strip(b"\r\n"):
+        if not block.rejected and not (block.data[:1024].strip(b"\r\n") or block.data.strip(b"\r\n")):
             continue
         if layout is None and not block.data:
             notices += block.rejected
             continue
         layout = layout or _decide(file, header, block, request)
-        raw = read_block(block, header, layout, file, request.limit, request.quick)
-        raw.rejected, raw.before, notices = notices + raw.rejected, [0] * len(notices) + raw.before, []
-        raw.place = partial(_place, block, header, request.limit)
-        raw.unended = bool(block.data) and not block.data.endswith((b"\n", b"\r"))
-        yield layout, raw
+        for piece, raw in read_block(block, header, layout, file, request.limit, request.quick):
+            raw.rejected, raw.before, notices = notices + raw.rejected, [0] * len(notices) + raw.before, []
+            raw.place = partial(_place, piece, header, request.limit)
+            raw.unended = bool(piece.data) and not piece.data.endswith((b"\n", b"\r"))
+            yield layout, raw
     if stream.cut and layout is None:
         raise InputError(f"{file}:1:1: {stream.cut}.")
     if stream.cut and layout is not None:

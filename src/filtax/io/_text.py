@@ -172,12 +172,19 @@ class Block:
     hasher: Any  # of all bytes of the file before this block
     rejected: list[Rejected] = field(default_factory=list)
 
-    def count(self) -> int:
-        """Count the lines."""
-        ends = self.data.count(b"\n")
-        if b"\r" in self.data:
-            ends += self.data.count(b"\r") - self.data.count(b"\r\n")
-        return ends + (not self.data.endswith((b"\n", b"\r")) if self.data else 0)
+    def split(self, *, lines: int = 1, size: int = 0) -> Iterator["Block"]:
+        """Cut at line ends into blocks of at least that many lines and bytes each; the hasher moves on to their end."""
+        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == (10 if b"\n" in self.data else 13)) + 1
+        if size:
+            found = np.searchsorted(ends, np.arange(size, len(self.data), size))
+            ends = ends[found[found < len(ends)]]
+        line = self.line
+        for start, end in pairwise(dict.fromkeys([0, *ends[lines - 1 :: lines].tolist(), len(self.data)])):
+            data = self.data[start:end]
+            block = Block(data, line, self.offset + start, self.hasher.copy())
+            line += _count(data)
+            self.hasher.update(data)
+            yield block
 
     def digest(self, offset: int) -> str:
         """Return the sha256 of the file up to an offset inside this block."""
@@ -245,11 +252,9 @@ class Lines:
             yield from self._blocks(self._carry)
 
     def _blocks(self, data: bytes) -> Iterator[Block]:
-        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == (10 if b"\n" in data else 13)) + 1
-        for start, end in pairwise(dict.fromkeys([0, *ends[_LINES - 1 :: _LINES].tolist(), len(data)])):
-            block = Block(data[start:end], self.line, self.offset, self._hasher.copy())
-            self._advance(block.data)
-            self.line += block.count()
+        for block in Block(data, self.line, self.offset, self._hasher).split(lines=_LINES):
+            self.offset += len(block.data)
+            self.line += _count(block.data)
             yield block
 
     def _skip_line(self) -> Block:
@@ -271,6 +276,14 @@ class Lines:
     def _advance(self, data: bytes) -> None:
         self._hasher.update(data)
         self.offset += len(data)
+
+
+def _count(data: bytes) -> int:
+    """How many lines there are."""
+    ends = data.count(b"\n")
+    if b"\r" in data:
+        ends += data.count(b"\r") - data.count(b"\r\n")
+    return ends + (bool(data) and not data.endswith((b"\n", b"\r")))
 
 
 def _first_end(data: bytes) -> int:
