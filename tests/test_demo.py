@@ -6,7 +6,7 @@ import pytest
 
 from filtax.cli import _example as demo
 from filtax.evaluate import naive_plus_change
-from filtax.streams import hourly_load
+from filtax.synthetic import hourly_load
 
 FEW = ("LG+C-Static", "NIG+C-ACI(q=1e-06)")
 

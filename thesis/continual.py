@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models
+from filtax.datasets import Images, read_images
 from filtax.evaluate import majority_class
 from filtax.evaluate.continual import average_accuracy, forgetting, forward_transfer, learning_accuracy
-from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
+from filtax.synthetic import TaskStream, permuted_tasks, rotated_tasks, split_tasks
 from thesis.experiment import Advance, Experiment, Result, Table
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep

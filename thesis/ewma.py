@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from filtax import ewma
-from filtax.streams import read_table
+from filtax.datasets import read_table
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if, holds_only_if

@@ -20,7 +20,7 @@ from matplotlib import colormaps
 from filtax import Bone, Log, method, tune
 from filtax.models import bernoulli, linear
 from filtax.protocols import Weighting
-from filtax.streams import Stream
+from filtax.synthetic import Stream
 from thesis.experiment import Advance, Result, Table
 from thesis.figures import GREY, INK, Figure, boxes, panels
 from thesis.findings import keep

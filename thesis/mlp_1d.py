@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.models import mlp
-from filtax.streams import noisy_curve
+from filtax.synthetic import noisy_curve
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, INK, Figure, panels
 from thesis.findings import keep

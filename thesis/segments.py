@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax import method
 from filtax.models import Linearised, Model, Predictor, gaussian, linear
 from filtax.protocols import static
-from filtax.streams import linked_parabolas
+from filtax.synthetic import linked_parabolas
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, GREY, Figure, boxes, panels
 from thesis.statistics import Verdict, all_of, below, holds_if, holds_only_if, of_median

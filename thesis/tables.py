@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from filtax.streams import read_arrays, read_images, read_table
+from filtax.datasets import read_images, read_table
 
 
 class Table(NamedTuple):
@@ -53,13 +53,13 @@ def _adult(rng: np.random.Generator) -> Table:
 
 
 def _covertype(rng: np.random.Generator) -> Table:
-    held = read_arrays("covertype")
+    held = read_table("covertype")
     return Table(_with_constant(held["contexts"]), held["rewards"].astype(float), held["rewards"].astype(float))
 
 
 def _stock(rng: np.random.Generator) -> Table:
     """Eight portfolios of 21 stocks with weights of length 1; the payoff of portfolio i has noise of sd 0.01 i."""
-    moves = read_arrays("stock")["contexts"]
+    moves = read_table("stock")["contexts"]
     weights = rng.uniform(-1.0, 1.0, (moves.shape[1], 8))
     means = moves @ (weights / np.linalg.norm(weights, axis=0))
     rewards = means + 0.01 * np.arange(1, 9) * rng.normal(size=means.shape)
@@ -68,7 +68,7 @@ def _stock(rng: np.random.Generator) -> Table:
 
 def _jester(rng: np.random.Generator) -> Table:
     """Of the 40 jokes that most people rated, eight are arms; the ratings of the other 32 are the context."""
-    ratings = read_arrays("jester")["ratings"].astype(float)
+    ratings = read_table("jester")["ratings"].astype(float)
     often = np.argsort(-np.isfinite(ratings).sum(axis=0), kind="stable")[:40]
     chosen = ratings[:, rng.permutation(often)]
     chosen = chosen[np.isfinite(chosen).all(axis=1)]

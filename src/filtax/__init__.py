@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         auxiliary,
         bandits,
         beliefs,
+        datasets,
         distributions,
         estimators,
         evaluate,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         protocols,
         report,
         segmentation,
-        streams,
+        synthetic,
         weighting,
     )
     from filtax._online import online
@@ -63,6 +64,7 @@ __all__ = [
     "auxiliary",
     "bandits",
     "beliefs",
+    "datasets",
     "distributions",
     "estimators",
     "evaluate",
@@ -81,7 +83,7 @@ __all__ = [
     "report",
     "segmentation",
     "shard",
-    "streams",
+    "synthetic",
     "tune",
     "tune_xla",
     "warmup",

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax.streams import Images, TaskStream, permuted_tasks
+from filtax.datasets import Images
+from filtax.synthetic import TaskStream, permuted_tasks
 from thesis import continual, find
 from thesis.continual import METHODS, SCENARIOS, Learned, Learner, Setting, scores
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from filtax.streams.datasets import whereabouts
+from filtax.datasets import whereabouts
 from thesis import find, reproduce
 from thesis.ewma import Setting
 

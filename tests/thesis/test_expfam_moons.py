@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from filtax.streams import moons
+from filtax.synthetic import moons
 from thesis import find
 from thesis.expfam_moons import Setting, mixed, moons_model, rolling
 

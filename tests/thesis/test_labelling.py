@@ -6,7 +6,7 @@ from scipy import stats
 
 from filtax import method
 from filtax.models import bernoulli, linear
-from filtax.streams import jumping_labels, rotating_labels
+from filtax.synthetic import jumping_labels, rotating_labels
 from thesis import labelling, reproduce
 
 STEPS = 60

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from filtax.streams import piecewise_polynomial
+from filtax.synthetic import piecewise_polynomial
 from thesis import find
 from thesis.q_inflation import Setting
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from filtax.streams import linked_parabolas
+from filtax.synthetic import linked_parabolas
 from thesis import Result, find, reproduce, segments
 
 pytestmark = pytest.mark.x64

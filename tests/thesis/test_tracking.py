@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from filtax.streams import tracking_2d
+from filtax.synthetic import tracking_2d
 from thesis import Result, find, tracking
 from thesis.tracking import BETAS, KINDS, METHODS, RAW, RBPF, SHARED, Setting, _data, _filter
 

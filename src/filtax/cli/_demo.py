@@ -32,7 +32,7 @@ def demo(
     from filtax.cli import _example as job
     from filtax.report import progress
     from filtax.runs.config import Config
-    from filtax.streams import hourly_load
+    from filtax.synthetic import hourly_load
 
     try:
         chosen = job.build(methods or job.METHODS)

@@ -2,7 +2,8 @@
 
 One model for all: the load is linear in the calendar and in the load of the same hour yesterday and last week. What
 differs is what a method believes about the coefficients: that they never change, that they wander, or that they wander
-and the noise level is unknown too. The stream is `filtax.streams.hourly_load`, the scores come from `filtax.evaluate`.
+and the noise level is unknown too. The stream is `filtax.synthetic.hourly_load`, the scores are those of
+`filtax.evaluate`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from filtax.evaluate import Report, compare, last_value, naive_plus_change, preq
 from filtax.methods._parse import method
 from filtax.models import linear
 from filtax.report import Track, draw_stream
-from filtax.streams import Stream
+from filtax.synthetic import Stream
 
 __all__ = ["METHODS", "build", "describe", "draw", "learn", "winners", "write_readings"]
 
@@ -43,7 +44,7 @@ def describe(stream: Stream) -> str:
 
     Example:
         >>> from filtax.cli._example import describe
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> describe(hourly_load(400, key=0, shift=0.0))
         'An hourly load in GW. Of 400 hours the meter misses 35 and gets 1 grossly wrong.'
     """
@@ -59,7 +60,7 @@ def learn(
     """Take each method through the stream: forecast every hour before its reading, then learn from it.
 
     Args:
-        stream: From `filtax.streams.hourly_load`.
+        stream: From `filtax.synthetic.hourly_load`.
         methods: From `build`.
         advance: Told, after each stretch, the method's name and the hours it has just learned.
 
@@ -68,7 +69,7 @@ def learn(
 
     Example:
         >>> from filtax.cli._example import build, learn
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> report = learn(hourly_load(400, key=0), build(["LG+C-Static"]))
         >>> list(report.table())
         ['LG+C-Static', 'last-value', 'seasonal-naive(24)', 'naive-plus-change(24)']
@@ -94,7 +95,7 @@ def winners(report: Report) -> str:
 
     Example:
         >>> from filtax.cli._example import build, learn, winners
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> winners(learn(hourly_load(400, key=0), build(["LG+C-Static"])))  # two weeks are too few to learn from
         'Smallest error: naive-plus-change(24). Best log score: last-value.'
     """
@@ -111,7 +112,7 @@ def draw(stream: Stream, report: Report, path: Path) -> Path:
         >>> import tempfile
         >>> from pathlib import Path
         >>> from filtax.cli._example import build, draw, learn
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> stream = hourly_load(400, key=0)
         >>> report = learn(stream, build(["LG+C-Static"]))
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +139,7 @@ def write_readings(stream: Stream, path: Path) -> Path:
         >>> import tempfile
         >>> from pathlib import Path
         >>> from filtax.cli._example import write_readings
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_readings(hourly_load(336, key=0), Path(folder) / "demo.csv").read_text().splitlines()[0]
         'time,load'

@@ -90,7 +90,7 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
     What is public is fetched here, before any work.
     """
-    from filtax.streams.datasets import DamagedDatasetError, find_dataset
+    from filtax.datasets import DamagedDatasetError, find_dataset
     from thesis import find
 
     experiment, problems = find(name), []
@@ -116,8 +116,8 @@ def _done(name: str, size: str, seed: int, out: Path) -> bool:
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
+    from filtax.datasets import DamagedDatasetError
     from filtax.report import progress
-    from filtax.streams.datasets import DamagedDatasetError
     from thesis import expected_seconds
     from thesis import reproduce as reproduce_all
 

@@ -1,23 +1,22 @@
-"""Streams of tasks made of labelled images: permuted pixels, turned images, sets of classes. For continual learning.
+"""Streams of tasks made of labelled images, for continual learning: permuted pixels, turned images, sets of classes.
 
-A task is a way to see the images. Each has images of its own to learn from, and others to be tested on; one task comes
-after the other, and a learner may be told where one begins, or not. Pure functions of their arguments; `key` is a whole
-number or a JAX key. Axes: N tasks, T images to learn from in each, M to test on, D pixels.
+A task is a way to see the images; each has images of its own to learn from and to test on, and one task follows the
+other. Axes: N tasks, T images to learn from in each, M to test on, D pixels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
 
 from filtax import _validation as checks
-from filtax.streams.datasets import Images
-from filtax.streams.synthetic import Stream, generator
-
-__all__ = ["TaskStream", "permuted_tasks", "rotated_tasks", "split_tasks"]
+from filtax.datasets import Images
+from filtax.synthetic._stream import Stream, generator
 
 BYTE = 255.0
+View = Callable[[np.ndarray], np.ndarray]  # images (M, H, H) to pixels (M, D)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class TaskStream:
 
     Example:
         >>> import numpy as np
-        >>> from filtax.streams import TaskStream
+        >>> from filtax.synthetic import TaskStream
         >>> X, y = np.zeros((2, 3, 4)), np.zeros((2, 3))
         >>> TaskStream(X, y, X, y, ("first", "second")).flat.changes
         (3,)
@@ -50,7 +49,7 @@ class TaskStream:
 
     @property
     def flat(self) -> Stream:
-        """One task after the other, (N T, D); `changes` are the steps at which a task begins, the first one aside."""
+        """One task after the other, (N T, D); `changes` are the steps at which a task begins, without the first."""
         y = self.y.reshape(-1)
         begins = tuple(range(self.y.shape[1], y.size, self.y.shape[1]))
         return Stream(np.arange(y.size), self.X.reshape(y.size, -1), y, y, changes=begins)
@@ -59,10 +58,10 @@ class TaskStream:
 def permuted_tasks(
     images: Images, tasks: int = 5, steps: int = 300, tests: int = 200, *, key: int | jax.Array, side: int = 7
 ) -> TaskStream:
-    """Each task sees the pixels in an order of its own, the first as they are (Goodfellow et al. 2013).
+    """Permute the pixels of each task in an order of its own, the first as they are (Goodfellow et al. 2013).
 
     Args:
-        images: From `read_images`, or any arrays of that form.
+        images: From `filtax.datasets.read_images`, or any arrays of that form.
         tasks: Number of tasks N.
         steps: Images to learn from in each task, T.
         tests: Images to test on in each task, M.
@@ -74,7 +73,8 @@ def permuted_tasks(
 
     Example:
         >>> import numpy as np
-        >>> from filtax.streams import Images, permuted_tasks
+        >>> from filtax.datasets import Images
+        >>> from filtax.synthetic import permuted_tasks
         >>> X, y = np.arange(8 * 4, dtype=np.uint8).reshape(8, 2, 2), np.arange(8) % 2
         >>> made = permuted_tasks(Images(X, y, X, y), 2, 3, 4, key=0, side=2)
         >>> made.X.shape, made.X_test.shape
@@ -82,8 +82,8 @@ def permuted_tasks(
     """
     rng = _checked("permuted_tasks", images, tasks, steps, tests, side, key)
     orders = [np.arange(side**2), *(rng.permutation(side**2) for _ in range(tasks - 1))]
-    views = [lambda X, order=order: _shrunk(X, side)[:, order] for order in orders]
-    return _made("permuted_tasks", rng, images, steps, tests, views, tuple(f"order {i + 1}" for i in range(tasks)))
+    views = [partial(_permuted, side=side, order=order) for order in orders]
+    return _deal("permuted_tasks", rng, images, steps, tests, views, tuple(f"order {i + 1}" for i in range(tasks)))
 
 
 def rotated_tasks(
@@ -96,31 +96,29 @@ def rotated_tasks(
     side: int = 7,
     turn: float = 180.0,
 ) -> TaskStream:
-    """Each task sees the images turned a little further, by `turn` / N degrees (Lopez-Paz and Ranzato 2017).
+    """Turn the images of each task by `turn` / N degrees more (Lopez-Paz and Ranzato 2017).
 
     Args:
-        images: From `read_images`, or any arrays of that form.
+        images: This and the next four as in `permuted_tasks`.
         tasks: Number of tasks N.
-        steps: Images to learn from in each task, T.
-        tests: Images to test on in each task, M.
+        steps: Images to learn from in each task.
+        tests: Images to test on in each task.
         key: Whole number or JAX key.
         side: As in `permuted_tasks`; images are turned before they are made small.
         turn: Degrees, counter-clockwise, that all tasks share among them.
 
-    Returns:
-        The tasks; no image is used twice.
-
     Example:
         >>> import numpy as np
-        >>> from filtax.streams import Images, rotated_tasks
+        >>> from filtax.datasets import Images
+        >>> from filtax.synthetic import rotated_tasks
         >>> X, y = np.zeros((4, 2, 2), np.uint8), np.zeros(4)
         >>> rotated_tasks(Images(X, y, X, y), 2, 2, 2, key=0, side=2).names
         ('0°', '90°')
     """
     rng = _checked("rotated_tasks", images, tasks, steps, tests, side, key)
     angles = [turn * i / tasks for i in range(tasks)]
-    views = [lambda X, angle=angle: _shrunk(_turned(X, angle), side) for angle in angles]
-    return _made("rotated_tasks", rng, images, steps, tests, views, tuple(f"{angle:g}°" for angle in angles))
+    views = [partial(_turned, side=side, degrees=angle) for angle in angles]
+    return _deal("rotated_tasks", rng, images, steps, tests, views, tuple(f"{angle:g}°" for angle in angles))
 
 
 def split_tasks(
@@ -133,25 +131,23 @@ def split_tasks(
     side: int = 7,
     relabel: bool = True,
 ) -> TaskStream:
-    """Each task has classes of its own, dealt out at random, an equal number to each (Zenke et al. 2017).
+    """Give each task the same number of classes of its own, at random (Zenke et al. 2017).
 
     Args:
-        images: From `read_images`, or any arrays of that form.
-        tasks: Number of tasks N, at most half the number of classes, with `relabel=False` that number; what cannot be
-            dealt out evenly is left out.
-        steps: Images to learn from in each task, T.
-        tests: Images to test on in each task, M.
+        images: This and the next five as in `permuted_tasks`.
+        tasks: Number of tasks N, at most half the number of classes, with `relabel=False` that number; classes that
+            cannot be dealt out evenly are not used.
+        steps: Images to learn from in each task.
+        tests: Images to test on in each task.
         key: Whole number or JAX key.
-        side: As in `permuted_tasks`.
+        side: Side of the images.
         relabel: Count the classes of each task from 0, so that tasks share their labels (domain-incremental, van de Ven
             and Tolias 2019); if not, labels stay what they are (class-incremental).
 
-    Returns:
-        The tasks; no image is used twice.
-
     Example:
         >>> import numpy as np
-        >>> from filtax.streams import Images, split_tasks
+        >>> from filtax.datasets import Images
+        >>> from filtax.synthetic import split_tasks
         >>> X, y = np.zeros((8, 2, 2), np.uint8), np.repeat(np.arange(4), 2)
         >>> made = split_tasks(Images(X, y, X, y), 2, 3, 3, key=0, side=2)
         >>> sorted(set(made.y.ravel().tolist()))
@@ -159,18 +155,14 @@ def split_tasks(
     """
     rng = _checked("split_tasks", images, tasks, steps, tests, side, key)
     classes = rng.permutation(np.unique(images.y))
-    if tasks > len(classes):
-        raise ValueError(f"split_tasks(tasks={tasks}): there are {len(classes)} classes; ask for at most that many.")
-    if relabel and tasks > len(classes) // 2:
-        most = len(classes) // 2
-        raise ValueError(
-            f"split_tasks(tasks={tasks}): of {len(classes)} classes each task gets one, which is all it could say; ask "
-            f"for at most {most}, or give relabel=False."
-        )
+    most = len(classes) // 2 if relabel else len(classes)
+    if tasks > most:
+        more = ", or give relabel=False" if most < tasks <= len(classes) else ""
+        raise ValueError(f"split_tasks(tasks={tasks}): there are {len(classes)} classes; ask for at most {most}{more}.")
     groups = np.sort(classes[: len(classes) // tasks * tasks].reshape(tasks, -1), axis=1)
-    views = [lambda X: _shrunk(X, side)] * tasks
     names = tuple(" ".join(f"{label:g}" for label in group) for group in groups)
-    made = _made("split_tasks", rng, images, steps, tests, views, names, groups)
+    views = [partial(_shrunk, side=side)] * tasks
+    made = _deal("split_tasks", rng, images, steps, tests, views, names, groups)
     if not relabel:
         return made
     y, y_test = (
@@ -193,17 +185,17 @@ def _checked(
     return generator(key)
 
 
-def _made(
+def _deal(
     call: str,
     rng: np.random.Generator,
     images: Images,
     steps: int,
     tests: int,
-    views: list[Callable[[np.ndarray], np.ndarray]],
+    views: Sequence[View],
     names: tuple[str, ...],
     groups: np.ndarray | None = None,
 ) -> TaskStream:
-    """Deal out images to the tasks, and let each see its own."""
+    """Deal out images to the tasks, of its group of classes to each, and let each see its own."""
     parts = []
     for pixels, labels, count in ((images.X, images.y, steps), (images.X_test, images.y_test, tests)):
         free, X, y = rng.permutation(len(labels)), [], []
@@ -211,8 +203,8 @@ def _made(
             fit = free if groups is None else free[np.isin(labels[free], groups[i])]
             if len(fit) < count:
                 raise ValueError(
-                    f"{call}: task {i + 1} needs {count} images, but {len(fit)} are left for it; ask for fewer steps, "
-                    "tests or tasks."
+                    f"{call}: task {i + 1} needs {count} images, but {len(fit)} remain; ask for fewer steps, tests or "
+                    "tasks."
                 )
             X.append(view(pixels[fit[:count]].astype(np.float64) / BYTE))
             y.append(labels[fit[:count]].astype(np.float64))
@@ -223,20 +215,24 @@ def _made(
 
 
 def _shrunk(X: np.ndarray, side: int) -> np.ndarray:
-    """Means over squares, (N, H, H) to (N, side²)."""
+    """Means over squares, (M, H, H) to (M, side²)."""
     pool = X.shape[1] // side
     return X.reshape(len(X), side, pool, side, pool).mean((2, 4)).reshape(len(X), -1)
 
 
-def _turned(X: np.ndarray, degrees: float) -> np.ndarray:
-    """Images (N, H, H) turned about their centre, counter-clockwise, by bilinear interpolation; zero outside."""
-    side, angle = X.shape[1], np.deg2rad(degrees)
-    row, column = np.mgrid[:side, :side] - (side - 1) / 2
+def _permuted(X: np.ndarray, side: int, order: np.ndarray) -> np.ndarray:
+    return _shrunk(X, side)[:, order]
+
+
+def _turned(X: np.ndarray, side: int, degrees: float) -> np.ndarray:
+    """Turn images (M, H, H) about their centre by bilinear interpolation, zero outside, and shrink them."""
+    height, angle = X.shape[1], np.deg2rad(degrees)
+    row, column = np.mgrid[:height, :height] - (height - 1) / 2
     source = np.cos(angle) * row + np.sin(angle) * column, np.cos(angle) * column - np.sin(angle) * row
-    row, column = (np.clip(part + (side - 1) / 2, -1.0, side) for part in source)
+    row, column = (np.clip(part + (height - 1) / 2, -1.0, height) for part in source)
     framed = np.pad(X, ((0, 0), (1, 2), (1, 2)))
     up, left = np.floor(row).astype(int), np.floor(column).astype(int)
     down, right = row - up, column - left
-    at = lambda i, j: framed[:, up + 1 + i, left + 1 + j]  # noqa: E731
-    upper = (1 - right) * at(0, 0) + right * at(0, 1)
-    return (1 - down) * upper + down * ((1 - right) * at(1, 0) + right * at(1, 1))
+    corners = [framed[:, up + 1 + i, left + 1 + j] for i in (0, 1) for j in (0, 1)]
+    upper = (1 - right) * corners[0] + right * corners[1]
+    return _shrunk((1 - down) * upper + down * ((1 - right) * corners[2] + right * corners[3]), side)
