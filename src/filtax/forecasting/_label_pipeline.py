@@ -15,7 +15,7 @@ that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
 probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
 $b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
 $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
-Each weight then drifts by a variance of c / D, so that a logit drifts by c whatever the number of regressors.
+Weights then drift so that the variance of a logit grows by c whatever D is, half of it by the constant.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
 Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
@@ -299,8 +299,9 @@ def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pendin
     filters = []
     for design, old in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, due.known)
+        share = np.where(np.arange(x.size) == 0, 0.5, 0.5 / max(x.size - 1, 1))
         one = partial(_conditioned, x=x, base=base, hit=hit, on=on)
-        new = jax.vmap(one)(old, jnp.asarray(CORRECTS), jnp.asarray(DRIFTS / x.size))
+        new = jax.vmap(one)(old, jnp.asarray(CORRECTS), jnp.asarray(np.outer(DRIFTS, share)))
         filters.append(jax.tree.map(lambda new, old: jnp.where(known, new, old), new, old))
     heads = state.heads
     if pipe.method is not None:
@@ -361,7 +362,7 @@ def _conditioned(
 
     def each(mean: Array, r: Array) -> Covariance:
         now = Covariance(mean, belief.cov).condition(x[None], root[None, None], r[None]).belief
-        return now.add(jnp.broadcast_to(drift, x.shape))
+        return now.add(drift)
 
     return jax.vmap(each, out_axes=Covariance(0, None))(belief.mean, r / root)  # pyright: ignore[reportArgumentType]
 
