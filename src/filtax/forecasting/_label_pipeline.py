@@ -15,7 +15,7 @@ that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
 probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
 $b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
 $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
-Each weight then drifts by a variance of c / D, so that a logit drifts by c whatever the number of regressors.
+Weights then drift so that the variance of a logit grows by c whatever D is, half of it by the constant.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
 Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
@@ -42,8 +42,9 @@ from filtax.state import with_memory
 
 BLOCK = 64  # rows of one call of the compiled loop
 MEMORY = 300.0  # labels that the recent frequencies hold
-DRIFTS = {"slow": 1e-3, "medium": 1e-2, "fast": 1e-1}  # variance that a label adds to a logit of a filter
-AFTER = (0.0, 0.0, 0.0, 1.0)  # filters that correct the last-label expert
+# Filters on each design: variance that a label adds to a logit, and whether the last-label expert is corrected.
+FILTERS = {"slow": (1e-3, 0.0), "medium": (1e-2, 0.0), "fast": (1e-1, 0.0), "after last": (1e-2, 1.0)}
+DRIFTS, CORRECTS = np.array(list(FILTERS.values())).T
 BENT = 32  # known columns up to which filters have a bend at the mean of each
 BASELINES = ("frequency", "recent frequency", "transition", "last")
 
@@ -74,6 +75,7 @@ class LabelState:
         rows: Rows so far.
         counts, recent: (C,) labels of each class so far, and with a memory of `MEMORY` labels.
         moves: (C, C) labels of each class by the last label known to their forecast.
+        repeats: Labels that were the last one known to their forecast, and labels with such a one.
         last: The last label, -1 before any.
         weights: (K,) of the experts.
         filters: Beliefs of the filters for each design, leaves (N, C, D) and (N, D, D).
@@ -87,6 +89,7 @@ class LabelState:
     counts: Float[Array, " C"]
     recent: Float[Array, " C"]
     moves: Float[Array, "C C"]
+    repeats: Float[Array, " 2"]
     last: Float[Array, ""]
     weights: Float[Array, " K"]
     filters: tuple[Covariance, ...]
@@ -113,30 +116,29 @@ class LabelPipeline:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the K experts, in their order."""
-        filters = [f"{design} {name}" for design in self._designs for name in (*DRIFTS, "after last")]
+        filters = [f"{design} {name}" for design in self._designs for name in FILTERS]
         return (*BASELINES, *filters, *([self.method] if self.method else []))
 
     def init(self, center: Any = None, spread: Any = None) -> LabelState:
         """The state before the first row; columns in units of 0 and 1 unless others are given."""
         F, C, K, L = self.known, self.room, len(self.names), self.delay + 1
-        zero, none = jnp.zeros(()), jnp.full(L, -1.0)
-        filters = [_filters(C, 1 + F * (2 if design == "bent" else 1)) for design in self._designs]
-        heads = None
-        if self.method is not None:
-            state = _named(self.method, 1 + F)[1]
-            heads = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1 + C, *leaf.shape)), state)
+        zero, none = jnp.zeros, jnp.full(L, -1.0)
+        widths = [_design(design, zero(F)).size for design in self._designs]
+        filters = [Covariance(zero((4, C, D)), jnp.broadcast_to(jnp.eye(D), (4, D, D))) for D in widths]
+        heads = None if self.method is None else _named(self.method, 1 + F)[1]
         return LabelState(
-            jnp.zeros(F) if center is None else jnp.asarray(center, float),
+            zero(F) if center is None else jnp.asarray(center, float),
             jnp.ones(F) if spread is None else jnp.asarray(spread, float),
-            zero,
-            jnp.zeros(C),
-            jnp.zeros(C),
-            jnp.zeros((C, C)),
-            zero - 1.0,
+            zero(()),
+            zero(C),
+            zero(C),
+            zero((C, C)),
+            zero(2),
+            none[0],
             jnp.full(K, 1.0 / K),
             tuple(filters),
-            heads,
-            Pending(jnp.zeros((L, F)), none, none, jnp.zeros((L, K, C))),
+            jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1 + C, *leaf.shape)), heads),
+            Pending(zero((L, F)), none, none, zero((L, K, C))),
         )
 
     def pack(self, state: LabelState) -> np.ndarray:
@@ -173,16 +175,9 @@ class LabelPipeline:
     def grown(self, packed: Any) -> tuple["LabelPipeline", np.ndarray]:
         """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
         larger = LabelPipeline(self.known, self.method, self.delay, 4 * self.room + 3)
-        old, new = self.unpack(packed), larger.init()
-
-        def corner(old: Array, new: Array) -> np.ndarray:
-            table = np.array(new)
-            table[tuple(map(slice, old.shape))] = old
-            return table
-
-        state = jax.tree.map(corner, old, new)
-        for leaf, seen in zip(jax.tree.leaves(state.heads), jax.tree.leaves(old.heads), strict=True):
-            leaf[1 + self.room :] = seen[0]  # what a class never met has learned: that it was none of the labels
+        state = jax.tree.map(_padded, self.unpack(packed), jax.eval_shape(larger.init))
+        for leaf in jax.tree.leaves(state.heads):
+            leaf[1 + self.room :] = leaf[0]  # what a class never met has learned: that it was none of the labels
         return larger, larger.pack(state)
 
     @property
@@ -195,10 +190,11 @@ def _pack(state: LabelState) -> Float[Array, " B"]:
     return ravel_pytree(jax.tree.map(lambda leaf: leaf.astype(float), state))[0]
 
 
-def _filters(C: int, D: int) -> Covariance:
-    """Prior beliefs of the filters on one design, all weights N(0, 1)."""
-    N = len(DRIFTS) + 1
-    return Covariance(jnp.zeros((N, C, D)), jnp.broadcast_to(jnp.eye(D), (N, D, D)))
+def _padded(old: Array, new: Any) -> np.ndarray:
+    """An array with zeros up to the shape of another."""
+    table = np.zeros(new.shape)
+    table[tuple(map(slice, old.shape))] = old
+    return table
 
 
 @cache
@@ -272,15 +268,14 @@ def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> F
     has_last, at = state.last >= 0.0, jnp.maximum(state.last, 0.0)
     row = jnp.where(has_last, state.moves[_index(at)], 0.0)
     transition = (row + frequency) / (jnp.sum(row) + 1.0)
-    moves = jnp.sum(state.moves)
-    repeated = (jnp.sum(jnp.where(np.eye(pipe.room, dtype=bool), state.moves, 0.0)) + 0.5) / (moves + 1.0)
+    repeated = (state.repeats[0] + 0.5) / (state.repeats[1] + 1.0)
     other = _shares(jnp.where(place == at, 0.0, frequency))
     last = _shares(jnp.where(place == at, repeated, (1.0 - repeated) * other))
     last = jnp.where(has_last, last, frequency)
     parts = [jnp.stack([frequency, recent, transition, last])]
     for design, filters in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, z)
-        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(AFTER)))
+        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(CORRECTS)))
     if pipe.method is not None:
         bone, _ = _named(pipe.method, 1 + pipe.known)
         x = _design("linear", z)
@@ -297,16 +292,16 @@ def _mixed(state: LabelState, said: Float[Array, "K C"]) -> Float[Array, " C"]:
 
 
 def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pending) -> LabelState:
-    """The state after a row whose label has come; where it is missing only time passes."""
+    """The state after a row whose label has come; where it is missing nothing is learned."""
     known = due.label >= 0.0
     hit = (np.arange(pipe.room, dtype=float) == due.label).astype(float)
     on, base = (state.counts > 0.0) | (hit > 0.0), due.said[BASELINES.index("last")]
     filters = []
     for design, old in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, due.known)
-        drifts = jnp.asarray([*DRIFTS.values(), DRIFTS["medium"]]) / x.size
+        share = np.where(np.arange(x.size) == 0, 0.5, 0.5 / max(x.size - 1, 1))
         one = partial(_conditioned, x=x, base=base, hit=hit, on=on)
-        new = jax.vmap(one)(old, jnp.asarray(AFTER), drifts)
+        new = jax.vmap(one)(old, jnp.asarray(CORRECTS), jnp.asarray(np.outer(DRIFTS, share)))
         filters.append(jax.tree.map(lambda new, old: jnp.where(known, new, old), new, old))
     heads = state.heads
     if pipe.method is not None:
@@ -315,14 +310,15 @@ def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pendin
         after = jax.vmap(lambda one, y: filter_step(bone, one, x, y[None])[0])(heads, own)
         heads = jax.tree.map(lambda new, old: jnp.where(known, new, old), after, heads)
     forget, before = jnp.where(known, 1.0 - 1.0 / MEMORY, 1.0), _index(jnp.maximum(due.last, 0.0))
-    moved = jnp.where(due.last >= 0.0, state.moves[before] + hit, state.moves[before])
+    followed = jnp.where(due.last >= 0.0, hit, 0.0)
     return LabelState(
         state.center,
         state.spread,
         state.rows + 1.0,
         state.counts + hit,
         forget * state.recent + hit,
-        state.moves.at[before].set(moved),
+        state.moves.at[before].set(state.moves[before] + followed),
+        state.repeats + jnp.stack([followed[before], jnp.sum(followed)]),
         jnp.where(known, due.label, state.last),
         reweighted(state.weights, jnp.sum(due.said * hit[None], axis=1), jnp.sum(state.counts)),
         tuple(filters),
@@ -366,7 +362,7 @@ def _conditioned(
 
     def each(mean: Array, r: Array) -> Covariance:
         now = Covariance(mean, belief.cov).condition(x[None], root[None, None], r[None]).belief
-        return now.add(jnp.broadcast_to(drift, x.shape))
+        return now.add(drift)
 
     return jax.vmap(each, out_axes=Covariance(0, None))(belief.mean, r / root)  # pyright: ignore[reportArgumentType]
 
@@ -381,8 +377,7 @@ def _logits(belief: Covariance, after: Array, x: Float[Array, " D"], base: Float
 
 def _softmax(logits: Float[Array, " C"], on: Array) -> Float[Array, " C"]:
     """Probabilities of the classes that are on; zeros where none is."""
-    top = jnp.max(jnp.where(on, logits, -jnp.inf))
-    return _shares(jnp.where(on, jnp.exp(jnp.minimum(logits - jnp.where(jnp.any(on), top, 0.0), 0.0)), 0.0))
+    return jnp.where(on, jax.nn.softmax(jnp.where(on, logits, -1e9)), 0.0)
 
 
 def _index(number: Float[Array, ""]) -> Array:

@@ -170,7 +170,7 @@ class Labels:
 
 
 def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column; 0 and 1 where it has no values, 1 where they are all the same.
+    """Mean and standard deviation of each column; where it is constant, or has no values, any unit will do.
 
     Values further than 1.5 times the distance of the quartiles from them (Tukey's fences) count as if they lay there,
     unless the quartiles are equal.
@@ -184,5 +184,6 @@ def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = np.nanquantile(values, (0.25, 0.75), axis=0)
         reach = np.where(high > low, 1.5 * (high - low), np.inf)
         values = np.clip(values, low - reach, high + reach)
-        center, spread = unit * np.nanmean(values, axis=0), unit * np.nanstd(values, axis=0)
-    return np.nan_to_num(center), np.where(spread > 0.0, spread, 1.0)
+        center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    varies = spread > 1e-12  # more than rounding
+    return unit * np.nan_to_num(center), unit * np.where(varies, spread, 1.0)
