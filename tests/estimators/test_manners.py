@@ -71,10 +71,10 @@ def test_parameters():
     ("given", "match"),
     [
         ({"method": 3}, "method must be the name of a filter"),
-        ({"false_alarms": 0.0}, "false_alarms must be finite and above 0"),
+        ({"false_alarms": 0.0}, "false_alarms must lie between 0 and 1, got 0.0"),
         ({"capacity": 2}, "capacity must be a whole number of at least 3"),
         ({"capacity": 10**12}, "capacity must be a whole number of at most 1000, got 1000000000000"),
-        ({"level": 1.5}, r"level must lie in \[0, 1\]"),
+        ({"level": 1.5}, "level must lie between 0 and 1, got 1.5"),
         ({"pending": -1}, "pending must be a whole number of at least 0"),
     ],
 )

@@ -150,6 +150,8 @@ def _own(width: int) -> int:
 
 def _entry(name: Hashable, value: Any) -> tuple[Key, float] | None:
     """What one feature puts into a row; nothing if it is missing."""
+    if type(value) is float and value - value == 0.0:
+        return (name, None), value
     if isinstance(value, str):
         return (name, str(value)), 1.0
     if is_missing(value):

@@ -62,6 +62,8 @@ def are_dicts(X: Any) -> bool:
 
 def frame_of(owner: str, X: Any) -> Frame:
     """A table of any library, or an array (T, M) whose columns are called 0, 1, ..."""
+    if isinstance(X, Frame):
+        return X
     sparse = sys.modules.get("scipy.sparse")
     if sparse and sparse.issparse(X):
         raise TypeError(

@@ -238,8 +238,8 @@ class Learner(Estimator):
         if "_features" in vars(self) and not again:
             return
         for name, value in (("false_alarms", self.false_alarms), ("level", self.level)):
-            checks.positive(name, value, hint="It is a probability.")
-            checks.share(name, value, hint="It is a probability.")
+            if not isinstance(value, int | float) or not 0.0 < value < 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1, got {value!r:.60}; it is a probability.")
         checks.whole("pending", self.pending, least=0, hint="It is how many rows may wait for a label.")
         if not isinstance(self.method, str | None):
             raise ValueError(
@@ -282,7 +282,7 @@ class Learner(Estimator):
             self._driver, self._width, self._issued = self._new(width), width, []
             self._monitor = Monitor(level=self.level, false_alarms=self.false_alarms)
         self._issued.append((y, *self._advance(rows, y)))
-        if sum(len(part[0]) for part in self._issued) >= BLOCK:
+        if len(self._issued) >= BLOCK or len(y) >= BLOCK:
             self._watch()
 
     def _watch(self) -> None:
@@ -355,10 +355,8 @@ def start_jax() -> None:
 
 def _padded(rows: Any, width: int) -> Float[np.ndarray, "T W"]:
     """Rows of one width; the columns that some of them lack are missing there."""
-    padded = np.full((len(rows), width), np.nan)
-    for at, row in enumerate(rows):
-        padded[at, : len(row)] = row
-    return padded
+    padded = [[*row, *[np.nan] * (width - len(row))] if len(row) < width else row for row in rows]
+    return np.array(padded, float).reshape(len(rows), width)
 
 
 def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:

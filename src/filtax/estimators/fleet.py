@@ -106,7 +106,7 @@ class Fleet(Estimator):
 
     def member(self, key: Hashable) -> Any:
         """The estimator of one stream, itself and not a copy; one that has learned nothing for a key never met."""
-        return self._members[key] if key in self else self.estimator.clone()
+        return self._members[key] if key in self else type(self.estimator)(**self.estimator.get_params())
 
     def idle(self, events: int) -> list[Hashable]:
         """Keys that none of the last `events` events of the fleet was for, the longest resting first."""
@@ -140,7 +140,7 @@ class Fleet(Estimator):
         if isinstance(table, list):
             member.learn_many([table[i] for i in at], y)
         elif isinstance(member, Learner) and len(at) >= WIDE:
-            member.learn_many(dict(zip(table.names, table.cut(at), strict=True)), y)
+            member.learn_many(frames.Frame(table.names, table.cut(at)), y)
         else:
             member.learn_many(frames.Frame(table.names, table.cut(at)).records(), y)
 

@@ -1,5 +1,6 @@
 """Predict a number from a stream."""
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -120,17 +121,19 @@ class Regressor(Learner):
         return 1.0 - rest / total if total > 0.0 else float(rest == 0.0)
 
     def _law(self, row: np.ndarray | None) -> Forecast:
-        if row is None:
-            return Forecast(0.0, -np.inf, np.inf, self.level)
-        mean, lower, upper = (part.item() for part in self._forecasts(row))
-        return Forecast(mean, lower, upper, self.level)
+        out = None if row is None else self._driver.predict(row)
+        mean = math.nan if out is None else float(out.forecast[0, 0])
+        if mean != mean:
+            return Forecast(0.0, -math.inf, math.inf, self.level)
+        lower, upper = float(out.lower[0, 0]), float(out.upper[0, 0])
+        return Forecast(mean, lower if lower == lower else -math.inf, upper if upper == upper else math.inf, self.level)
 
     def _forecasts(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Forecasts and intervals; 0 without bounds where nothing is known yet."""
         out = self._driver.predict(table)
-        parts = zip((out.forecast, out.lower, out.upper), (0.0, -np.inf, np.inf), strict=True)
-        mean, lower, upper = (np.where(np.isnan(part[:, 0]), unknown, part[:, 0]) for part, unknown in parts)
-        return mean, lower, upper
+        mean, lower, upper = (part[:, 0] for part in (out.forecast, out.lower, out.upper))
+        unknown = (np.where(np.isnan(part), bound, part) for part, bound in ((lower, -np.inf), (upper, np.inf)))
+        return np.nan_to_num(mean), *unknown
 
     def _checked(self, y: Any) -> float:
         return frames.number(y)
