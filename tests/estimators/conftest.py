@@ -125,8 +125,10 @@ class Monitor:
         return m
 
 
+if "predict" not in vars(forecasting.Series):
+    forecasting.Series = Series
 if "Labels" not in vars(forecasting):
-    vars(forecasting).update(Series=Series, Labels=Labels)
+    forecasting.Labels = Labels
 if importlib.util.find_spec("filtax.monitoring") is None:
     module = types.ModuleType("filtax.monitoring")
     vars(module)["Monitor"] = Monitor
