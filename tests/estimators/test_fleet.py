@@ -23,11 +23,11 @@ def target(kind, y):
 
 @pytest.mark.parametrize("kind", [Regressor, Classifier])
 def test_each_member_is_an_estimator_of_its_own(kind):
-    one, many, alone = Fleet(kind()), Fleet(kind()), {}
+    one, many, alone = Fleet(kind(capacity=7)), Fleet(kind(capacity=7)), {}
     found = [(key, x, target(kind, y)) for key, x, y in events(400)]
     for key, x, y in found:
         one.learn_one(key, x, y)
-        alone.setdefault(key, kind()).learn_one(x, y)
+        alone.setdefault(key, kind(capacity=7)).learn_one(x, y)
     for start in range(0, 400, 90):
         keys, X, y = zip(*found[start : start + 90], strict=True)
         many.learn_many(keys, X, y)
@@ -90,7 +90,7 @@ def test_what_becomes_of_the_estimator_that_was_given_does_not_matter():
 @pytest.mark.parametrize("kind", [Regressor, Classifier])
 @pytest.mark.parametrize("cut", [0, 30, 250])
 def test_an_estimator_that_is_resumed_goes_on_bit_for_bit(kind, cut, tmp_path):
-    whole, model = kind(level=0.8) if kind is Regressor else kind(), kind(level=0.8) if kind is Regressor else kind()
+    whole, model = kind(false_alarms=0.01, capacity=7), kind(false_alarms=0.01, capacity=7)
     found = [(x, target(kind, y)) for _, x, y in events(300)]
     for x, y in found:
         whole.learn_one(x, y)
@@ -115,7 +115,7 @@ def test_an_estimator_that_is_resumed_goes_on_bit_for_bit(kind, cut, tmp_path):
 
 @pytest.mark.parametrize("kind", [Regressor, Classifier])
 def test_a_fleet_that_is_resumed_goes_on_bit_for_bit(kind, tmp_path):
-    whole, fleet = Fleet(kind(), capacity=50), Fleet(kind(), capacity=50)
+    whole, fleet = (Fleet(kind(capacity=7), capacity=50) for _ in range(2))
     found = [(key, x, target(kind, y)) for key, x, y in events(400)]
     for key, x, y in found:
         whole.learn_one(key, x, y)

@@ -38,11 +38,11 @@ def regressor():
 
 
 def test_a_regressor_gives_the_numbers_of_a_series():
-    """The same columns by hand: two of seven, the others missing; and the alarms of a monitor of its own."""
+    """The same columns by hand: two of three, the third missing; and the alarms of a monitor of its own."""
     rows, y = stream(150)
     y[140] = 1e6
-    model, series = taught(Regressor(), rows[:140], y[:140]), Series(known=7, season=1, miss=0.1)
-    known = np.array([[row["a"], row["b"], *[np.nan] * 5] for row in rows])
+    model, series = taught(Regressor(), rows[:140], y[:140]), Series(known=3, season=1, miss=0.1)
+    known = np.array([[row["a"], row["b"], np.nan] for row in rows])
     out = series.learn(y[:140], known=known[:140])
     ahead = series.predict(known[140:])
     law = model.predict_one(rows[140], with_dist=True)
@@ -59,8 +59,8 @@ def test_a_regressor_gives_the_numbers_of_a_series():
 
 def test_a_classifier_gives_the_numbers_of_labels():
     rows, y = stream(100)
-    model, labels = taught(Classifier(), rows, labelled(y)), Labels(known=7)
-    known = np.array([[row["a"], row["b"], *[np.nan] * 5] for row in rows])
+    model, labels = taught(Classifier(), rows, labelled(y)), Labels(known=3)
+    known = np.array([[row["a"], row["b"], np.nan] for row in rows])
     names = list(dict.fromkeys(labelled(y)))
     labels.learn(np.array([names.index(label) for label in labelled(y)]), known=known)
     want = labels.predict(known[:1])[0]

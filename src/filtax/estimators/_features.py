@@ -18,7 +18,7 @@ from filtax import _validation as checks
 from filtax.estimators._frames import is_missing
 
 FIRST = 64  # rows that decide the width
-SIZES = (0, 7, 15, 31, 63, 127, 255)
+SIZES = (0, 3, 7, 15, 31, 63, 127, 255)
 SHARED = 8  # one column in so many is kept for names that come when the others are taken
 MOST = 1000  # columns; a filter has the square of them
 
@@ -33,9 +33,9 @@ class Features:
 
     >>> features = Features()
     >>> features.row({"load": 2.0, "day": "monday"})
-    [1.0, 2.0, nan, nan, nan, nan, nan]
-    >>> features.row({"load": 3.0, "day": "sunday"}, learn=False)[:2]
-    [0.0, 3.0]
+    [1.0, 2.0, nan]
+    >>> features.row({"load": 3.0, "day": "sunday"}, learn=False)
+    [0.0, 3.0, nan]
     """
 
     def __init__(self, capacity: int | None = None):
