@@ -10,6 +10,7 @@ import pytest
 
 from filtax.estimators import Classifier, Regressor
 from filtax.estimators._features import Features
+from filtax.estimators._frames import Frame
 
 ROWS = 90
 A = np.random.default_rng(0).normal(size=ROWS)
@@ -80,7 +81,7 @@ def test_arrays_of_objects_and_masked_ones():
         (np.full((ROWS, 1), np.inf), Y, "Input X contains infinity"),
         (A[:, None] * 1j, Y, "Complex data not supported"),
         (pd.DataFrame({"t": pd.date_range("2020", periods=ROWS)}), Y, "give numbers or texts"),
-        (pd.DataFrame(np.stack([A, A], 1), columns=["a", "a"]), Y, "two columns of one name"),
+        (pd.DataFrame(np.stack([A, A], 1), columns=["a", "a"]), Y, "two columns of one name|unique column names"),
         (A[:, None], ["high"] * ROWS, "y is 'high'; give a number"),
     ],
 )
@@ -124,7 +125,7 @@ def test_names_share_the_last_columns_when_all_are_taken():
         assert np.sum(row == 2.0) == 1
         assert (np.argmax(row == 2.0) >= 28) == (name >= 28)
     assert len(features.column) == 28
-    table = features.table(["3", "999"], [np.array([5.0, np.nan]), np.array([np.nan, 6.0])])
+    table = features.table(Frame(["3", "999"], [np.array([5.0, np.nan]), np.array([np.nan, 6.0])]))
     np.testing.assert_array_equal(table, [features.row({"3": 5.0}), features.row({"999": 6.0})])
 
 

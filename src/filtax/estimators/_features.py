@@ -8,14 +8,14 @@ ones by a checksum, so that memory stays bounded.
 import math
 import warnings
 import zlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from filtax import _validation as checks
-from filtax.estimators._frames import is_missing
+from filtax.estimators._frames import Frame, is_missing
 
 FIRST = 64  # rows that decide the width
 SIZES = (0, 3, 7, 15, 31, 63, 127, 255)
@@ -71,18 +71,15 @@ class Features:
                 row[at] = value if row[at] != row[at] or key in self.column else max(row[at], value)
         return row
 
-    def table(
-        self, names: Sequence[Hashable], columns: Sequence[np.ndarray], *, learn: bool = True
-    ) -> Float[np.ndarray, "T W"]:
+    def table(self, frame: Frame, *, learn: bool = True) -> Float[np.ndarray, "T W"]:
         """Rows of a table: those that `row` makes of each."""
-        T, found = len(columns[0]), []
-        for name, values in zip(names, columns, strict=True):
-            found += _columns(name, values)
+        pairs = zip(frame.names, frame.columns, strict=True)
+        found = [column for name, values in pairs for column in _columns(name, values)]
         new = sorted((there[0], repr(key), key) for key, there, _ in found if key not in self.column and len(there))
         first = {key: at for at, _, key in new} if learn else {}
         if first:
             self.admit(first)
-        table = np.tile(self.blank, (T, 1))
+        table = np.tile(self.blank, (len(frame), 1))
         for key, start in first.items():
             if key in self.column:
                 table[:start, self.column[key]] = np.nan  # an indicator has no value before it appears

@@ -6,6 +6,7 @@ width of the features is decided; where it grows, a wider series learns them aga
 """
 
 import os
+import sys
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -101,7 +102,7 @@ class Learner(Estimator):
             for x, target in zip(X, self._checked_many(y, len(X)), strict=True):
                 self.learn_one(x, target)
         else:
-            frame = frames.frame_of(type(self).__name__, X)
+            frame = frames.frame_of(X)
             self._learn_frame(frame, self._checked_many(y, len(frame)))
 
     def _learn_frame(self, frame: frames.Frame, y: Any) -> None:
@@ -110,7 +111,7 @@ class Learner(Estimator):
         for rows in (slice(0, start), slice(start, len(y))):  # the width is decided in between
             if rows.start == rows.stop:
                 continue
-            table, codes = self._features.table(frame.names, frame.cut(rows)), self._codes(y[rows])
+            table, codes = self._features.table(frame.cut(rows)), self._codes(y[rows])
             self._counted(len(table))
             if len(self._rows) + len(table) < BLOCK:
                 self._rows += table.tolist()
@@ -128,30 +129,44 @@ class Learner(Estimator):
         return self._fit(X, y, whole=True)
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
-        owner = type(self).__name__
-        frame = frames.frame_of(owner, X)
-        y = self._checked_fit(y, len(frame))
+        first = "n_features_in_" not in vars(self)
+        frame = self._frame(X, first)
+        y = self._checked_many(y, len(frame))
         if whole and all(map(frames.is_missing, y)):
             raise ValueError("Input y contains NaN in every row; give at least one target.")
-        if "n_features_in_" in vars(self):
-            frames.check_same(owner, vars(self).get("feature_names_in_"), self.n_features_in_, frame)
-        else:
-            texts, self.n_features_in_ = frames.texts_of(frame), len(frame.names)
-            if texts is not None:
-                self.feature_names_in_ = np.array(texts, dtype=object)
         self._learn_frame(frame, y)
         self._settle()
         return self
 
+    def _frame(self, X: Any, first: bool) -> frames.Frame:
+        """A table with the columns that were fitted; where scikit-learn is imported, it checks its own containers."""
+        frame = frames.frame_of(X)
+        own = frame.index is not None or (isinstance(X, np.ndarray | list) and not frames.are_dicts(X))
+        if own and "sklearn" in sys.modules:
+            from sklearn.utils.validation import validate_data
+
+            validate_data(self, X, reset=first, skip_check_array=True)
+        texts = frame.named and all(isinstance(name, str) for name in frame.names)
+        if first:
+            self.n_features_in_ = len(frame.names)
+            if texts:
+                self.feature_names_in_ = np.array(frame.names, dtype=object)
+        known = list(vars(self).get("feature_names_in_", frame.names))
+        if len(frame.names) != self.n_features_in_ or (texts and frame.names != known):
+            raise ValueError(f"X has the columns {frame.names}; give those that were fitted, {known}.")
+        return frame
+
     def _rows_of(self, X: Any) -> Float[np.ndarray, "T W"]:
         """Rows to forecast, of a table or an array like those that were fitted."""
-        owner, known = type(self).__name__, vars(self)
+        if "sklearn" in sys.modules:
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(self)
         if not self.__sklearn_is_fitted__():
-            raise frames.unfitted(owner)
-        frame = frames.frame_of(owner, X)
-        frames.check_same(owner, known.get("feature_names_in_"), known.get("n_features_in_", len(frame.names)), frame)
+            raise ValueError(f"This {type(self).__name__} is not fitted yet; call fit, partial_fit or learn_one first.")
+        frame = self._frame(X, False) if "n_features_in_" in vars(self) else frames.frame_of(X)
         self._settle()
-        return self._features.table(frame.names, frame.columns, learn=False)
+        return self._features.table(frame, learn=False)
 
     def _many(self, X: Any) -> tuple[np.ndarray | None, int, Any]:
         """Rows to forecast, of all that `learn_many` takes (None before anything was learned), count, pandas' index."""
@@ -160,10 +175,10 @@ class Learner(Estimator):
             self._settle()
         if frames.are_dicts(X):
             return np.array([self._features.row(x, learn=False) for x in X]) if fitted else None, len(X), None
-        frame = frames.frame_of(type(self).__name__, X)
+        frame = frames.frame_of(X)
         if not fitted:
             return None, len(frame), frame.index
-        return self._features.table(frame.names, frame.columns, learn=False), len(frame), frame.index
+        return self._features.table(frame, learn=False), len(frame), frame.index
 
     # what the last row showed
 
@@ -209,9 +224,6 @@ class Learner(Estimator):
 
     def _checked_many(self, y: Any, length: int) -> Any:
         raise NotImplementedError
-
-    def _checked_fit(self, y: Any, length: int) -> Any:
-        return self._checked_many(y, length)
 
     def _code(self, y: Any) -> float:
         raise NotImplementedError

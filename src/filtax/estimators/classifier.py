@@ -131,6 +131,12 @@ class Classifier(Learner):
         found = self.predict(X).tolist()
         return float(np.mean([a == b for a, b in zip(found, self._checked_many(y, len(found)), strict=True)]))
 
+    def _fit(self, X: Any, y: Any, whole: bool = False):
+        labels = [] if y is None else np.ravel(np.asarray(y)).tolist()
+        if any(isinstance(label, float) and label % 1.0 > 0.0 for label in labels):
+            raise ValueError("Unknown label type: continuous numbers; give classes, or use a Regressor.")
+        return super()._fit(X, y, whole)
+
     def _begin(self, again: bool = False) -> None:
         super()._begin(again)
         if again or "_labels" not in vars(self):
@@ -176,12 +182,7 @@ class Classifier(Learner):
 
     def _checked_many(self, y: Any, length: int) -> list:
         self._begin()
-        return [self._checked(label) for label in frames.labels(type(self).__name__, y, length)]
-
-    def _checked_fit(self, y: Any, length: int) -> list:
-        labels = self._checked_many(y, length)
-        frames.check_discrete(labels)
-        return labels
+        return [self._checked(label) for label in frames.labels(y, length)]
 
     def _code(self, y: Any) -> float:
         if y is None:

@@ -75,8 +75,8 @@ class Fleet(Estimator):
             )
         keys = [*keys] if isinstance(keys, list | tuple) else list(np.asarray(keys).tolist())
         rows = isinstance(X, list | tuple) and not (isinstance(self.estimator, Learner) and not frames.are_dicts(X))
-        table: Any = list(X) if rows else frames.frame_of("Fleet", X)
-        y = [None] * len(keys) if y is None else frames.labels("Fleet", y, len(keys))
+        table: Any = list(X) if rows else frames.frame_of(X)
+        y = [None] * len(keys) if y is None else frames.labels(y, len(keys))
         if not len(keys) == len(table) == len(y):
             raise ValueError(f"learn_many: {len(keys)} keys and {len(table)} rows must belong together.")
         places: dict[Hashable, list[int]] = {}
@@ -139,10 +139,9 @@ class Fleet(Estimator):
     def _learn(self, member: Any, table: Any, at: list[int], y: list) -> None:
         if isinstance(table, list):
             member.learn_many([table[i] for i in at], y)
-        elif isinstance(member, Learner) and len(at) >= WIDE:
-            member.learn_many(frames.Frame(table.names, table.cut(at)), y)
         else:
-            member.learn_many(frames.Frame(table.names, table.cut(at)).records(), y)
+            part = table.cut(at)
+            member.learn_many(part if isinstance(member, Learner) and len(at) >= WIDE else part.records(), y)
 
     def _checked(self, key: Any) -> Hashable:
         """Refuse what would not be found again: a list, or a number that is not equal to itself."""

@@ -115,7 +115,7 @@ class Regressor(Learner):
     def score(self, X: Any, y: Any) -> float:
         """Share of the variance of y that the forecasts explain, R²."""
         forecast = self.predict(X)
-        y = frames.numbers(type(self).__name__, y, len(forecast))
+        y = frames.numbers(y, len(forecast))
         total = float(np.nansum((y - np.nanmean(y)) ** 2))
         rest = float(np.nansum((y - forecast) ** 2))
         return 1.0 - rest / total if total > 0.0 else float(rest == 0.0)
@@ -139,7 +139,7 @@ class Regressor(Learner):
         return frames.number(y)
 
     def _checked_many(self, y: Any, length: int) -> np.ndarray:
-        return frames.numbers(type(self).__name__, y, length)
+        return frames.numbers(y, length)
 
     def _code(self, y: float) -> float:
         return y
