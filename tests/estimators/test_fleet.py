@@ -63,11 +63,11 @@ def test_keys_come_rest_and_go():
         fleet.learn_one("d", {"x": 1.0}, 1.0)
     fleet.learn_one("a", {"x": 1.0}, 1.0)
     assert (fleet.idle(1), fleet.idle(2)) == (["b", "c"], ["b"])
-    assert fleet.drop("b").runlength_ == 1
+    assert fleet.drop("b").predict_one({"x": 1.0}) == 1.0
     assert "b" not in fleet
     fleet.predict_one("d", {"x": 1.0}, id=7)
     fleet.learn_one("d", None, 5.0, id=7)
-    assert (len(fleet), fleet.member("d").late_["waiting"], fleet.member("d").runlength_) == (3, 0, 1)
+    assert (len(fleet), fleet.member("d").late_["waiting"], fleet.predict_one("d", {"x": 1.0})) == (3, 0, 5.0)
     for key in (("a", [1]), float("nan")):
         with pytest.raises(ValueError, match="cannot be a key"):
             fleet.learn_one(key, {"x": 1.0}, 2.0)
