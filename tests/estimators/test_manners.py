@@ -1,5 +1,9 @@
 """River's and scikit-learn's own checks, and the parameters of an estimator."""
 
+import os
+import stat
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -81,3 +85,10 @@ def test_parameters():
 def test_odd_parameters_are_refused_at_the_first_row(given, match):
     with pytest.raises(ValueError, match=match):
         Regressor(**given).learn_one({"a": 1.0}, 2.0)
+
+
+def test_programs_are_kept_in_a_folder_of_the_users_own(tmp_path):
+    code = "import filtax as fx; fx.Regressor().learn_one({'x': 1.0}, 1.0)"
+    kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    subprocess.run([sys.executable, "-c", code], env={**kept, "XDG_CACHE_HOME": str(tmp_path)}, check=True)
+    assert stat.S_IMODE((tmp_path / "filtax" / "jax").stat().st_mode) == 0o700

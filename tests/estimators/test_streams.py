@@ -187,7 +187,6 @@ def test_float32_elsewhere_does_not_matter(regressor):
     assert models[0] == models[1]
 
 
-@pytest.mark.parametrize("kind", [Regressor, Classifier])
 def test_threads_may_share_an_estimator(regressor):
     """Each row is learned once: 200 equal ones from four threads are 200 from one. Copies have locks of their own."""
     x, model, alone, failed = {"a": 9.0, "b": -250.0}, copy.deepcopy(regressor), copy.deepcopy(regressor), []

@@ -1,4 +1,4 @@
-"""Tables and targets of any library as numpy columns; what is wrong is refused in a sentence that scikit-learn expects."""
+"""Tables and targets of any library as numpy columns, refused in sentences that scikit-learn expects."""
 
 import math
 import sys
@@ -69,6 +69,15 @@ def frame_of(X: Any) -> Frame:
         if column.dtype.kind not in "fO":
             raise ValueError(f"Complex data not supported, nor {column.dtype}: in {name!r:.40} give numbers or texts.")
     return frame
+
+
+def wrapped(values: np.ndarray, index: Any, columns: list | None = None) -> Any:
+    """Answers for rows: an array as it is, or what pandas makes of it where the rows came from pandas."""
+    if index is None:
+        return values
+    import pandas as pd
+
+    return pd.Series(values.tolist(), index) if columns is None else pd.DataFrame(values, index, columns)
 
 
 def numbers(y: Any, length: int) -> np.ndarray:

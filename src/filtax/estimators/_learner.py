@@ -65,9 +65,9 @@ class Learner(Estimator):
                 self._unknown += 1
                 return
             x = self._late[id]
-        y = self._checked(y)
-        self._rows.append(self._features.row(x))
+        row = self._features.row(x)
         self._targets.append(self._code(y))
+        self._rows.append(row)
         if id is not None:
             self._late.pop(id, None)
         self._counted(1)
@@ -99,26 +99,26 @@ class Learner(Estimator):
             y: As many targets.
         """
         if frames.are_dicts(X):
-            for x, target in zip(X, self._checked_many(y, len(X)), strict=True):
+            for x, target in zip(X, frames.labels(y, len(X)), strict=True):
                 self.learn_one(x, target)
         else:
+            self._begin()
             frame = frames.frame_of(X)
-            self._learn_frame(frame, self._checked_many(y, len(frame)))
+            self._learn_frame(frame, self._codes(y, len(frame)))
 
-    def _learn_frame(self, frame: frames.Frame, y: Any) -> None:
-        self._begin()
+    def _learn_frame(self, frame: frames.Frame, y: np.ndarray) -> None:
         start = min(max(FIRST - self._count, 0), len(y))
         for rows in (slice(0, start), slice(start, len(y))):  # the width is decided in between
             if rows.start == rows.stop:
                 continue
-            table, codes = self._features.table(frame.cut(rows)), self._codes(y[rows])
+            table = self._features.table(frame.cut(rows))
             self._counted(len(table))
             if len(self._rows) + len(table) < BLOCK:
                 self._rows += table.tolist()
-                self._targets += codes.tolist()
+                self._targets += y[rows].tolist()
             else:
                 self._settle()
-                self._learn(table, codes)
+                self._learn(table, y[rows])
 
     @one_at_a_time
     def fit(self, X: Any, y: Any):
@@ -129,23 +129,24 @@ class Learner(Estimator):
         return self._fit(X, y, whole=True)
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
+        self._begin()
         first = "n_features_in_" not in vars(self)
         frame = self._frame(X, first)
-        y = self._checked_many(y, len(frame))
-        if whole and all(map(frames.is_missing, y)):
+        codes = self._codes(y, len(frame))
+        if whole and np.isnan(codes).all():
             raise ValueError("Input y contains NaN in every row; give at least one target.")
-        self._learn_frame(frame, y)
+        self._learn_frame(frame, codes)
         self._settle()
         return self
 
     def _frame(self, X: Any, first: bool) -> frames.Frame:
         """A table with the columns that were fitted; where scikit-learn is imported, it checks its own containers."""
         frame = frames.frame_of(X)
-        own = frame.index is not None or (isinstance(X, np.ndarray | list) and not frames.are_dicts(X))
-        if own and "sklearn" in sys.modules:
+        plain: Any = X if frame.index is not None or (not frame.named and not frames.are_dicts(X)) else None
+        if plain is not None and "sklearn" in sys.modules:
             from sklearn.utils.validation import validate_data
 
-            validate_data(self, X, reset=first, skip_check_array=True)
+            validate_data(self, plain, reset=first, skip_check_array=True)
         texts = frame.named and all(isinstance(name, str) for name in frame.names)
         if first:
             self.n_features_in_ = len(frame.names)
@@ -164,21 +165,11 @@ class Learner(Estimator):
             check_is_fitted(self)
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"This {type(self).__name__} is not fitted yet; call fit, partial_fit or learn_one first.")
-        frame = self._frame(X, False) if "n_features_in_" in vars(self) else frames.frame_of(X)
+        return self._table(self._frame(X, False) if "n_features_in_" in vars(self) else frames.frame_of(X))
+
+    def _table(self, frame: frames.Frame) -> Float[np.ndarray, "T W"]:
         self._settle()
         return self._features.table(frame, learn=False)
-
-    def _many(self, X: Any) -> tuple[np.ndarray | None, int, Any]:
-        """Rows to forecast, of all that `learn_many` takes (None before anything was learned), count, pandas' index."""
-        fitted = self.__sklearn_is_fitted__()
-        if fitted:
-            self._settle()
-        if frames.are_dicts(X):
-            return np.array([self._features.row(x, learn=False) for x in X]) if fitted else None, len(X), None
-        frame = frames.frame_of(X)
-        if not fitted:
-            return None, len(frame), frame.index
-        return self._features.table(frame, learn=False), len(frame), frame.index
 
     # what the last row showed
 
@@ -219,17 +210,13 @@ class Learner(Estimator):
 
     # what a target is
 
-    def _checked(self, y: Any) -> Any:
-        raise NotImplementedError
-
-    def _checked_many(self, y: Any, length: int) -> Any:
-        raise NotImplementedError
-
     def _code(self, y: Any) -> float:
+        """A target as a number, NaN where it is missing."""
         raise NotImplementedError
 
-    def _codes(self, y: Any) -> Float[np.ndarray, " T"]:
-        return np.array([self._code(value) for value in y])
+    def _codes(self, y: Any, length: int) -> Float[np.ndarray, " T"]:
+        """Targets as numbers."""
+        raise NotImplementedError
 
     def _new(self, width: int) -> Any:
         """The series that learns."""
@@ -259,6 +246,8 @@ class Learner(Estimator):
             )
         features = Features(self.capacity)
         start_jax()
+        if self.method is not None:
+            self._new(0)  # refuses an odd name at once
         self._driver: Any = None
         self._monitor: Any = None
         self._width = 0  # of the driver
@@ -279,9 +268,8 @@ class Learner(Estimator):
     def _settle(self) -> None:
         """Learn the rows that wait."""
         if self._rows:
-            rows, y = _padded(self._rows, self._features.width), np.array(self._targets)
+            self._learn(_padded(self._rows, self._features.width), np.array(self._targets))
             self._rows, self._targets = [], []
-            self._learn(rows, y)
 
     def _learn(self, rows: np.ndarray, y: np.ndarray) -> None:
         width = self._features.width

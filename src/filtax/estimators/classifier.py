@@ -47,9 +47,8 @@ class Classifier(Learner):
         if "_labels" not in vars(self):
             raise AttributeError("nothing was learned yet: Classifier has no classes_ before the first label.")
         labels = [self._known()[at] for at in self._order()]
-        kinds = {type(label) for label in labels} - {int, float}
-        apart = len(kinds) + any(type(label) in (int, float) for label in labels) > 1
-        return np.array(labels, dtype=object if apart else None)  # an array of one type would make them one
+        array = np.array(labels)
+        return array if array.tolist() == labels else np.array(labels, object)  # an array of texts would make them one
 
     @property
     def _multiclass(self) -> bool:
@@ -80,26 +79,20 @@ class Classifier(Learner):
     @one_at_a_time
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of the classes for each row: an array (T, C) as `predict_proba`, or a frame of pandas."""
-        table, count, index = self._many(X)
-        shares = np.zeros((count, 0)) if table is None else self._shares(table)
-        if index is None:
-            return shares[:, self._order()] if table is not None else shares
-        import pandas as pd
-
-        return pd.DataFrame(shares, index=index, columns=self._known() if table is not None else [])
+        frame = frames.frame_of(X)
+        fitted = self.__sklearn_is_fitted__()
+        order, known = (self._order(), self._known()) if fitted else ([], [])
+        shares = self._shares(self._table(frame))[:, order] if fitted else np.zeros((len(frame), 0))
+        return frames.wrapped(shares, frame.index, [known[at] for at in order])
 
     @one_at_a_time
     def predict_many(self, X: Any) -> Any:
         """The most probable label for each row: an array of objects, or a series of pandas if X is of pandas."""
-        table, count, index = self._many(X)
-        found = np.full(count, None)
-        if table is not None and self._known():
-            found[:] = [self._known()[at] for at in np.argmax(self._shares(table), axis=1)]
-        if index is None:
-            return found
-        import pandas as pd
-
-        return pd.Series(found.tolist(), index=index)
+        frame = frames.frame_of(X)
+        found = np.full(len(frame), None)
+        if self.__sklearn_is_fitted__() and self._known():
+            found[:] = [self._known()[at] for at in np.argmax(self._shares(self._table(frame)), axis=1)]
+        return frames.wrapped(found, frame.index)
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: Any, classes: Any = None):
@@ -129,7 +122,7 @@ class Classifier(Learner):
     def score(self, X: Any, y: Any) -> float:
         """Share of labels that are predicted right."""
         found = self.predict(X).tolist()
-        return float(np.mean([a == b for a, b in zip(found, self._checked_many(y, len(found)), strict=True)]))
+        return float(np.mean([a == b for a, b in zip(found, frames.labels(y, len(found)), strict=True)]))
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
         labels = [] if y is None else np.ravel(np.asarray(y)).tolist()
@@ -162,42 +155,37 @@ class Classifier(Learner):
         shares = np.concatenate([met, np.repeat(rest / max(absent, 1), absent, axis=1)], axis=1)
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
 
-    def _checked(self, y: Any) -> Any:
-        """A label that is known, or may become a class."""
+    def _code(self, y: Any) -> float:
+        """The code of a label; a new one becomes a class."""
         label = y.item() if isinstance(y, np.generic) else y
         if frames.is_missing(label):
-            return None
+            return np.nan
         try:
-            known = label in self._labels and next(known for known in self._labels if known == label)
-        except (TypeError, ValueError):
+            code = self._labels.get(label)
+        except TypeError:
             raise ValueError(f"y must be a label, got {y!r:.40}; give a text, a number or a truth value.") from None
         if isinstance(label, float) and label - label != 0.0:
             raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
-        if label in self._labels and isinstance(known, bool) != isinstance(label, bool):
-            raise ValueError(
-                f"the label {label!r:.40} came after {known!r:.40}, and to Python the two are equal; give labels of "
-                "one type, such as texts."
-            )
-        return label
-
-    def _checked_many(self, y: Any, length: int) -> list:
-        self._begin()
-        return [self._checked(label) for label in frames.labels(y, length)]
-
-    def _code(self, y: Any) -> float:
-        if y is None:
-            return np.nan
-        code = self._labels.get(y)
         if code is None:
-            alike = [known for known in self._labels if str(known) == str(y)]
+            alike = [known for known in self._labels if str(known) == str(label)]
             if alike:
                 warnings.warn(
-                    f"the label {y!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one type "
-                    "if they are meant to be one.",
+                    f"the label {label!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one "
+                    "type if they are meant to be one.",
                     stacklevel=5,
                 )
-            code = self._labels[y] = len(self._labels)
+            code = self._labels[label] = len(self._labels)
+        elif isinstance(label, bool | int | float):
+            known = next(known for known in self._labels if known == label)
+            if isinstance(known, bool) != isinstance(label, bool):
+                raise ValueError(
+                    f"the label {label!r:.40} came after {known!r:.40}, and to Python the two are equal; give labels "
+                    "of one type, such as texts."
+                )
         return float(code)
+
+    def _codes(self, y: Any, length: int) -> np.ndarray:
+        return np.array([self._code(label) for label in frames.labels(y, length)], float)
 
     def _new(self, width: int) -> Labels:
         return Labels(known=width, method=self.method)

@@ -5,12 +5,15 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from filtax.estimators import _frames as frames
 from filtax.estimators._forecast import Forecast, deviation
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
 from filtax.forecasting import Series
+
+UNKNOWN = (0.0, -math.inf, math.inf)
 
 
 class Regressor(Learner):
@@ -85,13 +88,10 @@ class Regressor(Learner):
     @one_at_a_time
     def predict_many(self, X: Any) -> Any:
         """Forecast y for each row of what `learn_many` takes: an array, or a series of pandas if X is of pandas."""
-        table, count, index = self._many(X)
-        means = np.zeros(count) if table is None else self._forecasts(table)[0]
-        if index is None:
-            return means
-        import pandas as pd
-
-        return pd.Series(means, index=index)
+        frame = frames.frame_of(X)
+        fitted = self.__sklearn_is_fitted__()
+        means = self._forecasts(self._table(frame))[0] if fitted else np.zeros(len(frame))
+        return frames.wrapped(means, frame.index)
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: Any):
@@ -121,31 +121,20 @@ class Regressor(Learner):
         return 1.0 - rest / total if total > 0.0 else float(rest == 0.0)
 
     def _law(self, row: np.ndarray | None) -> Forecast:
-        out = None if row is None else self._driver.predict(row)
-        mean = math.nan if out is None else float(out.forecast[0, 0])
-        if mean != mean:
-            return Forecast(0.0, -math.inf, math.inf, self.level)
-        lower, upper = float(out.lower[0, 0]), float(out.upper[0, 0])
-        return Forecast(mean, lower if lower == lower else -math.inf, upper if upper == upper else math.inf, self.level)
+        mean, lower, upper = UNKNOWN if row is None else self._forecasts(row)[:, 0].tolist()
+        return Forecast(mean, lower, upper, self.level)
 
-    def _forecasts(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _forecasts(self, table: np.ndarray) -> Float[np.ndarray, "3 T"]:
         """Forecasts and intervals; 0 without bounds where nothing is known yet."""
         out = self._driver.predict(table)
-        mean, lower, upper = (part[:, 0] for part in (out.forecast, out.lower, out.upper))
-        unknown = (np.where(np.isnan(part), bound, part) for part, bound in ((lower, -np.inf), (upper, np.inf)))
-        return np.nan_to_num(mean), *unknown
+        said = np.stack([out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]])
+        return np.where(np.isnan(said), np.array(UNKNOWN)[:, None], said)
 
-    def _checked(self, y: Any) -> float:
+    def _code(self, y: Any) -> float:
         return frames.number(y)
 
-    def _checked_many(self, y: Any, length: int) -> np.ndarray:
+    def _codes(self, y: Any, length: int) -> np.ndarray:
         return frames.numbers(y, length)
-
-    def _code(self, y: float) -> float:
-        return y
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        return y
 
     def _new(self, width: int) -> Series:
         return Series(known=width, season=self.season, miss=round(1.0 - self.level, 12), method=self.method)
