@@ -26,7 +26,7 @@ LAYERS = [
     {"_step"},
     {"bone"},
     {"methods"},
-    {"_online", "evaluate", "forecasting", "parallel", "segmentation", "streams"},
+    {"_online", "evaluate", "forecasting", "monitoring", "parallel", "segmentation", "streams"},
     {"bandits", "estimators"},
     {"report"},
     {"runs"},
