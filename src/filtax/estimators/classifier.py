@@ -1,98 +1,72 @@
 """Predict a label from a stream."""
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from filtax import _validation as checks
-from filtax.estimators import arrays
-from filtax.estimators.features import hashable, is_missing
-from filtax.estimators.forecast import Chances
-from filtax.estimators.params import one_at_a_time
-from filtax.estimators.stream import Learner, records
-
-__all__ = ["Classifier"]
+from filtax.estimators import _frames as frames
+from filtax.estimators._forecast import Chances
+from filtax.estimators._learner import Learner
+from filtax.estimators._parameters import one_at_a_time
+from filtax.forecasting import Labels
 
 
 class Classifier(Learner):
-    r"""Classification that starts with the first label; new classes may appear at any time.
+    """Classification by a bank of competing filters; new classes may appear at any time.
 
-    Each class has a filter of its own for "this class or another", $p_c$; probabilities are $p_c / \sum_k p_k$ over the
-    classes met so far. For two classes that is logistic regression exactly. A class that was never met has learned from
-    every datum that it was not this one: so it is ready when it appears, and nothing starts anew.
-
-    A label is a text, a number or a truth value. 1 and 1.0 are one label; 1 and "1" are two, which a warning says; True
-    and 1, which no dict of Python can hold apart, are refused.
+    The verbs are those of `Regressor`, with `predict_proba_one`, `predict_proba_many` and `predict_proba`. A label is a
+    text, a number or a truth value. 1 and 1.0 are one label; 1 and "1" are two, with a warning; True and 1, which no
+    dict can hold apart, are refused together. The numbers are those of `filtax.forecasting.Labels`.
 
     Args:
-        method: Name of a filter for a logistic model, in the grammar of `filtax.method`.
-        prior: Variance of the weights before any datum, in units of the scaled features.
-        false_alarms: Labels with less than this probability are called outliers; good ones are at most this often, and
-            the less often the more labels are likely. What is done about it stays at 0.001 where this is more: a
-            label that is not learned from, and a false alarm of a change, come at most so often.
-        capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
-            return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
-            shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
-            where the names of the first datum need them.
-        pending: Data that may wait for a late label.
-        classes: Classes that there is room for from the first datum on: while no more appear, nothing is compiled anew.
-            There is a filter for each, whether it was met or not, so that room for many costs time. None: room for 3.
-            Where more appear room doubles (7, 15, 31, ...), and one set of programs is compiled for each size.
+        method: Name of a filter for a logistic model, in the grammar of `filtax.method`, in place of the standard ones.
+        false_alarms: Probability that a good row is called an outlier.
+        capacity: Columns for features, as for `Regressor`.
+        pending: Rows that may wait for a late label.
 
     >>> model = Classifier()
-    >>> for t in range(60):
+    >>> for t in range(80):
     ...     model.learn_one({"a": float(t % 6)}, "high" if t % 6 > 2 else "low")
-    >>> model.predict_one({"a": 5.0}), model.predict_proba_one({"a": 0.0})["low"] > 0.9
+    >>> model.predict_one({"a": 5.0}), model.predict_proba_one({"a": 0.0})["low"] > 0.8
     ('high', True)
     """
 
     kind = "Classifier"
 
-    def __init__(
-        self,
-        method: Any = "LG+RL[1]-OUPR(hazard=0.001)",
-        prior: Any = 10.0,
-        false_alarms: Any = 0.001,
-        capacity: Any = None,
-        pending: Any = 1000,
-        classes: Any = None,
-    ):
+    def __init__(self, method: Any = None, false_alarms: Any = 0.001, capacity: Any = None, pending: Any = 1000):
         self.method = method
-        self.prior = prior
         self.false_alarms = false_alarms
         self.capacity = capacity
         self.pending = pending
-        self.classes = classes
 
     @property
     def classes_(self) -> np.ndarray:
         """The classes met so far, sorted; the order of the columns of `predict_proba`."""
         if "_labels" not in vars(self):
             raise AttributeError("nothing was learned yet: Classifier has no classes_ before the first label.")
-        labels = self._order()
-        kinds = {type(label) for label in labels} - {int, float}
-        apart = len(kinds) + any(type(label) in (int, float) for label in labels) > 1
-        return np.array(labels, dtype=object if apart else None)  # an array of one type would make them one
+        labels = [self._known()[at] for at in self._order()]
+        array = np.array(labels)
+        return array if array.tolist() == labels else np.array(labels, object)  # an array of texts would make them one
 
     @property
     def _multiclass(self) -> bool:
         return True
 
-    def predict_one(self, x: Mapping, with_dist: bool = False, *, id: Hashable = None) -> Any:
+    def predict_one(self, x: Any, with_dist: bool = False, *, id: Hashable = None) -> Any:
         """The most probable label; None before any was met.
 
         Args:
             x: Features by name.
-            with_dist: Return the forecast distribution instead: `.mode`, `.prob(y)`, `.log_prob(y)`, `.entropy`.
+            with_dist: Return the distribution, with `.mode`, `.prob(y)`, `.log_prob(y)` and `.entropy`.
             id: Remember x until its label comes with `learn_one(None, y, id=id)`.
         """
         law = Chances(self.predict_proba_one(x, id=id))
         return law if with_dist else law.mode
 
     @one_at_a_time
-    def predict_proba_one(self, x: Mapping, *, id: Hashable = None) -> dict[Any, float]:
+    def predict_proba_one(self, x: Any, *, id: Hashable = None) -> dict[Any, float]:
         """The probability of each class met so far; empty before any was met.
 
         Args:
@@ -100,117 +74,137 @@ class Classifier(Learner):
             id: Remember x until its label comes with `learn_one(None, y, id=id)`.
         """
         row = self._ask(x, id)
-        if not row.size or not self._labels:
-            return {}
-        return dict(zip(self._labels, self._shares(row[None])[0].tolist(), strict=True))
+        return {} if row is None else dict(zip(self._known(), self._shares(row)[0].tolist(), strict=True))
 
+    @one_at_a_time
     def predict_proba_many(self, X: Any) -> Any:
-        """The probability of each class for each row of a data frame."""
-        import pandas as pd
+        """Probabilities of the classes for each row: an array (T, C) as `predict_proba`, or a frame of pandas."""
+        frame = frames.frame_of(X)
+        fitted = self.__sklearn_is_fitted__()
+        order, known = (self._order(), self._known()) if fitted else ([], [])
+        shares = self._shares(self._table(frame))[:, order] if fitted else np.zeros((len(frame), 0))
+        return frames.wrapped(shares, frame.index, [known[at] for at in order])
 
-        rows = [self.predict_proba_one(x) for x in records(X)]
-        return pd.DataFrame(rows, index=X.index)
-
+    @one_at_a_time
     def predict_many(self, X: Any) -> Any:
-        """The most probable label for each row of a data frame."""
-        import pandas as pd
-
-        rows = [self.predict_one(x) for x in records(X)]
-        return pd.Series(rows, index=X.index)
-
-    @one_at_a_time
-    def fit(self, X: Any, y: Any) -> "Classifier":
-        """Forget everything, then learn from the rows of arrays, in their order."""
-        self._forget()
-        return self.partial_fit(X, y)
+        """The most probable label for each row: an array of objects, or a series of pandas if X is of pandas."""
+        frame = frames.frame_of(X)
+        found = np.full(len(frame), None)
+        if self.__sklearn_is_fitted__() and self._known():
+            found[:] = [self._known()[at] for at in np.argmax(self._shares(self._table(frame)), axis=1)]
+        return frames.wrapped(found, frame.index)
 
     @one_at_a_time
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "Classifier":
-        """Go on learning from the rows of arrays, in their order.
+    def partial_fit(self, X: Any, y: Any, classes: Any = None):
+        """Go on learning from the rows of a table or an array, in their order.
 
         Args:
             X: (T, M).
             y: (T,) labels.
             classes: All classes that may come, where `predict_proba` is to have a column for each from the start.
         """
-        target = self._fit_arrays(X, y, arrays.labels_of, "n_features_in_" not in vars(self))
-        table = vars(self).pop("_arrays")
-        for label in sorted(set(np.asarray([] if classes is None else classes).tolist()) - set(self._labels)):
-            self._class(label)
-        self._table.settle(table.shape[1])
-        self._learn_table(self._names(table.shape[1]), table, target.tolist())
-        return self
+        self._begin()
+        if classes is not None:
+            self._declared += [label for label in np.asarray(classes).tolist() if label not in self._known()]
+        return self._fit(X, y)
 
+    @one_at_a_time
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable label for the rows of an array."""
-        chances = self.predict_proba(X)
-        return self.classes_[np.argmax(chances, axis=1)]
+        """The most probable label for the rows of a table or an array."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     @one_at_a_time
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (T, C), columns in the order of `classes_`."""
-        rows = self._rows_of(X)
-        shares = self._shares(rows)
-        return shares[:, [self._labels.index(label) for label in self._order()]]
+        return self._shares(self._rows_of(X))[:, self._order()]
 
     def score(self, X: Any, y: Any) -> float:
         """Share of labels that are predicted right."""
-        found = self.predict(X)
-        return float(np.mean(found == arrays.labels_of(type(self).__name__, y, len(found))))
+        found = self.predict(X).tolist()
+        return float(np.mean([a == b for a, b in zip(found, frames.labels(y, len(found)), strict=True)]))
 
-    def _begin(self) -> None:
-        if self.classes is not None:
-            checks.whole("classes", self.classes, least=2, hint="It is the number of classes to keep room for.")
-        super()._begin()
-        if "_labels" not in vars(self):
-            self._labels: list = []
+    def _fit(self, X: Any, y: Any, whole: bool = False):
+        labels = [] if y is None else np.ravel(np.asarray(y)).tolist()
+        if any(isinstance(label, float) and label % 1.0 > 0.0 for label in labels):
+            raise ValueError("Unknown label type: continuous numbers; give classes, or use a Regressor.")
+        return super()._fit(X, y, whole)
 
-    def _order(self) -> list:
+    def _begin(self, again: bool = False) -> None:
+        super()._begin(again)
+        if again or "_labels" not in vars(self):
+            self._labels: dict[Any, int] = {}  # and their codes
+            self._declared: list = []  # that were announced
+
+    def _known(self) -> list:
+        """The classes met, and those announced and not met."""
+        return [*self._labels, *(label for label in self._declared if label not in self._labels)]
+
+    def _order(self) -> list[int]:
+        known = self._known()
         try:
-            return sorted(self._labels)
+            return sorted(range(len(known)), key=known.__getitem__)
         except TypeError:  # labels of several types have no order but that of their text
-            return sorted(self._labels, key=repr)
+            return sorted(range(len(known)), key=lambda at: repr(known[at]))
 
-    def _heads(self) -> int:
-        """Heads, of which at least one is for a class that was never met: 4, 8, 16, ..."""
-        heads = 4
-        while heads < max(len(self._labels), self.classes or 0) + 1:
-            heads *= 2
-        return heads
+    def _shares(self, table: np.ndarray) -> np.ndarray:
+        """Probabilities of `_known()`; those announced and not met share what is for a class never met."""
+        met = self._driver.predict(table)[:, : len(self._labels)]
+        absent = len(self._known()) - met.shape[1]
+        rest = np.clip(1.0 - met.sum(axis=1, keepdims=True), 0.0, 1.0)
+        shares = np.concatenate([met, np.repeat(rest / max(absent, 1), absent, axis=1)], axis=1)
+        return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
 
-    def _shares(self, rows: np.ndarray) -> np.ndarray:
-        chances = self._engine().look(self._vector, rows)[:, : len(self._labels)]
-        chances = np.maximum(chances, 1e-300)
-        return chances / chances.sum(axis=1, keepdims=True)
-
-    def _targets(self, y: Sequence) -> np.ndarray:
-        """Index of each label, and how many classes were known before it; a new label becomes a class."""
-        targets = np.zeros((len(y), 2))
-        for at, label in enumerate(y):
-            targets[at, 1] = len(self._labels)
-            label = label.item() if isinstance(label, np.generic) else label
-            targets[at, 0] = np.nan if is_missing(label) else self._class(label)
-        return targets
-
-    def _class(self, label: Any) -> int:
-        """The number of a label; a new one becomes a class."""
-        if not hashable(label):
-            raise ValueError(f"y must be a label, got {label!r:.40}; give a text, a number or a truth value.")
-        if label in self._labels:
-            at = self._labels.index(label)
-            known = self._labels[at]
+    def _code(self, y: Any) -> float:
+        """The code of a label; a new one becomes a class."""
+        label = y.item() if isinstance(y, np.generic) else y
+        if frames.is_missing(label):
+            return np.nan
+        try:
+            code = self._labels.get(label)
+        except TypeError:
+            raise ValueError(f"y must be a label, got {y!r:.40}; give a text, a number or a truth value.") from None
+        if isinstance(label, float) and label - label != 0.0:
+            raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+        if code is None:
+            alike = [known for known in self._labels if str(known) == str(label)]
+            if alike:
+                warnings.warn(
+                    f"the label {label!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one "
+                    "type if they are meant to be one.",
+                    stacklevel=5,
+                )
+            code = self._labels[label] = len(self._labels)
+        elif isinstance(label, bool | int | float):
+            known = next(known for known in self._labels if known == label)
             if isinstance(known, bool) != isinstance(label, bool):
                 raise ValueError(
                     f"the label {label!r:.40} came after {known!r:.40}, and to Python the two are equal; give labels "
                     "of one type, such as texts."
                 )
-            return at
-        alike = [known for known in self._labels if str(known) == str(label)]
-        if alike:
-            warnings.warn(
-                f"the label {label!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one type "
-                "if they are meant to be one.",
-                stacklevel=5,
-            )
-        self._labels.append(label)
-        return len(self._labels) - 1
+        return float(code)
+
+    def _codes(self, y: Any, length: int) -> np.ndarray:
+        return np.array([self._code(label) for label in frames.labels(y, length)], float)
+
+    def _new(self, width: int) -> Labels:
+        return Labels(known=width, method=self.method)
+
+    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (self._driver.learn(_whole(y), known=rows).probability,)
+
+    def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
+        return self._monitor.learn_labels(_whole(y), *issued)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        note, arrays = super()._state()
+        return {**note, "labels": list(self._labels), "declared": list(self._declared)}, arrays
+
+    def _resume(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        super()._resume(note, arrays)
+        self._labels = {label: code for code, label in enumerate(note["labels"])}
+        self._declared = list(note["declared"])
+
+
+def _whole(y: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(y), -1.0, y).astype(int)

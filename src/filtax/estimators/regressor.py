@@ -1,181 +1,147 @@
 """Predict a number from a stream."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from filtax.estimators import arrays
-from filtax.estimators.beginning import Beginning
-from filtax.estimators.features import SIZES, is_missing
-from filtax.estimators.params import one_at_a_time
-from filtax.estimators.stream import Learner, records
-from filtax.estimators.stretch import deviation
+from filtax.estimators import _frames as frames
+from filtax.estimators._forecast import Forecast, deviation
+from filtax.estimators._learner import Learner
+from filtax.estimators._parameters import one_at_a_time
+from filtax.forecasting import Series
 
-__all__ = ["Regressor"]
+UNKNOWN = (0.0, -math.inf, math.inf)
 
 
 class Regressor(Learner):
-    """Regression that starts with the first datum, follows change, shrugs off outliers, and says how sure it is.
+    """Regression by a bank of competing filters: it follows change, withstands outliers, and says how sure it is.
 
-    The verbs of river for dicts (`learn_one`, `predict_one`, `learn_many`, `predict_many`), those of scikit-learn for
-    arrays (`fit`, `partial_fit`, `predict`, `score`). Features may come and go; texts are categories; numbers are put
-    into units as they come. The noise variance is learned. Forecasts are those of a Bayesian linear filter. Threads may
-    share one: they wait for each other.
+    The verbs are river's for dicts (`learn_one`, `predict_one`, `learn_many`, `predict_many`) and scikit-learn's for
+    arrays and tables (`fit`, `partial_fit`, `predict`, `score`). Features may come and go, and texts are categories.
+    The numbers are those of `filtax.forecasting.Series` and `filtax.monitoring.Monitor`. Threads may share one.
 
     Args:
-        method: Name of a filter for a linear model, in the grammar of `filtax.method`.
-        prior: Variance of the weights before any datum, in units of the noise and of the scaled features.
-        false_alarms: Probability that a good datum is called an outlier. What is done about it stays at 0.001 where
-            this is more: a datum that is not learned from, and a false alarm of a change, come at most so often.
-        capacity: Slots for features, all there from the first datum on, so that a name may appear, disappear and
-            return and nothing is compiled anew; a category fills one for each of its texts. Of C slots C // 8 are
-            shared by all names that come once the others are taken, with a warning. None: 31, or 63, 127 or 255
-            where the names of the first datum need them.
+        season: Rows of a season; 1 for none, None to detect one in the first rows.
+        method: Name of a filter, in the grammar of `filtax.method`, in place of the standard filters.
         level: Probability that the intervals hold.
-        pending: Data that may wait for a late label.
+        false_alarms: Probability that a good row is called an outlier.
+        capacity: Columns for features; a text takes one for each of its values. Names that come when all are taken
+            share the last ones, with a warning. None lets the first 64 rows decide.
+        pending: Rows that may wait for a late label.
 
     >>> model = Regressor()
-    >>> for t in range(50):
-    ...     model.learn_one({"t": float(t), "day": "sunday" if t % 7 == 0 else "other"}, 2.0 * t + 5.0 * (t % 7 == 0))
-    >>> round(model.predict_one({"t": 50.0, "day": "other"}))
-    100
-    >>> model.learn_one({"t": 50.0, "day": "other"}, 1e6)
-    >>> model.alarm_, model.trust_
-    ('outlier', 0.0)
+    >>> for t in range(80):
+    ...     model.learn_one({"load": float(t % 7)}, 3.0 * (t % 7) + 20.0)
+    >>> round(model.predict_one({"load": 5.0}))
+    35
+    >>> model.learn_one({"load": 5.0}, 1e6)
+    >>> model.alarm_
+    'outlier'
     """
 
     kind = "Regressor"
 
     def __init__(
         self,
-        method: Any = "WoLF-IMQ(c=4)+NIG(shape=2, rate=0.2)+RL[1]-OUPR(hazard=0.0003)",
-        prior: Any = 20.0,
+        season: Any = 1,
+        method: Any = None,
+        level: Any = 0.9,
         false_alarms: Any = 0.001,
         capacity: Any = None,
-        level: Any = 0.9,
         pending: Any = 1000,
     ):
+        self.season = season
         self.method = method
-        self.prior = prior
+        self.level = level
         self.false_alarms = false_alarms
         self.capacity = capacity
-        self.level = level
         self.pending = pending
 
     @one_at_a_time
-    def predict_one(self, x: Mapping, with_dist: bool = False, *, id: Hashable = None) -> Any:
-        """Forecast y for one datum; nothing that was learned changes.
+    def predict_one(self, x: Any, with_dist: bool = False, *, id: Hashable = None) -> Any:
+        """Forecast y for one row; nothing that was learned changes.
 
         Args:
             x: Features by name.
-            with_dist: Return the forecast distribution instead of its mean.
+            with_dist: Return the distribution, with `.mean`, `.var`, `.interval(0.9)`, `.cdf(y)` and `.log_prob(y)`.
             id: Remember x until its label comes with `learn_one(None, y, id=id)`.
 
         Returns:
-            The mean, 0.0 before any datum; or a distribution with `.mean`, `.var`, `.interval(0.9)`, `.cdf(y)`,
-            `.log_prob(y)`.
+            The forecast, 0.0 before anything was learned; or the distribution.
         """
-        row = self._ask(x, id)
-        if with_dist:
-            return self._distribution(row)
-        return float(self._engine().look(self._vector, row[None])[0, 0]) if row.size else 0.0
+        law = self._law(self._ask(x, id))
+        return law if with_dist else law.mean
 
     @one_at_a_time
-    def predict_interval_one(self, x: Mapping, level: float | None = None) -> tuple[float, float]:
-        """The central interval that holds y with probability `level`, the estimator's own if left out.
+    def predict_interval_one(self, x: Any, level: float | None = None) -> tuple[float, float]:
+        """The central interval that holds y with probability `level`, the estimator's own if not given.
 
-        It is that of the forecast, stretched by what the intervals of the data so far have held.
+        The widths of other levels follow from that of the own one as those of a Gaussian do. Without bounds before
+        the first error is known.
         """
-        row = self._ask(x)
-        own = self._engine().stretch(self._vector) if row.size else 0.0
-        return self._distribution(row).interval(self.level if level is None else level, own)
+        law = self._law(self._ask(x))
+        return (law.lower, law.upper) if level is None else law.interval(level)
 
     @one_at_a_time
     def predict_many(self, X: Any) -> Any:
-        """Forecast y for each row of a data frame, as `predict_one` does."""
-        found = [self._ask(row) for row in records(X)]
-        means = (
-            self._engine().look(self._vector, np.stack(found))[:, 0] if found and found[0].size else np.zeros(len(X))
-        )
-        import pandas as pd
-
-        return pd.Series(means, index=X.index)
+        """Forecast y for each row of what `learn_many` takes: an array, or a series of pandas if X is of pandas."""
+        frame = frames.frame_of(X)
+        fitted = self.__sklearn_is_fitted__()
+        means = self._forecasts(self._table(frame))[0] if fitted else np.zeros(len(frame))
+        return frames.wrapped(means, frame.index)
 
     @one_at_a_time
-    def fit(self, X: Any, y: Any) -> "Regressor":
-        """Forget everything, then learn from the rows of arrays, in their order."""
-        self._forget()
-        return self.partial_fit(X, y)
-
-    @one_at_a_time
-    def partial_fit(self, X: Any, y: Any) -> "Regressor":
-        """Go on learning from the rows of arrays, in their order; equals `learn_one` on each, with as many slots."""
-        target = self._fit_arrays(X, y, arrays.numbers_of, "n_features_in_" not in vars(self))
-        table = vars(self).pop("_arrays")
-        self._table.settle(table.shape[1])
-        self._learn_table(self._names(table.shape[1]), table, list(target))
-        return self
+    def partial_fit(self, X: Any, y: Any):
+        """Go on learning from the rows of a table or an array, in their order; equals `learn_one` on each."""
+        return self._fit(X, y)
 
     @one_at_a_time
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Forecast y for the rows of an array, from what is known now.
+        """Forecast y for the rows of a table or an array, from what is known now.
 
         Args:
             X: (T, M).
             return_std: Return standard deviations of y, too.
 
         Returns:
-            (T,) means, and (T,) standard deviations if asked for.
+            (T,) forecasts, and (T,) standard deviations if asked for.
         """
-        seen = self._engine().look(self._vector, self._rows_of(X)) if self.__sklearn_is_fitted__() else self._rows_of(X)
-        return (seen[:, 0], np.sqrt(seen[:, 1])) if return_std else seen[:, 0]
+        mean, lower, upper = self._forecasts(self._rows_of(X))
+        return (mean, 0.5 * (upper - lower) / deviation(self.level)) if return_std else mean
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the variance of y that the forecasts explain, R²."""
         forecast = self.predict(X)
-        y = arrays.numbers_of(type(self).__name__, y, len(forecast))
-        total = float(np.sum((y - y.mean()) ** 2))
-        left = float(np.sum((y - forecast) ** 2))
-        return 1.0 - left / total if total > 0.0 else float(left == 0.0)
+        y = frames.numbers(y, len(forecast))
+        total = float(np.nansum((y - np.nanmean(y)) ** 2))
+        rest = float(np.nansum((y - forecast) ** 2))
+        return 1.0 - rest / total if total > 0.0 else float(rest == 0.0)
 
-    @property
-    def outliers_(self) -> tuple[int, ...]:
-        """How many data ago the outliers came that the last datum showed: 0 is itself; empty where `alarm_` is none.
+    def _law(self, row: np.ndarray | None) -> Forecast:
+        mean, lower, upper = UNKNOWN if row is None else self._forecasts(row)[:, 0].tolist()
+        return Forecast(mean, lower, upper, self.level)
 
-        Among the first 24 data a gross error may be known only behind it, from the sixth on.
-        """
-        if self.alarm_ != "outlier":
-            return ()
-        if self._first is None or not self._first.back:
-            return (0,)
-        return (*self._first.back, 0) if self._first.odd else self._first.back
+    def _forecasts(self, table: np.ndarray) -> Float[np.ndarray, "3 T"]:
+        """Forecasts and intervals; 0 without bounds where nothing is known yet."""
+        out = self._driver.predict(table)
+        said = np.stack([out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]])
+        return np.where(np.isnan(said), np.array(UNKNOWN)[:, None], said)
 
-    @property
-    def _promised(self) -> tuple[float, float]:
-        return float(self.level), deviation(self.level)
+    def _code(self, y: Any) -> float:
+        return frames.number(y)
 
-    def _begin(self) -> None:
-        new = "_table" not in vars(self)
-        super()._begin()
-        if new:
-            self._first = Beginning()
+    def _codes(self, y: Any, length: int) -> np.ndarray:
+        return frames.numbers(y, length)
 
-    def _targets(self, y: Sequence) -> np.ndarray:
-        targets = np.zeros((len(y), 2))
-        for at, value in enumerate(y):
-            try:
-                targets[at, 0] = math.nan if is_missing(value) else float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise ValueError(f"y is {value!r:.40}; give a number, or None where it is missing.") from None
-        return targets
+    def _new(self, width: int) -> Series:
+        return Series(known=width, season=self.season, miss=round(1.0 - self.level, 12), method=self.method)
 
-    def _distribution(self, row: np.ndarray) -> Any:
-        from filtax.estimators.engine import engine
+    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        out = self._driver.learn(y, known=rows)
+        return out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]
 
-        if row.size:
-            return self._engine().distribution(self._vector, row)
-        slots = self.capacity or SIZES[0]  # as many as the first datum is likely to find
-        blank = engine(self.method, float(self.prior), slots, 0)
-        return blank.distribution(blank.fresh, np.full(slots, np.nan))
+    def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
+        return self._monitor.learn(y, *issued)
