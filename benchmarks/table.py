@@ -23,13 +23,13 @@ import json, resource, sys, time
 from pathlib import Path
 import jax, pyarrow.parquet, scipy.special
 from filtax._xla import cache_compilations
-import filtax.runs, filtax.runs.predictions
+import filtax.pipeline
 jax.config.update("jax_enable_x64", True)
 cache_compilations(Path(sys.argv[3]))
 start = time.perf_counter()
-config = filtax.runs.Config(sys.argv[1], "y")
-filtax.runs.carry_on(config, Path(sys.argv[2]))
-filtax.runs.predictions.write_predictions(filtax.runs.open_run(Path(sys.argv[2])))
+config = filtax.pipeline.Config(sys.argv[1], "y")
+filtax.pipeline.run_pipeline(config, Path(sys.argv[2]))
+filtax.pipeline.write_predictions(filtax.pipeline.open_run(Path(sys.argv[2])))
 seconds = time.perf_counter() - start
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """

@@ -27,9 +27,10 @@ LAYERS = [
     {"bone"},
     {"methods"},
     {"_online", "evaluate", "forecasting", "parallel", "segmentation", "streams"},
+    {"monitoring"},
     {"bandits", "estimators"},
     {"report"},
-    {"runs"},
+    {"pipeline"},
     {"cli"},
     {"__main__"},
 ]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, open_table
-from filtax.runs.blocks import blocks
+from filtax.pipeline._rows import blocks
 
 
 def written(folder, data, name="t.csv"):
