@@ -85,11 +85,16 @@ def test_other_columns_are_features_without_times_and_texts_are_indicators(tmp_p
     rng = np.random.default_rng(5)
     x, day = rng.normal(size=400), rng.integers(0, 13, 400)
     y = 2.0 * x + day
-    rows = [f"{a!r},{'' if d == 12 else 'abcdefghijklm'[d]},{v!r}\n" for a, d, v in zip(x.tolist(), day, y.tolist(), strict=True)]
+    rows = [
+        f"{a!r},{'' if d == 12 else 'abcdefghijklm'[d]},{v!r}\n"
+        for a, d, v in zip(x.tolist(), day, y.tolist(), strict=True)
+    ]
     (tmp_path / "t.csv").write_text("x,day,y\n" + "".join(rows))
     run_pipeline(Config(str(tmp_path / "t.csv"), "y", task="regress"), tmp_path / "run")
     met = list(dict.fromkeys(d for d in day.tolist() if d < 12))
-    columns = np.array([[met.index(d) == k if d in met[:11] else k == 11 for k in range(12)] for d in day.tolist()], float)
+    columns = np.array(
+        [[met.index(d) == k if d in met[:11] else k == 11 for k in range(12)] for d in day.tolist()], float
+    )
     columns[day == 12] = np.nan
     out = Series(1, known=13).learn(y, None, np.concatenate([x[:, None], columns], axis=1))
     np.testing.assert_array_equal(records_of(tmp_path / "run")["forecast"], out.forecast[:, 0])
@@ -264,7 +269,9 @@ def test_stop_ends_a_run_at_a_bad_row_and_it_goes_on_bit_for_bit(asked, block, t
 
     config = Config(str(tmp_path / "t.csv"), "y", **{"task": "regress", **asked}, on_error="stop", block=block)
     table(blank=(70, 80))
-    with pytest.raises(InputError, match=r"t\.csv:72:8: y: there is no target\. Fill it in, or .* --on-error reject\.$"):
+    with pytest.raises(
+        InputError, match=r"t\.csv:72:8: y: there is no target\. Fill it in, or .* --on-error reject\.$"
+    ):
         run_pipeline(config, tmp_path / "run")
     waiting = 4 if "delay" in asked else 0  # for the columns of the rows after them
     assert open_run(tmp_path / "run").rows == 70 - waiting

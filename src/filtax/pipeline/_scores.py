@@ -198,7 +198,8 @@ class _Numbers:
                 self.sums[:, j] += errors[:, ready].sum(axis=1)
                 self.squares[:, j] += np.square(errors[:, ready]).sum(axis=1)
             self.rows[j] += ready.sum()
-            self.kept[j].append(errors[:, ready & (number % self.stride == 0)].astype(np.float32))
+            lines = 1 if mark else 3  # of baselines, medians are shown at the horizon alone
+            self.kept[j].append(errors[:lines, ready & (number % self.stride == 0)])
             low, high = part[f"lower{mark}"], part[f"upper{mark}"]
             judged = np.isfinite(y) & np.isfinite(low) & np.isfinite(high)
             np.add.at(self.judged[j], quarter[judged], 1.0)
@@ -215,26 +216,24 @@ class _Numbers:
             np.median(np.concatenate(kept, axis=1), axis=1) if n else np.full(3, np.nan)
             for kept, n in zip(self.kept, self.rows, strict=True)
         ]
-        lines = [
-            {
-                name: {"mae": means[i, j], "median": float(medians[j][i]), "rmse": roots[i, j]}
-                for i, name in enumerate(self.names)
-            }
-            for j in range(H)
-        ]
-        own, *rules = self.names
         steps = [
             {
                 "step": step,
-                **line[own],
-                "coverage": covered[j],
-                "rows": int(self.rows[j]),
-                "baselines": {name: line[name]["mae"] for name in rules},
+                **{"mae": means[0, j], "median": medians[j][0], "rmse": roots[0, j], "coverage": covered[j]},
+                **{
+                    "rows": int(self.rows[j]),
+                    "baselines": dict(zip(self.names[1:], means[1:, j].tolist(), strict=True)),
+                },
             }
-            for j, (step, line) in enumerate(zip(self.steps, lines, strict=True))
+            for j, step in enumerate(self.steps)
         ]
+        columns = zip(means[:, -1].tolist(), medians[-1].tolist(), roots[:, -1].tolist(), strict=True)
+        table = {
+            name: dict(zip(("mae", "median", "rmse"), line, strict=True))
+            for name, line in zip(self.names, columns, strict=True)
+        }
         coverage = float(covered[-1]) if np.isfinite(covered[-1]) else None
-        return Scores(lines[-1], int(self.rows[-1]), steps, coverage, quarters.tolist())
+        return Scores(table, int(self.rows[-1]), steps, coverage, quarters.tolist())
 
 
 class _Labels:
