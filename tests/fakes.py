@@ -24,6 +24,7 @@ class Series:
 
             fx.method(method, model=fx.models.linear(noise=1.0))
         self.steps = tuple(range(1, steps + 1)) if isinstance(steps, int) else tuple(steps)
+        self.issued = np.full((max(self.steps), len(self.steps), 3), np.nan)
         self.known, self.last, self.error, self.count, self.x = known, np.nan, np.nan, 0, 0.0
 
     def _out(self, T):
@@ -48,12 +49,11 @@ class Series:
                     self.error = change if self.error != self.error else 0.95 * self.error + 0.05 * change
                 self.last = value
             self.count += 1
+        every = np.concatenate([self.issued, np.stack([out.forecast, out.lower, out.upper], axis=-1)])
+        back, N = np.asarray(self.steps) - 1, len(self.issued)
+        out.due = every[N + np.arange(len(y))[:, None] - back, np.arange(len(back))]
+        self.issued = every[len(every) - N :]
         return out
-
-    def ahead(self, time=None, known=None):
-        H = len(self.steps)
-        low, high = self.last - 3 * self.error, self.last + 3 * self.error
-        return Out(forecast=np.full(H, self.last), lower=np.full(H, low), upper=np.full(H, high), weights=np.ones(2))
 
     def predict(self, known, times=None):
         out = self._out(len(known))
@@ -65,12 +65,13 @@ class Series:
         return {"steps": list(self.steps), "known": self.known, "count": self.count}
 
     def arrays(self):
-        return {"state": np.array([self.last, self.error])}
+        return {"state": np.array([self.last, self.error]), "issued": self.issued}
 
     @classmethod
     def restore(cls, settings, arrays):
         series = cls(settings["steps"], known=settings["known"])
         series.count, (series.last, series.error) = settings["count"], arrays["state"].tolist()
+        series.issued = arrays["issued"]
         return series
 
 
@@ -151,8 +152,16 @@ class Monitor:
         return monitor
 
 
+def blanks(clock, latest, times):
+    """Steps that are missing before each time."""
+    steps = np.diff(np.concatenate([latest, times])) / np.timedelta64(round(clock.step * 1e6), "us")
+    return np.maximum(np.rint(steps).astype(int) - 1, 0)
+
+
 def install():
     """Put them where they are missing, or are not yet as agreed."""
+    if not hasattr(forecasting._clock, "blanks"):
+        forecasting._clock.blanks = blanks
     if not hasattr(forecasting, "Labels"):
         forecasting.Labels, forecasting.Series = Labels, Series
     try:

@@ -37,37 +37,37 @@ def plain(tmp_path_factory):
     return config, folder / "run", y[kept], HOURS[kept], progress
 
 
-def arranged(out, cells, steps):
-    """The forecasts of each row by step, looked up one by one: (T, H, 3)."""
-    place = {cell: row for row, cell in enumerate(cells)}
-    said = np.full((len(cells), len(steps), 3), np.nan)
-    for t, cell in enumerate(cells):
-        for j, step in enumerate(steps):
-            origin = place.get(cell - step + 1)
-            if origin is not None:
-                said[t, j] = out.forecast[origin, j], out.lower[origin, j], out.upper[origin, j]
-    return said
+def arranged(out):
+    """The forecasts of each row by step, of what was forecast at each row for the rows ahead: (T, H, 3)."""
+    every = np.stack([out.forecast, out.lower, out.upper], axis=2)
+    return np.array(
+        [
+            [e[t - j] if t >= j else np.full(3, np.nan) for j, e in enumerate(every.swapaxes(0, 1))]
+            for t in range(len(every))
+        ]
+    )
 
 
-def check_arrangement(records, said, steps, delay=0):
-    for j, step in enumerate(steps):
-        mark = "" if j == len(steps) - 1 else f"_{step - delay}"
+def check(records, said):
+    """Whether records hold the forecasts (T, H, 3) of each row, the last ones without a mark."""
+    for j in range(said.shape[1]):
+        mark = "" if j == said.shape[1] - 1 else f"_{j + 1}"
         for i, end in enumerate(ENDS):
             np.testing.assert_array_equal(records[end + mark], said[:, j, i], err_msg=end + mark)
 
 
-def test_forecasts_of_each_step_are_those_of_the_series_made_so_many_steps_before(plain):
+def test_forecasts_of_each_step_are_those_of_the_series_made_so_many_steps_before(plain, tmp_path):
     _, root, y, time, _ = plain
-    out = Series((1, 2, 3)).learn(y, time)
-    cells = ((time - time[0]) / np.timedelta64(60, "m")).astype(int).tolist()
-    check_arrangement(records_of(root), arranged(out, cells, (1, 2, 3)), (1, 2, 3))
+    check(records_of(root), Series(3).learn(y, time).due)  # with missing hours
+    y = load(7, 300)
+    run_pipeline(Config(write(tmp_path / "t.csv", y), "load", time="when", horizon=3), tmp_path / "run")
+    check(records_of(tmp_path / "run"), arranged(Series(3).learn(y, HOURS[:300])))
 
 
-def test_late_targets_are_a_longer_step(plain, tmp_path):
-    config, _, y, time, _ = plain
-    run_pipeline(replace(config, horizon=1, delay=2), tmp_path / "run")
-    cells = ((time - time[0]) / np.timedelta64(60, "m")).astype(int).tolist()
-    check_arrangement(records_of(tmp_path / "run"), arranged(Series((3,)).learn(y, time), cells, (3,)), (3,), delay=2)
+def test_late_targets_are_a_longer_step(tmp_path):
+    y = load(7, 300)
+    run_pipeline(Config(write(tmp_path / "t.csv", y), "load", time="when", delay=2), tmp_path / "run")
+    check(records_of(tmp_path / "run"), arranged(Series(3).learn(y, HOURS[:300]))[:, 2:])
 
 
 @pytest.mark.parametrize("block", [7, 5000])
@@ -77,8 +77,7 @@ def test_known_columns_are_those_of_the_rows_ahead(block, tmp_path):
     source = write(tmp_path / "t.csv", y, wind=[repr(w) for w in wind.tolist()])
     run_pipeline(Config(source, "load", time="when", features=("wind",), horizon=3, block=block), tmp_path / "run")
     known = np.concatenate([wind, [wind[-1]] * 2])[:, None]
-    out = Series((1, 2, 3), known=1).learn(y, HOURS[:300], known)
-    check_arrangement(records_of(tmp_path / "run"), arranged(out, range(300), (1, 2, 3)), (1, 2, 3))
+    check(records_of(tmp_path / "run"), arranged(Series(3, known=1).learn(y, HOURS[:300], known)))
 
 
 def test_other_columns_are_features_without_times_and_texts_are_indicators(tmp_path):

@@ -1,8 +1,7 @@
 """What a run learns: one `Series` and one `Monitor` for each key, or one `Labels`; rows in, columns and events out.
 
-A forecast of step k of row t was made k steps before it. `Series` returns what was forecast at each row for the rows
-ahead, so each track keeps the forecasts of its last rows. Where known columns are needed ahead, rows wait until those
-of the rows ahead of them have been read.
+A forecast of step k of row t was made k steps before it. Where known columns are needed ahead, rows wait until those of
+the rows ahead of them have been read.
 """
 
 import json
@@ -131,7 +130,7 @@ class Trace:
 
 
 class Track:
-    """One series of numbers: forecasts, what they were when, and what is unusual.
+    """One series of numbers: its forecasts, and what is unusual.
 
     Args:
         config: Of the run.
@@ -140,118 +139,78 @@ class Track:
     """
 
     def __init__(self, config: Config, plan: Plan, saved: tuple[dict, State] | None = None) -> None:
-        self.plan, self.delay = plan, config.delay
-        self.steps = np.array([step + config.delay for step in config.steps])
+        self.config, self.plan = config, plan
+        steps = tuple(step + config.delay for step in config.steps)
+        self.waits = steps[-1] - 1 if plan.width else 0
         self.dated = plan.clock.kind != "index"
-        ahead = int(self.steps[-1]) - 1
-        self.waits = ahead if plan.width else 0
-        self.memory = ahead
         if saved is None:
-            kept: Any = {"known": plan.width, "season": config.season, "miss": 1.0 - config.level}
-            self.series = Series(tuple(self.steps.tolist()), **kept, method=config.method)
+            self.series = Series(
+                steps, known=plan.width, season=config.season, miss=1.0 - config.level, method=config.method
+            )
             self.monitor = Monitor(config.level, config.false_alarms)
-            self.recent, self.cell, self.last = np.zeros((0, 1 + 3 * len(self.steps))), -1, 0
-            self.held: Rows | None = None
+            self.last: int | float | None = None  # time of the last row
+            self.held = Learned.nothing(0, plan.width).rows
             return
         settings, arrays = saved
-        parts: dict[str, State] = {"series": {}, "monitor": {}, "own": {}}
+        parts: dict[str, State] = {"series": {}, "monitor": {}, "held": {}}
         for name, array in arrays.items():
             room, _, own = name.partition(".")
             parts[room][own] = array
         self.series = Series.restore(settings["series"], parts["series"])
         self.monitor = Monitor.restore(settings["monitor"], parts["monitor"])
-        self.cell, self.last, own = settings["cell"], settings["last"], parts["own"]
-        self.recent = own["recent"]
-        self.held = Rows(own["place"], own["y"], own["known"], own["time"]) if "y" in own else None
+        self.last, self.held = settings["last"], Rows(**parts["held"])
 
     def state(self) -> tuple[dict, State]:
         """Settings and arrays to go on from."""
-        own = {"recent": self.recent} | ({} if self.held is None else vars(self.held))
-        parts = {"series": self.series.arrays(), "monitor": self.monitor.arrays(), "own": own}
+        parts = {"series": self.series.arrays(), "monitor": self.monitor.arrays(), "held": vars(self.held)}
         arrays = {f"{room}.{name}": np.asarray(each) for room, part in parts.items() for name, each in part.items()}
-        settings = {"series": self.series.settings(), "monitor": self.monitor.settings()}
-        return {**settings, "cell": self.cell, "last": self.last}, arrays
+        return {"series": self.series.settings(), "monitor": self.monitor.settings(), "last": self.last}, arrays
 
     def learn(self, rows: Rows, trace: Trace | None, end: bool = False) -> Learned:
         """Learn rows, but those that wait for known columns ahead; at the end these too."""
-        whole = rows if self.held is None else Rows.joined([self.held, rows])
+        whole = Rows.joined([self.held, rows])
         ready = len(whole) if end else max(len(whole) - self.waits, 0)
-        self.held = whole.take(slice(ready, None)) if ready < len(whole) else None
-        known, released = whole.known[: ready + self.waits], whole.place[len(whole) - ready :, 0]
+        self.held, rows = whole.take(slice(ready, None)), whole.take(slice(ready))
         if not ready:
-            return Learned.nothing(3 * len(self.steps) + len(SEEN), self.plan.width)
-        rows = whole.take(slice(ready))
-        out = self.series.learn(rows.y, rows.times if self.dated else None, known if self.plan.width else None)
+            return Learned.nothing(3 * len(self.config.steps) + len(SEEN), self.plan.width)
+        known = whole.known[: ready + self.waits] if self.plan.width else None
+        out = self.series.learn(rows.y, rows.times if self.dated else None, known)
         if trace is not None:
             trace.learn(self.series.names, out.weights)
-        events, cells = self._cells(rows)
-        said = self._arranged(cells, np.stack([out.forecast, out.lower, out.upper], axis=2))
-        seen = self.monitor.learn(rows.y, *said[:, 0].T)
-        change = (seen.change_probability, seen.runlength)
-        if self.delay:  # errors of late targets come in groups, so a run of them is no change
-            change = (np.full(ready, np.nan),) * 2
+        seen = self.monitor.learn(rows.y, *out.due[:, 0].T)
+        events = [(row, "gap", missing) for row, missing in self._gaps(rows)]
         events += [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
-        if not self.delay:
-            events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
-        columns = [said[:, -1], *(said[:, j] for j in range(len(self.steps) - 1))]
-        unusual = np.stack([seen.tail, np.asarray(seen.outlier, float), *change], axis=1)
-        whole = np.concatenate([*columns, unusual], axis=1)
-        return Learned(rows, released, whole, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
-
-    def ahead(self) -> tuple[np.ndarray, np.ndarray]:
-        """The times of the next steps (H,), and their forecasts and intervals (H, 3)."""
-        if self.delay:
-            at = np.flatnonzero(self.recent[:, 0] == self.cell - self.delay + 1)
-            said = self.recent[at[-1], 1:].reshape(-1, 3) if at.size else np.full((len(self.steps), 3), np.nan)
+        changes = (seen.change_probability, seen.runlength)
+        if self.config.delay:  # errors of late targets come in groups, so a run of them is no change
+            changes = (np.full(ready, np.nan), np.full(ready, np.nan))
         else:
-            out = self.series.ahead()
-            said = np.stack([out.forecast, out.lower, out.upper], axis=1)
-        steps = np.arange(1, self.steps[-1] - self.delay + 1)
-        said = said[np.searchsorted(self.steps - self.delay, steps)]
+            events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
+        unusual = np.stack([seen.tail, seen.outlier, *changes], axis=1)
+        said = np.concatenate([out.due[:, -1:], out.due[:, :-1]], axis=1).reshape(ready, -1)
+        columns = np.concatenate([said, unusual], axis=1)
+        released = whole.place[len(whole) - ready :, 0]
+        return Learned(rows, released, columns, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
+
+    def after(self, count: int) -> Rows:
+        """The next rows, of which nothing is known."""
+        last, steps = self.last or 0.0, np.arange(1, count + 1)
+        place, time = np.zeros((count, 5), np.int64), np.full(count, np.nan)
+        if self.dated:
+            times = self.plan.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
+            place[:, 4] = times.astype(np.int64)
+        else:
+            time = last + self.plan.clock.step * steps
+        return Rows(place, np.full(count, np.nan), np.full((count, self.plan.width), np.nan), time)
+
+    def _gaps(self, rows: Rows) -> list[tuple[int, int]]:
+        """Rows before which steps of the clock are missing, and how many."""
         if not self.dated:
-            return self.last + self.plan.clock.step * steps, said
-        return self.plan.clock.ahead(np.array([self.last]).view("datetime64[us]"), steps)[0], said
-
-    def with_gaps(self, rows: Rows) -> Rows:
-        """Rows, and blank ones, with number -1, for the steps that are missing, as many as can be forecast."""
-        if not self.plan.regular or self.cell < 0 or not len(rows):
-            return rows
-        times = np.concatenate([np.array([self.last]).view("datetime64[us]"), rows.times])
-        parts, most = [], int(self.steps[-1])
-        for row, missing in enumerate((self.plan.steps_between(times) - 1).tolist()):
-            steps = np.arange(1, min(missing, most) + 1)
-            if len(steps):
-                place = np.tile(rows.place[row], (len(steps), 1))
-                place[:, 0], place[:, 4] = -1, self.plan.clock.ahead(times[row : row + 1], steps)[0].astype(np.int64)
-                nothing = np.full(len(steps), np.nan)
-                parts.append(Rows(place, nothing, np.full((len(steps), self.plan.width), np.nan), nothing))
-            parts.append(rows.take(slice(row, row + 1)))
-        return Rows.joined(parts)
-
-    def _cells(self, rows: Rows) -> tuple[list[Event], np.ndarray]:
-        """Gaps before rows, and where rows lie on the clock."""
-        begun = self.cell >= 0
-        times = rows.times if self.dated else rows.time.astype("datetime64[us]")
-        before = np.array([self.last if begun and self.dated else 0]).view("datetime64[us]")
-        every = self.plan.steps_between(np.concatenate([before if begun else times[:1], times]))
-        every[:1] = every[:1] if begun else 0
-        cells = max(self.cell, 0) + np.cumsum(every)
-        self.cell = int(cells[-1])
-        self.last = int(rows.place[-1, 4]) if self.dated else float(np.nan_to_num(rows.time[-1], nan=self.cell))
-        return [(int(i), "gap", int(every[i] - 1)) for i in np.flatnonzero(every > 1)], cells
-
-    def _arranged(self, cells: np.ndarray, said: np.ndarray) -> np.ndarray:
-        """Forecast and interval of each step, for the row that it is a forecast of: (T, H, 3)."""
-        issued = np.concatenate([cells[:, None], said.reshape(len(cells), -1)], axis=1)
-        whole = np.concatenate([self.recent, issued])
-        self.recent = whole[max(len(whole) - self.memory, 0) :].copy()
-        found = np.full(said.shape, np.nan)
-        for j, step in enumerate(self.steps.tolist()):
-            wanted = cells - (step - 1)
-            at = np.minimum(np.searchsorted(whole[:, 0], wanted), len(whole) - 1)
-            made = whole[at, 1 + 3 * j : 4 + 3 * j]
-            found[:, j] = np.where((whole[at, 0] == wanted)[:, None], made, np.nan)
-        return found
+            self.last = float(rows.time[-1]) if np.isfinite(rows.time[-1]) else (self.last or 0.0) + len(rows)
+            return []
+        before = rows.times[:1] if self.last is None else np.array([int(self.last)]).view("datetime64[us]")
+        missing = self.plan.missing(before, rows.times)
+        self.last = int(rows.place[-1, 4])
+        return [(int(row), int(missing[row])) for row in np.flatnonzero(missing)]
 
 
 class Numbers:
@@ -299,7 +258,7 @@ class Numbers:
     def finish(self) -> Learned:
         """Learn the rows that wait, whose known columns ahead are those of the last row."""
         none = Learned.nothing(0, self.plan.width).rows
-        tracks = [(number, track) for number, track in enumerate(self.tracks) if track.held is not None]
+        tracks = [(number, track) for number, track in enumerate(self.tracks) if len(track.held)]
         found = [track.learn(none, self.trace if number == 0 else None, end=True) for number, track in tracks]
         return _in_order(found, len(self.names), self.plan.width)
 
@@ -403,12 +362,12 @@ def pack(parts: list[tuple[dict, State]]) -> State:
     """The settings and arrays of many objects; arrays of equal shape in one array each.
 
     >>> state = pack([({"a": 1}, {"x": np.zeros(2)}), ({"a": 2}, {"x": np.ones(2)})])
-    >>> state["0/x|<f8"].tolist(), [settings["a"] for settings, _ in unpack(state)]
+    >>> state["0/x|float64"].tolist(), [settings["a"] for settings, _ in unpack(state)]
     ([[0.0, 0.0], [1.0, 1.0]], [1, 2])
     """
     kinds: dict[tuple, list[int]] = {}
     for number, (_, arrays) in enumerate(parts):
-        kind = tuple((name, np.asarray(each).dtype.str, np.shape(each)) for name, each in sorted(arrays.items()))
+        kind = tuple((name, np.asarray(each).dtype.name, np.shape(each)) for name, each in sorted(arrays.items()))
         kinds.setdefault(kind, []).append(number)
     state = {"settings": to_bytes([settings for settings, _ in parts])}
     for group, (kind, members) in enumerate(kinds.items()):

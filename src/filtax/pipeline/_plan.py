@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from filtax.forecasting import Clock
-from filtax.forecasting._clock import detect_season
+from filtax.forecasting._clock import blanks, detect_season
 from filtax.pipeline._config import Config
 from filtax.pipeline._rows import Block
 
@@ -16,7 +16,6 @@ FEW = 10  # different whole numbers that count as labels
 SAMPLE = 1000  # rows that decide
 WIDTH = 12  # indicators of a column of text
 MOST = 2048  # known columns
-REGULAR = 0.9  # share of rows one step apart from which on a missing step is a gap; trading days have 0.8
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,12 @@ class Plan:
         numbers: Known columns of numbers.
         texts: Known columns of text.
         clock: The clock of the series; its season is that of the seasonal baseline.
-        regular: Whether rows lie on the clock, so that a missing step is a gap.
     """
 
     task: str
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
     clock: Clock
-    regular: bool
 
     @property
     def width(self) -> int:
@@ -50,18 +47,11 @@ class Plan:
     def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
         """Read it back."""
         columns = tuple(plain["numbers"]), tuple(plain["texts"])
-        return cls(plain["task"], *columns, Clock(**plain["clock"]), plain["regular"])
+        return cls(plain["task"], *columns, Clock(**plain["clock"]))
 
-    def steps_between(self, times: np.ndarray) -> np.ndarray:
-        """Steps of the clock from each time to the next, at least 1: (T - 1,)."""
-        ones = np.ones(max(len(times) - 1, 0), np.int64)
-        if not self.regular or not len(ones):
-            return ones
-        months = {"monthly": 1, "quarterly": 3, "yearly": 12}.get(self.clock.kind)
-        if months:
-            return np.maximum(np.diff(times.astype("datetime64[M]").astype(np.int64)) // months, ones)
-        apart = np.diff(times.astype("datetime64[us]").astype(np.int64)) / 1e6
-        return np.maximum(np.rint(apart / self.clock.step).astype(np.int64), ones)
+    def missing(self, before: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Steps of the clock that are missing before each of some times, the row before them being `before` (1,)."""
+        return blanks(self.clock, before, times)
 
 
 def decide(config: Config, block: Block) -> Plan:
@@ -78,8 +68,7 @@ def decide(config: Config, block: Block) -> Plan:
             if given:
                 raise ValueError(f"{name}: it means nothing for labels; omit it, or say --task regress.")
     numbers, texts = (tuple(n for n in part if n != config.target) for part in (block.numbers, block.texts))
-    clock, regular = _clock(config, block, task)
-    plan = Plan(task, numbers, texts, clock, regular)
+    plan = Plan(task, numbers, texts, _clock(config, block, task))
     if plan.width > MOST:
         raise ValueError(
             f"{config.source}: its columns have {plan.width} weights, and {MOST} is the most; name those that matter "
@@ -97,20 +86,17 @@ def label_of(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.17g}"
 
 
-def _clock(config: Config, block: Block, task: str) -> tuple[Clock, bool]:
-    """The clock of the first series, and whether its rows lie on it."""
+def _clock(config: Config, block: Block, task: str) -> Clock:
+    """The clock of the first series."""
     own = slice(None) if block.key is None else block.key == block.key[0]
     if task == "classify":
-        return Clock.by_index(1), False
-    if block.time is None or block.time.dtype.kind != "M":
-        clock = Clock.by_index(config.season or detect_season(block.numbers[config.target][own][:SAMPLE]))
-        if block.time is None or len(block.time[own]) < 2:
-            return clock, False
-        return replace(clock, step=float(np.median(np.diff(block.time[own][:SAMPLE])))), False
-    times = block.time[own][:SAMPLE]
-    clock = Clock.of(times)
-    every = Plan(task, (), (), clock, True).steps_between(times)
-    return clock, len(every) > 1 and float(np.mean(every == 1)) >= REGULAR
+        return Clock.by_index(1)
+    if block.time is not None and block.time.dtype.kind == "M":
+        return Clock.of(block.time[own][:SAMPLE])
+    clock = Clock.by_index(config.season or detect_season(block.numbers[config.target][own][:SAMPLE]))
+    if block.time is None or len(block.time[own]) < 2:
+        return clock
+    return replace(clock, step=float(np.median(np.diff(block.time[own][:SAMPLE]))))
 
 
 def _task(config: Config, block: Block) -> str:
@@ -142,7 +128,7 @@ def _task(config: Config, block: Block) -> str:
 class Columns:
     """Known columns as numbers: of a text, an indicator for each of the first texts met, and one for all others.
 
-    >>> columns = Columns(Plan("regress", (), ("day",), Clock.by_index(1), False))
+    >>> columns = Columns(Plan("regress", (), ("day",), Clock.by_index(1)))
     >>> X = columns.read({}, {"day": np.array(["fri", "sat", "fri", ""], object)})
     >>> X[:3, :2].tolist(), bool(np.isnan(X[3]).all())
     ([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], True)

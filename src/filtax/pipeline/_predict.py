@@ -11,7 +11,7 @@ import numpy as np
 
 from filtax.io import Rejected
 from filtax.pipeline._config import Config
-from filtax.pipeline._learner import ENDS, Classes, Learned, Numbers, Rows, by_series
+from filtax.pipeline._learner import ENDS, Classes, Learned, Numbers, Rows, Track, by_series
 from filtax.pipeline._rows import blocks
 from filtax.pipeline._run import Run, name_columns, texts_of
 from filtax.pipeline._runner import BLOCK, open_source
@@ -24,17 +24,20 @@ def next_steps(run: Run, only: str | None = None) -> dict[str, np.ndarray]:
         run: The run.
         only: Name of the one series.
     """
-    learner = run.learner
+    learner, count = run.learner, run.config.horizon
     if isinstance(learner, Classes) or run.plan.width:
         raise ValueError(
             f"{run.root}: it learned from columns that are not known of the next rows; give a table of them."
         )
     names = list(learner.keys) if only is None else [only]
-    said = [(name, *learner.tracks[learner.keys[name]].ahead()) for name in names]
-    steps = np.concatenate([np.arange(1, len(times) + 1) for _, times, _ in said])
-    found = {"key": np.repeat(np.array(names, object), [len(times) for _, times, _ in said])}
-    found |= {"time": np.concatenate([times for _, times, _ in said]), "step": steps}
-    found |= dict(zip(ENDS, np.concatenate([each for *_, each in said]).T, strict=True))
+    parts = []
+    for name in names:
+        track = Track(run.config, run.plan, learner.tracks[learner.keys[name]].state())  # the run stays as it is
+        learned = track.learn(track.after(count), None)
+        parts.append((learned.rows, _chosen(run.config, learned, np.arange(1, count + 1))))
+    rows, ends = Rows.joined([rows for rows, _ in parts]), np.concatenate([ends for _, ends in parts])
+    found = {"key": np.repeat(np.array(names, object), count), "time": rows.times if run.note["dated"] else rows.time}
+    found |= {"step": np.tile(np.arange(1, count + 1), len(names)), **dict(zip(ENDS, ends.T, strict=True))}
     return _named(run.config, found)
 
 
@@ -64,7 +67,7 @@ class Prediction:
         self.files: list[str] = []
         self.rows, self.blank, self.early, self.rejected = 0, 0, 0, 0
         self.first: Rejected | None = None
-        self.at: dict[int, tuple[int, int]] = {}  # rows since the end of the run, and where the last target was known
+        self.at: dict[int, tuple[Any, int]] = {}  # time of the last row, and its steps from the last known target
         self.given = False
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
@@ -99,29 +102,26 @@ class Prediction:
         every = dict(by_series(rows.place[:, 3]))
         for series in range(len(learner.tracks)) if end else every:
             track = learner.tracks[series]
-            own = self._behind(track, rows.take(every.get(series, slice(0))))
-            learned = track.learn(track.with_gaps(own), None, end)
-            cell, known = self.at.get(series, (0, 0))
-            cells = cell + 1 + np.arange(len(learned.rows))
-            seen = np.concatenate([[known], np.where(np.isfinite(learned.rows.y), cells, known)])
-            ahead = cells - np.maximum.accumulate(seen)[:-1]
-            if len(cells):
-                self.at[series] = (int(cells[-1]), int(seen.max()))
-            steps = np.asarray(self.run.config.steps)
-            which = np.searchsorted(steps, ahead)
-            place = np.array([(j + 1) % len(steps) for j in range(len(steps))])[np.minimum(which, len(steps) - 1)]
-            ends = learned.columns[np.arange(len(cells))[:, None], 3 * place[:, None] + np.arange(3)]
-            ends = np.where((which < len(steps))[:, None], ends, np.nan)
-            real = learned.rows.place[:, 0] >= 0
-            parts.append(learned.rows.take(real))
-            said.append(ends[real])
-        if sum(len(part) for part in parts):
+            last, away = self.at.get(series, (track.last, 0))
+            learned = track.learn(self._behind(track, rows.take(every.get(series, slice(0)))), None, end)
+            if not len(learned.rows):
+                continue
+            steps = np.ones(len(learned.rows), np.int64)
+            if track.dated:
+                before = learned.rows.place[:1, 4] if last is None else np.array([last])
+                steps += self.run.plan.missing(before.view("datetime64[us]"), learned.rows.times)
+            cells, seen = away + np.cumsum(steps), np.isfinite(learned.rows.y)
+            ahead = cells - np.maximum.accumulate(np.concatenate([[0], np.where(seen, cells, 0)]))[:-1]
+            self.at[series] = (int(learned.rows.place[-1, 4]), 0 if seen[-1] else int(ahead[-1]))
+            parts.append(learned.rows)
+            said.append(_chosen(self.run.config, learned, ahead))
+        if parts:
             rows, ends = Rows.joined(parts), np.concatenate(said)
             order = np.argsort(rows.place[:, 0], kind="stable")
             yield self._columns(rows.take(order), dict(zip(ENDS, ends[order].T, strict=True)))
 
     def _behind(self, track: Any, rows: Rows) -> Rows:
-        if self.run.config.time is None or track.cell < 0:
+        if self.run.config.time is None or track.last is None:
             return rows
         later = (rows.place[:, 4] if self.run.note["dated"] else rows.time) > track.last
         self.early += int((~later).sum())
@@ -153,6 +153,15 @@ class Prediction:
         if self.given:
             found["y"] = rows.y if y is None else y
         return _named(self.run.config, {**found, **said})
+
+
+def _chosen(config: Config, learned: Learned, ahead: np.ndarray) -> np.ndarray:
+    """Forecast and interval (T, 3) of each row by the step so many rows ahead, or the next longer one; NaN beyond."""
+    steps = np.asarray(config.steps)
+    which = np.searchsorted(steps, ahead)
+    column = 3 * ((np.minimum(which, len(steps) - 1) + 1) % len(steps))  # those of the horizon come first
+    ends = learned.columns[np.arange(len(ahead))[:, None], column[:, None] + np.arange(3)]
+    return np.where((which < len(steps))[:, None], ends, np.nan)
 
 
 def _named(config: Config, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -27,7 +27,7 @@ class Baselines:
     """What the last value, and the value a season ago or the running mean, say k steps before a row.
 
     >>> from filtax.forecasting import Clock
-    >>> rule = Baselines(Plan("regress", (), (), Clock.by_index(2), False), (1,))
+    >>> rule = Baselines(Plan("regress", (), (), Clock.by_index(2)), (1,))
     >>> part = np.zeros(4, [("series", "i4"), ("time", "f8"), ("y", "f8")])
     >>> part["y"] = [1.0, 9.0, np.nan, 8.0]
     >>> rule.forecast(part)[:, 0].tolist()
@@ -52,11 +52,10 @@ class Baselines:
     def _of(self, series: int, time: np.ndarray, y: np.ndarray) -> np.ndarray:
         blank = np.full((2, self.memory), np.nan)
         filled, total, count, last = self.past.get(series, (blank, 0.0, 0.0, time[0]))
-        when = (
-            np.concatenate([[last], time]).astype("datetime64[us]") if time.dtype.kind == "i" else np.zeros(len(y) + 1)
-        )
-        every = np.minimum(self.plan.steps_between(when), self.memory + 1)  # of a longer gap nothing is known
-        every[:1] = every[:1] if series in self.past else 1
+        every = np.ones(len(y), np.int64)
+        if time.dtype.kind == "i":
+            before = np.array([last]) if series in self.past else time[:1]
+            every += self.plan.missing(before.view("datetime64[us]"), np.ascontiguousarray(time).view("datetime64[us]"))
         cells = np.cumsum(every) - 1
         dense = np.full(cells[-1] + 1, np.nan)
         dense[cells] = y
@@ -208,7 +207,6 @@ class _Numbers:
 
     def scores(self) -> Scores:
         """The scores of all rows."""
-        H = len(self.steps)
         with np.errstate(invalid="ignore", divide="ignore"):
             means, roots = self.sums / self.rows, np.sqrt(self.squares / self.rows)
             covered, quarters = self.inside.sum(1) / self.judged.sum(1), self.inside[-1] / self.judged[-1]

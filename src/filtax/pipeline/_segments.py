@@ -132,7 +132,8 @@ def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     name = one.config.target + ("_" if one.config.target in own else "")
     more = {"segment": number, "level": means, "change_probability": columns["probability"]}
     write_table([{**own, name: y, **more}], root / "predictions.parquet")
-    events = [{"event": "rejected", **each} for each in one.rejected]
+    order = ("file", "line", "column", "reason")  # a checkpoint sorts them
+    events = [{"event": "rejected", **{name: each[name] for name in order}} for each in one.rejected]
     events += [{"event": "change", **alarm, "began": alarm["began"]["row"]} for alarm in alarms]
     events += [{"event": "segment", **part} for part in parts]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in events)
@@ -191,7 +192,7 @@ def _read(
         one.rejected += [row.to_json() for row in chunk.rejected[: KEPT - len(one.rejected)]]
         bad = [row.line for row in chunk.rejected if row.reason != NAMELESS]
         one.count += len(bad)
-        one.behind = sum(line > chunk.line[-1] for line in bad) if len(chunk) else one.behind + len(bad)
+        one.behind = sum(line > int(chunk.line[-1]) for line in bad) if len(chunk) else one.behind + len(bad)
         if len(chunk) and rows <= LONGEST:
             if config.target in chunk.texts:
                 raise ValueError(f"segment: the target {config.target} holds no numbers; name a column of numbers.")
