@@ -84,8 +84,9 @@ def prequential(cases: Iterator[Case], **options: Any) -> list[dict]:
         for h in SHOWN:
             at = np.arange(min(START, n // 3) + 1, n - h + 1)
             target = case.y[at + h - 1]
-            error = np.nanmean(np.abs(out.forecast[at, h - 1] - target))
-            inside = (out.lower[at, h - 1] <= target) & (target <= out.upper[at, h - 1])
+            forecast, lower, upper = out.due[at + h - 1, h - 1].T
+            error = np.nanmean(np.abs(forecast - target))
+            inside = (lower <= target) & (target <= upper)
             quarters = [float(part.mean()) for part in np.array_split(inside, 4)]
             best = min(np.nanmean(np.abs(other[at] - target)) for other in baselines(case, series, h))
             rows.append(

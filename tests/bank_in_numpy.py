@@ -126,7 +126,7 @@ def run(y, slot, week, calendar, groups, *, steps, season, weeks, center, spread
     heads, walk = [Heads(H, 4) for _ in range(3)], Heads(H, 27)
     polys, top = [Poly(H, K, 1 - 1 / 300), Poly(H, K, 1.0)], Poly(H, 2, 1.0)
     forecasts, weights, kept = np.full((T, H), np.nan), np.zeros((T, K)), {}
-    seen, deviation = 0, 0.0
+    seen, deviation, judged, size = 0, 0.0, 0, 0.0
     regret, second, arrived = np.zeros((2, H, K)), np.zeros((H, 2)), np.zeros(H, bool)
     for t in range(T):
         origin = t - 1
@@ -173,6 +173,13 @@ def run(y, slot, week, calendar, groups, *, steps, season, weeks, center, spread
                     sign = 1.0 if mixed[m] > z else -1.0
                     regret[m, h] = np.where(np.isnan(said), 0.0, sign * (mixed[m] - said))
                 second[h] = (1.0 if issued > z else -1.0) * (issued - mixed)
+        due = kept[t - steps[0]][2][0] if t - steps[0] in kept else np.nan
+        reach = 20.0 * (1.0 if judged < 10 else size)
+        error, expected = abs(z - due), recent[0] if np.isnan(due) else due
+        z = min(max(z, expected - reach), expected + reach)  # only the mixture and the intervals see gross errors
+        if not np.isnan(error):
+            judged += 1
+            size = error if judged == 1 else size + max(0.05, 1.0 / judged) * (min(error, 10.0 * size) - size)
         for k in range(3):
             heads[k].learn(t, steps, z)
         walk.learn(t, steps, z)

@@ -1,5 +1,7 @@
 """The pipeline against the bank in plain numpy, and the promises of its verbs."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,7 +47,7 @@ def test_forecasts_and_weights_are_those_of_plain_numpy(steps):
         where.slot,
         where.week,
         where.calendar,
-        effects(pipe.layout, known=False),
+        effects(pipe.layout, "clock"),
         steps=steps,
         season=24,
         weeks=168,
@@ -126,7 +128,7 @@ def test_batches_and_single_rows_agree_while_the_plan_is_made():
     batch = forecasting.Series(steps=3, known=1).learn(y, HOURS[:260], known)
     single, parts = forecasting.Series(steps=3, known=1), []
     for t in range(260):
-        parts.append(single.learn(y[t : t + 1], HOURS[t : t + 1], known[t : t + 1]))
+        parts.append(single.learn(y[t : t + 1], HOURS[t : t + 1], known[t : t + 3]))
     np.testing.assert_array_equal(np.concatenate([part.forecast[:, 0] for part in parts]), batch.forecast[:, 0])
     np.testing.assert_array_equal(np.concatenate([part.upper[:, 0] for part in parts]), batch.upper[:, 0])
 
@@ -171,3 +173,79 @@ def test_what_is_not_finite_is_missing():
     one, two = (forecasting.Series().learn(values, HOURS[:200]) for values in (bad, gap))
     np.testing.assert_array_equal(one.forecast, two.forecast)
     assert np.all(np.isfinite(one.forecast[60:]))
+
+
+def test_a_series_that_is_restored_goes_on_in_the_same_bits():
+    y, known = series(500), np.random.default_rng(5).normal(size=(500, 2))
+    for times in (None, HOURS[:500]):
+        for cut in (0, 3, 30, 200, 450):
+            whole = forecasting.Series(steps=(1, 3), known=2)
+            if cut:
+                whole.learn(y[:cut], None if times is None else times[:cut], known[: cut + 2])
+            settings = json.loads(json.dumps(whole.settings()))
+            other = forecasting.Series.restore(settings, whole.arrays())
+            rest = y[cut:], None if times is None else times[cut:], known[cut:]
+            jax.tree.map(np.testing.assert_array_equal, other.learn(*rest), whole.learn(*rest))
+
+
+def test_what_comes_due_was_said_so_many_rows_before():
+    y = series(300)
+    out = forecasting.Series(steps=(1, 4)).learn(y, HOURS[:300])
+    np.testing.assert_array_equal(out.due[:, 0, 0], out.forecast[:, 0])
+    np.testing.assert_array_equal(out.due[3:, 1, 0], out.forecast[:-3, 1])
+    assert np.isnan(out.due[:3, 1]).all()
+
+
+def test_a_gap_in_a_regular_clock_is_as_rows_without_a_target():
+    y, there = series(500), np.ones(500, bool)
+    there[[150, 300, 301, 302]] = False
+    gap = forecasting.Series(steps=(1, 3)).learn(y[there], HOURS[:500][there])
+    blank = forecasting.Series(steps=(1, 3)).learn(np.where(there, y, np.nan), HOURS[:500])
+    np.testing.assert_array_equal(gap.due[:, :, 0], blank.due[there][:, :, 0])
+
+
+def test_columns_serve_from_the_first_rows_whatever_their_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)) * [1e-3, 1.0, 50.0, 1e6] + [0.0, 3.0, -7.0, 1e8]
+    y = 2.0 + X @ [1e3, 1.0, 0.02, -1e-6] + 0.1 * rng.normal(size=600)
+    one = forecasting.Series(known=4, season=1)
+    out = one.learn(y, known=X)
+    error = np.abs(out.forecast[:, 0] - y)
+    assert error[20:60].mean() < 0.6
+    assert error[300:].mean() < 0.1
+    fresh = rng.normal(size=(5, 4)) * [1e-3, 1.0, 50.0, 1e6] + [0.0, 3.0, -7.0, 1e8]
+    before = one.arrays()
+    np.testing.assert_allclose(one.predict(fresh).forecast[:, 0], 2.0 + fresh @ [1e3, 1.0, 0.02, -1e-6], atol=0.3)
+    jax.tree.map(np.testing.assert_array_equal, before, one.arrays())
+
+
+def test_a_column_that_begins_to_vary_late_is_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2)) * 40.0
+    X[:1500, 1] = np.nan
+    y = X[:, 0] + np.where(np.isnan(X[:, 1]), 0.0, X[:, 1]) + rng.normal(size=3000)
+    whole = forecasting.Series(known=2, season=1).learn(y, known=X)
+    assert np.abs(whole.forecast[2500:, 0] - y[2500:]).mean() < 2.0
+    one = forecasting.Series(known=2, season=1)
+    parts = [one.learn(y[a:b], known=X[a:b]).forecast for a, b in ((0, 1400), (1400, 1501), (1501, 3000))]
+    np.testing.assert_array_equal(np.concatenate(parts), whole.forecast)
+
+
+def test_a_method_of_the_library_takes_the_place_of_the_filters():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(400, 3)), np.array([1.0, -2.0, 0.5])
+    one = forecasting.Series(known=3, season=1, method="LG+C-Static")
+    out = one.learn(X @ w + 5.0, known=X)
+    assert "LG+C-Static" in one.names
+    np.testing.assert_allclose(out.forecast[-50:, 0], X[-50:] @ w + 5.0, atol=0.1)
+    with pytest.raises(ValueError, match="draws at random"):
+        forecasting.Series(method="PF(size=10)+C-Static")
+
+
+def test_one_gross_error_does_not_become_the_unit():
+    y = series(400, missing=0.0)
+    bad = y.copy()
+    bad[10] = 1e7
+    clean, dirty = (forecasting.Series().learn(values, HOURS[:400]) for values in (y, bad))
+    error = [np.mean(np.abs(out.forecast[200:, 0] - y[200:])) for out in (clean, dirty)]
+    assert error[1] < 1.25 * error[0]

@@ -1,7 +1,7 @@
 r"""Intervals that are right in the long run: conformal quantiles for each horizon and slot.
 
 The width is a running absolute error times the ratio of the slot, times a multiplier for each side. Log multipliers
-move by $\eta_t(\text{missed} - \alpha/2)/\sqrt{h}$, where a miss is judged by the interval that was issued. The steps
+move by $\eta_t(\text{missed} - \alpha/2)/h^{1/4}$, where a miss is judged by the interval that was issued. The steps
 telescope, so the share of misses of each side tends to α/2 whatever the width does (Gibbs and Candès, 2021).
 
 Axes: H horizons, S slots, L origins that wait for a target.
@@ -79,7 +79,7 @@ class Calibration:
         known = ~jnp.isnan(error)
         count = self.count + known.astype(error.dtype)
         usual = jnp.maximum(count, 1.0)
-        delay = np.sqrt(np.maximum(1.0, np.asarray(layout.steps) / layout.stride))
+        delay = np.maximum(1.0, np.asarray(layout.steps) / layout.stride) ** 0.25
         step = jnp.where(known & ~jnp.isnan(low), jnp.maximum(STEP, jnp.minimum(0.3, 5.0 / usual)) / delay, 0.0)
         upper = jnp.clip(self.upper + step * (jnp.where(z > high, 1.0, 0.0) - 0.5 * miss), -3.0, 4.0)
         lower = jnp.clip(self.lower + step * (jnp.where(z < low, 1.0, 0.0) - 0.5 * miss), -3.0, 4.0)

@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 DAY = 86400.0
 FINEST = 48  # slots of a day that have parameters of their own; a finer clock shares them among neighbours
 PILOT = 1000  # times from which the step is read
+REGULAR = 0.95  # share of steps of equal length from which a longer one is a gap
+MISSING = 2000  # steps of a gap that are filled with rows without a target; a longer gap is none
 DETECTION = 300  # rows in which a season is looked for where there are no times
 
 
@@ -40,6 +42,7 @@ class Clock:
         step: Seconds from row to row; 1 without times.
         season: Rows of the first season; 1 if there is none.
         week: Rows of the second season; 0 if there is none.
+        regular: Whether all but a few rows follow the row before by one step.
 
     >>> hours = np.datetime64("2024-01-01T00") + np.arange(100).astype("timedelta64[h]")
     >>> clock = Clock.of(hours)
@@ -52,20 +55,23 @@ class Clock:
     step: float
     season: int
     week: int
+    regular: bool = False
 
     @classmethod
     def of(cls, times: np.ndarray) -> "Clock":
         """The clock of a column of times (datetime64)."""
         seconds = _seconds(times[: PILOT + 1])
-        step = float(np.median(np.diff(seconds))) if seconds.size > 1 else DAY
+        gaps = np.diff(seconds)
+        step = float(np.median(gaps)) if gaps.size else DAY
         start = float(seconds[0]) if seconds.size else 0.0
+        regular = bool(np.mean(np.abs(gaps - step) <= 0.02 * step) >= REGULAR) if gaps.size else False
         if step < 0.9 * DAY:
             season = max(2, round(DAY / max(step, 1e-3)))
-            return cls("subdaily", start, step, season, 7 * season)
+            return cls("subdaily", start, step, season, 7 * season, regular)
         kinds = (("daily", 6.5, 7), ("weekly", 27.0, 52), ("monthly", 85.0, 12), ("quarterly", 200.0, 4))
         for kind, below, season in kinds:
             if step < below * DAY:
-                return cls(kind, start, step, season, 0)
+                return cls(kind, start, step, season, 0, regular and kind in ("daily", "weekly"))
         return cls("yearly", start, step, 1, 0)
 
     @classmethod
@@ -85,6 +91,9 @@ class Clock:
 
     def moments(self, times: np.ndarray) -> Moments:
         """Slots of times, or of row numbers where the series has no times."""
+        if self.kind == "index" and self.season == 1:
+            zero = np.zeros(len(times), int)
+            return Moments(zero, zero, _none(zero))
         if self.kind == "index":
             row = np.asarray(times, int)
             slot = row % self.season
@@ -122,6 +131,21 @@ class Clock:
             month = times.astype("datetime64[M]")
             return (month[:, None] + months * count).astype("datetime64[us]")
         return times[:, None] + (count * round(self.step * 1e6)).astype("timedelta64[us]")
+
+
+def blanks(clock: Clock, latest: np.ndarray, times: np.ndarray) -> Int[np.ndarray, " T"]:
+    """Steps that are missing before each of some times, the row before the first of them being `latest` (1,).
+
+    >>> hours = np.datetime64("2024-01-01T00") + np.arange(60).astype("timedelta64[h]")
+    >>> blanks(Clock.of(hours), hours[:1], hours[[1, 2, 6]]).tolist()
+    [0, 0, 3]
+    """
+    if not clock.regular:
+        return np.zeros(len(times), int)
+    steps = np.diff(_seconds(np.concatenate([latest, times]))) / clock.step
+    count = np.rint(steps)
+    gap = (count > 1) & (count <= MISSING + 1) & (np.abs(steps - count) <= 0.1)
+    return np.where(gap, count - 1, 0).astype(int)
 
 
 def detect_season(y: Float[np.ndarray, " T"]) -> int:

@@ -7,7 +7,7 @@ the origin; what its latest errors say is then added by residual heads (`Heads`)
 Filters condition by the library's own beliefs; an innovation counts at most `CLIP` times its usual size.
 """
 
-from functools import partial
+from functools import cache, partial
 
 import equinox as eqx
 import jax
@@ -15,10 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from filtax._step import cast_and_bind, filter_step, look_ahead
 from filtax.beliefs import Covariance
+from filtax.bone import Bone
 from filtax.forecasting._features import View, effects
 from filtax.forecasting._layout import Layout, Row
+from filtax.methods._parse import method as named
+from filtax.models import linear
 from filtax.protocols import pytree, static
+from filtax.state import State
 
 CLIP = 3.0  # an innovation counts at most so many times its usual size
 USUAL = 0.02  # rate at which the usual size of an innovation is learned
@@ -39,7 +44,7 @@ class Expert(eqx.Module):
 
     names: tuple[str, ...] = static(default=())
     targeted: bool = static(default=False)  # forecasts depend on the target, not on the origin
-    seasonal: bool = static(default=False)  # it sleeps where there is no season
+    seasonal: bool | None = static(default=None)  # True: only where there is a season; False: only where there is none
     wakes: str = static(default="first")  # "first": from the first value; "warm"; "known"
 
     def init(self, layout: Layout) -> PyTree:
@@ -51,10 +56,15 @@ class Expert(eqx.Module):
         raise TypeError(f"{type(self).__name__} has no forecast(state, view); an expert must have one.")
 
     def learn(
-        self, state: PyTree, layout: Layout, row: Row, z: Float[Array, ""], designs: tuple
+        self, state: PyTree, layout: Layout, row: Row, z: Float[Array, ""], designs: dict
     ) -> tuple[PyTree, Float[Array, " N"]]:
         """Take in a row; z is NaN where the target is missing. Returns the state and the errors of `names`."""
         return state, jnp.zeros(len(self.names))
+
+    def fits(self, layout: Layout) -> bool:
+        """Whether there is a place for it in pipelines of this shape."""
+        season = layout.season > 1
+        return self.seasonal in (None, season) and (layout.profiles or not (self.targeted and season))
 
 
 class Baseline(Expert):
@@ -82,6 +92,10 @@ class Baseline(Expert):
             case _:
                 return view.lag + view.history.deviation
 
+    def fits(self, layout: Layout) -> bool:
+        """Without a second season there is no value of the week."""
+        return super().fits(layout) and (self.rule != "week" or layout.week > 0)
+
 
 def baseline(rule: str) -> Baseline:
     """One of the baselines, by its rule.
@@ -89,7 +103,7 @@ def baseline(rule: str) -> Baseline:
     >>> baseline("season").names
     ('season',)
     """
-    return Baseline(names=(rule,), rule=rule, seasonal=rule in ("season", "week", "shifted season"))
+    return Baseline(names=(rule,), rule=rule, seasonal=True if "season" in rule or rule == "week" else None)
 
 
 @pytree
@@ -117,22 +131,22 @@ class Profile(Expert):
     the lag, the week, the year, a known column.
 
     Attributes:
-        columns: "constant" for the mean of the slot, "design", or "known" for the design with known columns.
+        design: Regressors: "constant", "clock", or with known columns "linear" or "bends" (piecewise linear).
         slow: Variance that a visit of the slot adds to each weight; unit noise, prior N(0, 1).
         fast: The same for the effects, prior N(1, 0.1); None without the second filter.
     """
 
-    columns: str = static(default="design")
+    design: str = static(default="clock")
     slow: float = static(default=1e-4)
     fast: float | None = static(default=None)
 
     def init(self, layout: Layout) -> ProfileState:
         """Prior beliefs everywhere."""
-        D, lead = self._groups(layout).size, (self._copies(layout), layout.bins)
+        D, lead = effects(layout, self.design).size, (self._copies(layout), layout.bins)
         slow = Covariance.start(jnp.zeros(D), jnp.ones(D))
         fast = None
         if self.fast is not None:
-            d = int(self._groups(layout).max()) + 2
+            d = int(effects(layout, self.design).max()) + 2
             fast = Covariance.start(jnp.ones(d).at[0].set(0.0), jnp.full(d, 0.1))
         spread = partial(_copied, lead)
         return ProfileState(
@@ -141,7 +155,7 @@ class Profile(Expert):
 
     def forecast(self, state: ProfileState, view: View) -> Float[Array, "N H"]:
         """At each target, by the filter of its slot and group."""
-        x = self._pick((view.design, view.known_design))
+        x = view.designs[self.design]
         group = np.minimum(view.layout.group, self._copies(view.layout) - 1)
         products = state.slow.mean[group, view.bins] * x
         plain = jnp.sum(products, axis=1)
@@ -151,11 +165,11 @@ class Profile(Expert):
         return jnp.stack([plain, jnp.sum(state.fast.mean[group, view.bins] * E, axis=1)])
 
     def learn(
-        self, state: ProfileState, layout: Layout, row: Row, z: Float[Array, ""], designs: tuple
+        self, state: ProfileState, layout: Layout, row: Row, z: Float[Array, ""], designs: dict
     ) -> tuple[ProfileState, Float[Array, " N"]]:
         """Condition the filters of this slot."""
         here, missing = row.slot * layout.bins // layout.season, jnp.isnan(z)
-        X = self._pick(designs)[: self._copies(layout)]
+        X = designs[self.design][: self._copies(layout)]
         visits = state.visits[here] + jnp.where(missing, 0.0, 1.0)
         slow = jax.tree.map(lambda leaf: leaf[:, here], state.slow)
         products = slow.mean * X
@@ -177,22 +191,20 @@ class Profile(Expert):
         usual = jnp.where(missing, state.usual, jnp.stack(sizes))
         return ProfileState(table, fast, state.visits.at[here].set(visits), usual), jnp.stack(errors)
 
-    def _copies(self, layout: Layout) -> int:
-        return 1 if self.columns == "constant" else layout.groups
+    def fits(self, layout: Layout) -> bool:
+        """Without known columns their filters would be those of the clock, and without a season the mean."""
+        known = self.design in ("linear", "bends")
+        return super().fits(layout) and (layout.known > 0 if known else layout.season > 1)
 
-    def _groups(self, layout: Layout) -> np.ndarray:
-        return np.zeros(1, int) if self.columns == "constant" else effects(layout, self.columns == "known")
+    def _copies(self, layout: Layout) -> int:
+        return 1 if self.design == "constant" else layout.groups
 
     def _effects(self, layout: Layout, products: Float[Array, "N D"]) -> Float[Array, "N d"]:
         """A constant, and the sum of the products of each group of regressors."""
-        groups = self._groups(layout)
+        groups = effects(layout, self.design)
         member = jnp.asarray(groups[:, None] == np.arange(groups.max() + 1), products.dtype)
-        return jnp.concatenate(
-            [jnp.ones((len(products), 1)), jnp.sum(products[:, :, None] * member[None], axis=1)], axis=1
-        )
-
-    def _pick(self, designs: tuple) -> Array:
-        return designs[0][:, :1] if self.columns == "constant" else designs[self.columns == "known"]
+        sums = jnp.sum(products[:, :, None] * member[None], axis=1)
+        return jnp.concatenate([jnp.ones((len(products), 1)), sums], axis=1)
 
 
 def _median(values: Float[Array, " N"]) -> Float[Array, ""]:
@@ -208,15 +220,67 @@ def _copied(lead: tuple[int, ...], leaf: Array) -> Array:
     return jnp.broadcast_to(leaf, (*lead, *leaf.shape))
 
 
-def profile(name: str, columns: str = "design", slow: float = 1e-4, fast: float | None = None) -> Profile:
-    """A profile of the season; with `fast` it gives two forecasts.
+def profile(
+    name: str, design: str = "clock", slow: float = 1e-4, fast: float | None = None, seasonal: bool | None = True
+) -> Profile:
+    """A filter for each slot of the season; with `fast` it gives two forecasts.
 
     >>> profile("effects", fast=0.01).names
     ('effects slow', 'effects fast')
     """
     names = (name,) if fast is None else (f"{name} slow", f"{name} fast")
-    wakes = "known" if columns == "known" else "warm"
-    return Profile(names=names, columns=columns, slow=slow, fast=fast, targeted=True, seasonal=True, wakes=wakes)
+    wakes = "known" if design in ("linear", "bends") else "warm"
+    return Profile(names=names, design=design, slow=slow, fast=fast, targeted=True, seasonal=seasonal, wakes=wakes)
+
+
+class Method(Expert):
+    """A filter of the library by its name, on the clock and the known columns, one for all slots.
+
+    Attributes:
+        method: Name of the filter, as for `filtax.method`.
+    """
+
+    method: str = static(default="LG+C-Static")
+
+    def init(self, layout: Layout) -> State:
+        """The prior: N(0, 1) for each weight."""
+        with jax.ensure_compile_time_eval():
+            return _bone(self.method).init(mean=np.zeros(effects(layout, "linear").size), cov=1.0)
+
+    def forecast(self, state: State, view: View) -> Float[Array, "1 H"]:
+        """The mean of the filter's forecast at each target."""
+        bone = cast_and_bind(_bone(self.method), state)
+        return jax.vmap(lambda x: look_ahead(bone, state.hypotheses, state.initial, x, None).mean)(
+            view.designs["linear"]
+        ).reshape(1, -1)
+
+    def learn(
+        self, state: State, layout: Layout, row: Row, z: Float[Array, ""], designs: dict
+    ) -> tuple[State, Float[Array, " 1"]]:
+        """One step of the filter."""
+        bone = cast_and_bind(_bone(self.method), state)
+        state, info, _ = filter_step(bone, state, designs["linear"][0], z[None])
+        return state, (z - jnp.asarray(info.mean)).reshape(1)
+
+
+def filtered(method: str) -> Method:
+    """An expert that is a filter of the library.
+
+    >>> filtered("NIG+C-Static").names
+    ('NIG+C-Static',)
+    """
+    bone = _bone(method)
+    if bone.posterior.draws or bone.posterior.needs_key:
+        raise ValueError(f"{method} draws at random; a forecast takes methods that do not.")
+    if bone.auxiliary.slots_needed(0) is not None:
+        name = bone.auxiliary.name
+        raise ValueError(f"{method} keeps ever more hypotheses; write {name}[K] with a number K.")
+    return Method(names=(method,), method=method, targeted=True)
+
+
+@cache
+def _bone(method: str) -> Bone:
+    return named(method, model=linear(noise=1.0))
 
 
 def clip(error: Float[Array, "*S"], usual: Float[Array, "*S"]) -> tuple[Float[Array, "*S"], Float[Array, "*S"]]:

@@ -6,8 +6,6 @@ origin: everything known there about the origin and about the H targets ahead. A
 Axes: H horizons, S slots of the season, F known columns, C calendar columns.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -18,6 +16,7 @@ from filtax.protocols import pytree, static
 RECENT = 25  # values kept as they came: 24 differences, and the window of the running median
 FAST = 4.0  # rows over which the faster running mean forgets
 QUANTILES = (0.1, 0.35, 0.65, 0.9)  # of a known column, where its piecewise linear effect may bend
+FARTHEST = 10.0  # spreads beyond which a known column counts as being there
 
 
 @pytree
@@ -63,16 +62,16 @@ class History:
     weeks: Float[Array, " W"]
     deviation: Float[Array, ""]
     known: Float[Array, " F"]
-    known_means: Float[Array, "2 F"]
-    known_weights: Float[Array, " 2"]
+    known_means: Float[Array, "R F"]
+    known_weights: Float[Array, " R"]
 
     @classmethod
     def start(cls, layout: Layout) -> "History":
         """Nothing is remembered."""
         zero, number = jnp.zeros(()), jnp.zeros((), jnp.int32)
         none = jnp.full((layout.season, layout.depth), jnp.nan)
-        weeks, F = jnp.full(max(layout.week, 1), jnp.nan), layout.known
-        parts = (zero, zero, none, weeks, zero, jnp.zeros(F), jnp.zeros((2, F)), jnp.zeros(2))
+        weeks, F, R = jnp.full(max(layout.week, 1), jnp.nan), layout.known, layout.known_rates.size
+        parts = (zero, zero, none, weeks, zero, jnp.zeros(F), jnp.zeros((R, F)), jnp.zeros(R))
         return cls(number, number, jnp.zeros(RECENT), jnp.zeros((2, 3)), *parts)
 
     def learn(self, layout: Layout, row: Row, z: Float[Array, ""], known: Float[Array, " F"]) -> "History":
@@ -116,7 +115,7 @@ class View:
         steps: (H,) how many rows ahead the targets lie.
         bins: (H,) slots of the targets that have parameters of their own.
         lag, week_lag: (H,) last known value in the slot of each target, NaN where there is none.
-        design, known_design: (H, D) regressors of the targets, without and with known columns.
+        designs: (H, D) regressors of the targets by the names of `_designs`.
         layout: The shape of the pipeline.
     """
 
@@ -125,8 +124,7 @@ class View:
     bins: Int[Array, " H"]
     lag: Float[Array, " H"]
     week_lag: Float[Array, " H"]
-    design: Float[Array, "H D"]
-    known_design: Float[Array, "H E"]
+    designs: dict[str, Float[Array, "H _"]]
     layout: Layout = static()
 
     @property
@@ -142,56 +140,69 @@ class View:
 def look(layout: Layout, history: History, row: Row, scale: Scale) -> View:
     """What is known before a row."""
     lag, week_lag = history.lags[row.slots, 0], history.weeks[row.weeks]
-    design = _design(layout, lag, week_lag, row.calendars)
-    known_design = design
-    if layout.known:
-        known_design = jnp.concatenate([design, _known_ahead(layout, history, row, scale)], axis=1)
-    steps = jnp.asarray(layout.steps, lag.dtype)
+    z = scaled_known(layout, scale, row.knowns, history.known)
+    smooth = _smooth_ahead(layout, history, z)
+    designs = _designs(layout, lag, week_lag, row.calendars, z[np.asarray(layout.steps) - 1], smooth, scale)
     bins = row.slots * layout.bins // layout.season
-    return View(history, steps, bins, lag, week_lag, design, known_design, layout)
+    return View(history, jnp.asarray(layout.steps, lag.dtype), bins, lag, week_lag, designs, layout)
 
 
-def own_design(layout: Layout, history: History, row: Row, scale: Scale, known: Float[Array, " F"]) -> tuple:
-    """Regressors of the row itself, as each group of targets saw them: (G, D) without and (G, E) with known columns."""
-    lag = history.lags[row.slot, : layout.groups]
+def own_designs(layout: Layout, history: History, row: Row, scale: Scale, known: Float[Array, " F"]) -> dict:
+    """Regressors of the row itself by name, as each of the G groups of targets saw them: (G, D)."""
+    G, rates = layout.groups, jnp.asarray(layout.known_rates)
+    lag = history.lags[row.slot, :G]
     week_lag = jnp.broadcast_to(history.weeks[row.week], lag.shape)
-    calendar = jnp.broadcast_to(row.calendar, (layout.groups, row.calendar.size))
-    design = _design(layout, lag, week_lag, calendar)
-    if not layout.known:
-        return design, design
-    rates = jnp.asarray(layout.known_rates)
     sums = (1.0 - rates)[:, None] * history.known_means + rates[:, None] * known[None]
-    smooth = sums / ((1.0 - rates) * history.known_weights + rates)[:, None]
-    columns = _bends(known, smooth.T, scale).reshape(-1)
-    return design, jnp.concatenate([design, jnp.broadcast_to(columns, (layout.groups, columns.size))], axis=1)
+    smooth = (sums / ((1.0 - rates) * history.known_weights + rates)[:, None]).T
+    calendar, z, smooth = (jnp.broadcast_to(part, (G, *part.shape)) for part in (row.calendar, known, smooth))
+    return _designs(layout, lag, week_lag, calendar, z, smooth, scale)
 
 
-def scaled_known(scale: Scale, known: Float[Array, "*N F"], last: Float[Array, " F"]) -> Float[Array, "*N F"]:
-    """Known columns in units of their spread; a missing one repeats the last."""
+def scaled_known(
+    layout: Layout, scale: Scale, known: Float[Array, "*N F"], last: Float[Array, " F"]
+) -> Float[Array, "*N F"]:
+    """Known columns in units of their spread; a missing one repeats the last, or counts as its mean."""
     lead = (1,) * (known.ndim - 1)
     last, center, spread = (part.reshape((*lead, -1)) for part in (last, scale.known_center, scale.known_spread))
-    return jnp.where(jnp.isfinite(known), (known - center) / spread, last)
+    z = jnp.clip((known - center) / spread, -FARTHEST, FARTHEST)
+    return jnp.where(jnp.isfinite(known), z, last if layout.holds else 0.0)
 
 
-def effects(layout: Layout, known: bool) -> Int[np.ndarray, " D"]:
-    """Which effect each regressor belongs to: constant, lag, week lag, weekday, year, then two for a known column."""
-    groups = [0, 1, *([2] if layout.week else []), *([3] * layout.weekdays), *([4] * layout.years)]
-    if known:
+def effects(layout: Layout, design: str) -> Int[np.ndarray, " D"]:
+    """Which effect each regressor belongs to: constant, lag, week lag, weekday, year, then those of known columns."""
+    seasonal = layout.season > 1
+    groups = [0, *([1] if seasonal else []), *([2] if layout.week else [])]
+    groups += [*([3] * layout.weekdays), *([4] * layout.years)]
+    if design == "linear":
+        groups += [5 + column for column in range(layout.known)]
+    if design == "bends":
         for column in range(layout.known):
-            groups += [5 + 2 * column] * (1 + len(QUANTILES)) + [6 + 2 * column] * 2
-    return np.unique(groups, return_inverse=True)[1]
+            groups += [5 + 2 * column] * (1 + len(QUANTILES)) + [6 + 2 * column] * layout.known_rates.size
+    return np.unique(groups, return_inverse=True)[1] if design != "constant" else np.zeros(1, int)
 
 
-def _design(layout: Layout, lag: Array, week_lag: Array, calendar: Array) -> Float[Array, "N D"]:
-    columns = [jnp.ones_like(lag), jnp.where(jnp.isnan(lag), 0.0, lag)]
+def _designs(
+    layout: Layout, lag: Array, week_lag: Array, calendar: Array, z: Array, smooth: Array, scale: Scale
+) -> dict[str, Array]:
+    """Regressors by name: a constant alone; the design of the clock; that and known columns, as lines or with bends."""
+    columns = [jnp.ones_like(lag)]
+    if layout.season > 1:
+        columns.append(jnp.where(jnp.isnan(lag), 0.0, lag))
     if layout.week:
         columns.append(jnp.where(jnp.isnan(week_lag), 0.0, week_lag))
-    return jnp.concatenate([jnp.stack(columns, axis=1), calendar], axis=1)
+    design = jnp.concatenate([jnp.stack(columns, axis=1), calendar], axis=1)
+    bends = jnp.maximum(z[:, :, None] - scale.knots[None], 0.0)
+    columns = jnp.concatenate([z[:, :, None], bends, smooth], axis=2)
+    return {
+        "constant": design[:, :1],
+        "clock": design,
+        "linear": jnp.concatenate([design, z], axis=1),
+        "bends": jnp.concatenate([design, columns.reshape(len(z), -1)], axis=1),
+    }
 
 
-def _known_ahead(layout: Layout, history: History, row: Row, scale: Scale) -> Float[Array, "H E"]:
-    """Known columns of the targets; their running means go on through all rows up to there."""
-    z = scaled_known(scale, row.knowns, history.known)
+def _smooth_ahead(layout: Layout, history: History, z: Float[Array, "N F"]) -> Float[Array, "H F R"]:
+    """The running means of known columns at the targets, which go on through all rows up to there."""
     power = np.arange(layout.furthest)[:, None] - np.arange(layout.furthest)[None, :]
     at, smooth = np.asarray(layout.steps) - 1, []
     for rate, sums, weight in zip(layout.known_rates, history.known_means, history.known_weights, strict=True):
@@ -199,13 +210,4 @@ def _known_ahead(layout: Layout, history: History, row: Row, scale: Scale) -> Fl
         left = jnp.asarray((1.0 - rate) ** (at + 1.0))[:, None]
         total = left * weight + jnp.sum(decay, axis=1, keepdims=True)
         smooth.append((left * sums[None] + jnp.sum(decay[:, :, None] * z[None], axis=1)) / total)
-    return jnp.concatenate(
-        [_bends(z[at, f], jnp.stack([s[:, f] for s in smooth], -1), scale, f) for f in range(layout.known)], 1
-    )
-
-
-def _bends(z: Array, smooth: Array, scale: Scale, column: Any = slice(None)) -> Array:
-    """A known column, its bends at the knots, and its two running means."""
-    z, knots = z[..., None], scale.knots[column]
-    knots = knots.reshape((1,) * (z.ndim - knots.ndim) + knots.shape)
-    return jnp.concatenate([z, jnp.maximum(z - knots, 0.0), smooth], axis=-1)
+    return jnp.stack(smooth, axis=-1) if smooth else jnp.zeros((at.size, layout.known, 0))

@@ -47,6 +47,7 @@ class Layout:
         weekdays, years: Numbers of calendar columns.
         known: Number of known columns.
         stride: Rows from one forecast to the next.
+        holds: Whether a missing known column repeats its last value; otherwise it counts as its mean.
 
     >>> Layout.of(Clock.by_index(24), (1, 25)).group.tolist()
     [0, 1]
@@ -60,12 +61,14 @@ class Layout:
     years: int = 0
     known: int = 0
     stride: int = 1
+    holds: bool = True
 
     @classmethod
     def of(cls, clock: Clock, steps: tuple[int, ...], known: int = 0, stride: int = 1) -> "Layout":
         """The shape of a series by its clock."""
-        weekdays = 6 if clock.week else 0
-        return cls(steps, clock.season, clock.week, clock.bins, weekdays, clock.calendar - weekdays, known, stride)
+        weekdays, holds = 6 if clock.week else 0, clock.kind != "index"
+        sizes = (clock.season, clock.week, clock.bins, weekdays, clock.calendar - weekdays)
+        return cls(steps, *sizes, known, stride, holds)
 
     @property
     def furthest(self) -> int:
@@ -104,8 +107,8 @@ class Layout:
 
     @property
     def known_rates(self) -> np.ndarray:
-        """Rates of the running means of known columns: over one and over four seasons."""
-        return -np.expm1(-1.0 / np.array([float(self.season), 4.0 * self.season]))
+        """Rates of the running means of known columns: over one and over four seasons; none without a season."""
+        return -np.expm1(-1.0 / np.array([1.0, 4.0] if self.season > 1 else []) / self.season)
 
     def warmup(self) -> int:
         """Observed rows from which scales are taken and after which filters are listened to."""
@@ -124,22 +127,22 @@ class Layout:
         """Rows of a table as arrays (T, ...).
 
         The targets of row t are t, t + 1, ...: the origin is the row before. Their times follow from the time of row t
-        and the clock, not from later rows. Known columns are those of later rows, and repeat the last beyond the table.
+        and the clock, not from later rows. Known columns are those of later rows, of which `known` may have more than
+        y has; they repeat the last beyond the table.
         """
         T, N, ahead = len(y), self.furthest, np.asarray(self.steps) - 1
         own = clock.moments(times)
         later = clock.moments(clock.ahead(times, ahead).reshape(-1))
-        padded = np.concatenate([known, np.repeat(known[-1:], N, axis=0)]) if T else known
-        window = np.arange(T)[:, None] + np.arange(N)
+        window = np.minimum(np.arange(T)[:, None] + np.arange(N), len(known) - 1)
         return Row(
             np.asarray(y, float),
             np.asarray(issue, bool),
             own.slot.astype(np.int32),
             own.week.astype(np.int32),
             own.calendar,
-            known,
+            known[:T],
             later.slot.reshape(T, -1).astype(np.int32),
             later.week.reshape(T, -1).astype(np.int32),
             later.calendar.reshape(T, ahead.size, -1),
-            padded[window],
+            known[window],
         )

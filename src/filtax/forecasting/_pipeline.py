@@ -10,7 +10,7 @@ they agree in every bit. It works on the state packed into one vector, as handin
 than the row itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,13 +23,16 @@ from jaxtyping import Array, Float, Int, PyTree
 from filtax.forecasting._aggregate import Aggregate
 from filtax.forecasting._calibrate import Calibration
 from filtax.forecasting._experts import Expert, baseline, profile
-from filtax.forecasting._features import RECENT, History, Scale, View, look, own_design, scaled_known
+from filtax.forecasting._features import RECENT, History, Scale, View, look, own_designs, scaled_known
 from filtax.forecasting._heads import Heads
 from filtax.forecasting._layout import Layout, Row
 from filtax.protocols import pytree, static
 
 BLOCK = 64  # rows of one call of the compiled loop
 STILL = 4  # regressors of a residual head
+GROSS = 20.0  # running errors beyond which a target counts as being there
+SETTLED = 10.0  # errors from which the running error is known; before it the unit of the series serves
+BENT = 8  # known columns up to which their effects may bend
 
 
 @pytree
@@ -98,12 +101,14 @@ class Out:
     Attributes:
         forecast, lower, upper: (H,) or (T, H) at the targets, made before y; NaN where nothing was known yet.
         weights: (K,) or (T, K) of the experts in the first forecast.
+        due: (T, H, 3) forecast and interval of the row itself, made as many steps before it; from `Series.learn` only.
     """
 
     forecast: Any
     lower: Any
     upper: Any
     weights: Any
+    due: Any = None
 
 
 @pytree
@@ -192,30 +197,48 @@ class Pipeline:
 
     def advance(self, packed: Float[Array, " B"], rows: Row) -> tuple[Float[Array, " B"], Out]:
         """`scan` from a packed state to a packed state, the way to drive a live series."""
-        matrix, parts = _matrix(rows), []
-        for start in range(0, len(matrix), BLOCK):
-            block = np.zeros((BLOCK, matrix.shape[1]))
-            count = min(BLOCK, len(matrix) - start)
-            block[:count] = matrix[start : start + count]
-            packed, outs = _block(self, packed, block, count)
-            parts.append(np.asarray(outs)[:count])
-        table, H = np.concatenate(parts), len(self.layout.steps)
-        return packed, Out(table[:, :H], table[:, H : 2 * H], table[:, 2 * H : 3 * H], table[:, 3 * H :])
+        tables = []
+        for block, count in _blocks(rows):
+            packed, table = _block(self, packed, block, count)
+            tables.append(np.asarray(table)[:count])
+        return packed, self._outs(tables)
+
+    def foresee(self, packed: Float[Array, " B"], rows: Row) -> Out:
+        """`forecast` for each of some rows, from a packed state."""
+        return self._outs([np.asarray(_foresee(self, packed, block, count))[:count] for block, count in _blocks(rows)])
+
+    def _outs(self, tables: list[np.ndarray]) -> Out:
+        H = len(self.layout.steps)
+        table = tables[0] if len(tables) == 1 else np.concatenate([np.zeros((0, _width(self))), *tables])
+        return Out(table[:, :H], table[:, H : 2 * H], table[:, 2 * H : 3 * H], table[:, 3 * H :])
 
     def forecast(self, state: State, row: Row) -> Out:
         """What comes next: the forecast that `step` would make before this row."""
         return _forecast(self, state, row)
 
+    def explain(self, state: State, row: Row) -> dict[str, tuple[Array, Array]]:
+        """Which expert carries the forecast: for each, its own forecast and its weight at the targets, (H,) both."""
+        weights, forecasts = _explain(self, state, row)
+        return {name: (forecasts[k], weights[:, k]) for k, name in enumerate(self.names)}
+
 
 def standard(known: int = 0) -> tuple[Expert, ...]:
-    """The members of the default bank.
+    """The members of the default bank; those that have no place in a pipeline are passed over by it.
 
     >>> [name for expert in standard() for name in expert.names][:3]
     ['last', 'mean', 'median']
     """
     rules = ("last", "mean", "median", "season", "week", "shifted season")
     filters = (profile("slot mean", "constant", slow=0.03), profile("profile", fast=0.01))
-    return (*map(baseline, rules), *filters, *((profile("known", "known", fast=0.01),) if known else ()))
+    if not known:
+        return (*map(baseline, rules), *filters)
+    bent, alone = known <= BENT, False if known <= BENT else None
+    bends = (profile("known", "bends", fast=0.01, seasonal=None),) if bent else ()
+    lines = (
+        profile("static", "linear", 0.0, seasonal=alone),
+        profile("linear", fast=0.01, design="linear", seasonal=alone),
+    )
+    return (*map(baseline, rules), *filters, *bends, *lines)
 
 
 def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: float = 0.1) -> Pipeline:
@@ -225,14 +248,7 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
     ('last', 'mean', 'median', 'autoregression')
     """
     members = standard(layout.known) if experts is None else tuple(experts)
-    fits = [expert for expert in members if _fits(expert, layout)]
-    return Pipeline(layout, tuple(fits), miss)
-
-
-def _fits(expert: Expert, layout: Layout) -> bool:
-    if "week" in expert.names and not layout.week:
-        return False
-    return (layout.profiles or not expert.targeted) and (layout.season > 1 or not expert.seasonal)
+    return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
 
 
 def _traced(*values: PyTree) -> bool:
@@ -247,10 +263,18 @@ def _first(leaf: Any) -> np.ndarray:
     return leaf[0]
 
 
-def _matrix(rows: Row) -> np.ndarray:
-    """Rows as one table of numbers."""
+def _blocks(rows: Row) -> Iterator[tuple[np.ndarray, int]]:
+    """Rows as tables of `BLOCK` rows of numbers, and how many of each count."""
     T = len(rows.y)
-    return np.concatenate([np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)], axis=1)
+    matrix = np.concatenate([np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)], axis=1)
+    for start in range(0, T, BLOCK):
+        count = min(BLOCK, T - start)
+        if count == BLOCK:
+            yield matrix[start : start + count], count
+        else:
+            block = np.zeros((BLOCK, matrix.shape[1]))
+            block[:count] = matrix[start:]
+            yield block, count
 
 
 @jax.jit
@@ -277,23 +301,52 @@ def _cut(like: PyTree, packed: Float[Array, " B"]) -> PyTree:
 def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
     """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
     like = jax.eval_shape(pipe.layout.empty_row)
-    width = 3 * len(pipe.layout.steps) + len(pipe.names)
 
     def turn(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, out = _step(pipe, carry[0], _cut(like, rows[i]))
-        values = jnp.concatenate([out.forecast, out.lower, out.upper, out.weights])
-        return state, carry[1].at[i].set(values)
+        return state, carry[1].at[i].set(_line(out))
 
-    start = _unpack(pipe, packed), jnp.zeros((BLOCK, width))
-    state, outs = jax.lax.fori_loop(0, count, turn, start)
+    state, outs = jax.lax.fori_loop(0, count, turn, (_unpack(pipe, packed), _lines(pipe)))
     return _pack(state), outs
 
 
 @jax.jit
+def _foresee(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> Array:
+    """The forecasts that the state makes before each row of a block."""
+    like, state = jax.eval_shape(pipe.layout.empty_row), _unpack(pipe, packed)
+
+    def turn(i: Array, lines: Array) -> Array:
+        return lines.at[i].set(_line(_forecast(pipe, state, _cut(like, rows[i]))))
+
+    return jax.lax.fori_loop(0, count, turn, _lines(pipe))
+
+
+def _line(out: Out) -> Float[Array, " W"]:
+    return jnp.concatenate([out.forecast, out.lower, out.upper, out.weights])
+
+
+def _lines(pipe: Pipeline) -> Float[Array, "64 W"]:
+    return jnp.zeros((BLOCK, _width(pipe)))
+
+
+def _width(pipe: Pipeline) -> int:
+    return 3 * len(pipe.layout.steps) + len(pipe.names)
+
+
+@jax.jit
 def _forecast(pipe: Pipeline, state: State, row: Row) -> Out:
+    return _out(state, _next(pipe, state, row))
+
+
+@jax.jit
+def _explain(pipe: Pipeline, state: State, row: Row) -> tuple[Float[Array, "H K"], Float[Array, "K H"]]:
+    issued = _next(pipe, state, row)
+    return issued.weights, state.scale.center + state.scale.spread * issued.forecasts
+
+
+def _next(pipe: Pipeline, state: State, row: Row) -> Issued:
     view = look(pipe.layout, state.history, row, state.scale)
-    settled = state.mixture.settle(pipe.layout.stride)
-    return _out(state, _issue(pipe, state, settled, view))
+    return _issue(pipe, state, state.mixture.settle(pipe.layout.stride), view)
 
 
 def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
@@ -311,22 +364,26 @@ def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
     calibration = state.calibration.issue(place, issued.low, issued.high)
 
     z = jnp.where(jnp.isfinite(row.y), (row.y - state.scale.center) / state.scale.spread, jnp.nan)
-    known = scaled_known(state.scale, row.known, history.known)
+    known = scaled_known(layout, state.scale, row.known, history.known)
     places = (history.count + 1 - np.asarray(layout.steps, np.int32)) % layout.furthest
     here = row.slot * layout.bins // layout.season
     head = np.arange(places.size)
-    calibration = calibration.learn(layout, places, here, z, mixture.issued[places, head], pipe.miss)
-    designs = own_design(layout, history, row, state.scale, known)
-    learned = [e.learn(s, layout, row, z, designs) for e, s in zip(pipe.experts, state.experts, strict=True)]
+    due = mixture.issued[places, head]
+    reach = GROSS * jnp.where(calibration.count[0] < SETTLED, 1.0, calibration.error[0])
+    expected = jnp.where(jnp.isnan(due[0]), history.recent[0], due[0])
+    bounded = jnp.where(reach > 0.0, expected + jnp.clip(z - expected, -reach, reach), z)
+    calibration = calibration.learn(layout, places, here, z, due, pipe.miss)
+    designs = own_designs(layout, history, row, state.scale, known)
+    learned = [e.learn(s, layout, row, bounded, designs) for e, s in zip(pipe.experts, state.experts, strict=True)]
     errors = [error for e, (_, error) in zip(pipe.experts, learned, strict=True) if e.targeted]
     after = State(
         state.scale,
         state.wakes,
-        history.learn(layout, row, z, known),
+        history.learn(layout, row, bounded, known),
         tuple(new for new, _ in learned),
         state.errors.learn(layout, jnp.concatenate([*errors, jnp.zeros(0)])),
-        heads.learn(places, z),
-        walk.learn(places, z),
+        heads.learn(places, bounded),
+        walk.learn(places, bounded),
         mixture.learn(places, z),
         calibration,
     )

@@ -1,30 +1,33 @@
 """One live series: the plan is decided by its first rows, then the pipeline is driven. No numerics of its own.
 
 What is decided, and when:
-    first row    baselines alone: last value, running mean, running median
-    warm-up      season, slots, units and the whole bank; without times a season is looked for in 300 rows
-    knots        filters on known columns, whose bends lie at quantiles of their first 30 seasons (at most 2000 rows)
-Each time the rows so far are replayed through the new pipeline, so that nothing is lost. An expert sleeps until it has
-been planned, so that nothing looks ahead.
+    first rows   units, each time the rows have doubled, up to 1024, for baselines, autoregression and known columns
+    warm-up      season and slots, after two seasons; without times a season is detected in 300 rows
+    bends        quantiles of the known columns, up to 30 seasons of rows (at most 2000)
+Each time the rows so far are replayed through the new pipeline, so that nothing is lost and nothing looks ahead.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from filtax.forecasting._clock import DETECTION, Clock, detect_season
-from filtax.forecasting._experts import Expert
+from filtax.forecasting._clock import DETECTION, Clock, blanks, detect_season
+from filtax.forecasting._experts import Expert, filtered
 from filtax.forecasting._features import QUANTILES, Scale
-from filtax.forecasting._layout import Layout
-from filtax.forecasting._pipeline import Out, pipeline
+from filtax.forecasting._layout import Layout, Row
+from filtax.forecasting._pipeline import Out, Pipeline, pipeline, standard
 
+FIRST, LAST = 4, 1024  # rows at which units are taken first and last where there is no season
 SHORTEST = 48  # rows from which the step of a clock is read
-FEWEST = 10  # targets from which units are taken
-SEASONS, MOST = 30, 2000  # seasons of a known column before its bends are placed, and the most rows of them
+FEWEST = 3  # targets from which units are taken
+SEASONS, MOST = 30, 2000  # seasons of a known column before its bends are fixed, and the most rows of them
+LISTENED = 24  # rows after which the autoregression is listened to where there is no season
+GROSS = 10.0  # median absolute deviations beyond which a value counts as being there, when units are taken
 NEVER = np.iinfo(np.int32).max
 
 
@@ -42,7 +45,7 @@ class Table:
 
     def cut(self, start: int, stop: int | None = None) -> "Table":
         """Some of the rows."""
-        return Table(*(part[start:stop] for part in (self.times, self.y, self.known, self.issue)))
+        return Table(*(part[start:stop] for part in vars(self).values()))
 
     def joined(self, other: "Table") -> "Table":
         """These rows and others after them."""
@@ -55,11 +58,12 @@ class Series:
 
     Args:
         steps: How many rows ahead to forecast: a number for 1 up to it, or the steps themselves.
-        known: Number of columns that are known ahead.
-        season: Rows of a season, for rows without times; detected if left out.
+        known: Number of columns that are known for the row itself, and ahead where a step lies beyond it.
+        season: Rows of a season, for rows without times; detected if left out, 1 for none.
         stride: Rows from one forecast to the next, where not every row gets one.
         experts: Members of the bank instead of the standard ones.
         miss: Share of targets that may lie outside of the interval.
+        method: Name of a filter (`filtax.method`) that takes the place of the standard filters.
 
     >>> series = Series(steps=2)
     >>> series.learn([3.0, 3.0, 3.0]).forecast[-1].tolist()
@@ -75,57 +79,63 @@ class Series:
         stride: int = 1,
         experts: Sequence[Expert] | None = None,
         miss: float = 0.1,
+        method: str | None = None,
     ):
         self.steps = tuple(range(1, steps + 1)) if isinstance(steps, int) else tuple(steps)
         if not self.steps or min(self.steps) < 1:
             raise ValueError(f"Series(steps={steps!r}) must be at least 1; give a number of rows ahead, or several.")
-        self._known, self._season, self._stride, self._experts, self._miss = known, season, stride, experts, miss
-        self._past: Any = None  # rows that the next plan will replay
-        self._count, self._next, self._planned = 0, 0, False
-        self.pipe: Any = None  # the pipeline (a `Pipeline`) and its packed state, once a row has come
-        self.packed: Any = None
+        if method is not None:
+            plain = [expert for expert in standard() if not expert.targeted]
+            experts = (*(plain if experts is None else experts), filtered(method))
+        self._experts = None if experts is None else tuple(experts)
+        self._known, self._season, self._stride, self._miss, self._method = known, season, stride, miss, method
+        self.count = 0  # rows so far
+        self._past: Table | None = None  # rows that the next plan will replay
+        self._next = FIRST  # how many rows make the next plan; 0 after the last one
+        self._timed = False
+        self._clock = Clock.by_index(1)
+        self._late = np.zeros(known, bool)  # known columns whose unit is still to be found
+        self.packed: Any = None  # the state of the pipeline
+        self._latest: Any = None  # time of the last row
+        self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows
+        self._back = np.asarray(self.steps) - 1  # rows between a row and the origins of what is due at it
+        self._set(Layout.of(self._clock, self.steps, known, stride))
 
     def learn(self, y: Any, times: Any = None, known: Any = None, issue: Any = None) -> Out:
         """Forecast each row before it is looked at, then learn it.
 
         Args:
             y: (T,) targets, NaN where missing.
-            times: (T,) datetime64, in all calls or in none.
-            known: (T, F) known columns.
+            times: (T,) datetime64, in all calls or in none. A step that is missing in a regular clock is learned as a
+                row without a target, which the result does not contain.
+            known: (T, F) known columns, NaN where missing; or (T + n, F) with those of the n rows that come next.
             issue: (T,) True where a forecast is wanted; everywhere if left out.
 
         Returns:
-            Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`.
+            Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`; and `due`,
+            what was forecast of each row as many steps before it as `steps` says.
         """
-        y = np.asarray(y, float)
-        if y.ndim != 1:
-            raise ValueError(f"learn: y has shape {y.shape}; give (T,) targets of one series.")
-        y, T = np.where(np.isfinite(y), y, np.nan), len(y)  # what is not finite is missing
-        for name, rows in (("times", times), ("issue", issue)):
-            if rows is not None and np.shape(rows) != (T,):
-                raise ValueError(f"learn: {name} has shape {np.shape(rows)}; give ({T},), one for each y.")
-        rows = Table(
-            np.arange(self._count, self._count + T) if times is None else np.asarray(times, "datetime64[us]"),
-            y,
-            np.zeros((T, 0)) if known is None else np.asarray(known, float),
-            np.ones(T, bool) if issue is None else np.asarray(issue, bool),
-        )
-        if rows.known.shape != (T, self._known):
-            raise ValueError(f"learn: known has shape {rows.known.shape}; give ({T}, {self._known}), a row for each y.")
-        outs = []
+        rows, following = self._checked(y, times, known, issue)
+        if self.packed is None:
+            self._timed = rows.times.dtype.kind == "M"
+            self._past = rows.cut(0, 0)
+        outs, due = [], [np.zeros((0, len(self.steps), 3))]
         with jax.enable_x64(True):
-            if self.pipe is None:
-                self._begin(rows)
+            if self.packed is None:
+                self.packed = self.pipe.pack(self.pipe.init(wakes=(0, NEVER, NEVER)))
             while len(rows):
-                part = rows.cut(0, max(self._next - len(self._past), 1) if self._next else None)
+                part = rows.cut(0, self._next - self.count if self._next else None)
                 rows = rows.cut(len(part))
-                outs.append((self.names, self._advance(part)))
-                self._count += len(part)
-                if self._next:
-                    self._past = self._past.joined(part)
-                    if len(self._past) >= self._next:
-                        self._decide()
-        return _joined(outs, self.names, len(self.steps))
+                after = np.concatenate([rows.known, following])
+                out, own, filled = self._take(part, after)
+                outs.append((self._names, out))
+                due.append(own)
+                self.count += len(part)
+                if self._past is not None:
+                    self._past = self._past.joined(filled)
+                    if self.count == self._next:
+                        self._decide(self._past, after)
+        return _joined(outs, self._names, np.concatenate(due))
 
     def ahead(self, time: Any = None, known: Any = None) -> Out:
         """What comes next, without a row to learn from.
@@ -137,90 +147,318 @@ class Series:
         Returns:
             Forecasts and intervals (H,), weights (K,).
         """
-        if self.pipe is None:
-            raise ValueError("ahead: the series has not seen a row; call learn first.")
-        layout, N = self.pipe.layout, self.pipe.layout.furthest
-        if time is None:
-            time = self._clock.ahead(self._latest, np.ones(1, int))[0, 0]
-        columns = np.zeros((N, 0)) if not layout.known else np.asarray(known, float)
-        if columns.shape != (N, layout.known):
-            raise ValueError(
-                f"ahead: known has shape {columns.shape}; give ({N}, {layout.known}), up to the last target."
-            )
-        rows = layout.rows(self._clock, np.array([time]), np.full(1, np.nan), columns[:1], np.ones(1, bool))
-        row = jax.tree.map(lambda leaf: leaf[0], rows)
-        row = replace(row, knowns=columns)
+        rows = self._coming("ahead", time, known)
         with jax.enable_x64(True):
-            return jax.tree.map(np.asarray, self.pipe.forecast(self.pipe.unpack(self.packed), row))
+            return jax.tree.map(lambda part: part[0], self.pipe.foresee(self.packed, rows))
+
+    def explain(self, time: Any = None, known: Any = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Which experts carry what comes next.
+
+        Args:
+            time: Of the next row; a step after the last one if left out.
+            known: (N, F) known columns from the next row on, up to the last target.
+
+        Returns:
+            For each expert its own forecast and its weight in the mixture, (H,) both.
+
+        >>> series = Series()
+        >>> _ = series.learn([1.0, 2.0, 2.0])
+        >>> forecast, weight = series.explain()["last"]
+        >>> forecast.tolist(), bool(weight[0] > 0.0)
+        ([2.0], True)
+        """
+        row = jax.tree.map(lambda part: part[0], self._coming("explain", time, known))
+        with jax.enable_x64(True):
+            found = self.pipe.explain(self.pipe.unpack(self.packed), row)
+        return {name: (np.asarray(forecast), np.asarray(weight)) for name, (forecast, weight) in found.items()}
+
+    def predict(self, known: Any, times: Any = None) -> Out:
+        """Forecast each of some rows as if it came next; nothing is learned.
+
+        Args:
+            known: (T, F) known columns of each row, which serve its later targets too.
+            times: (T,) of each row; a step after the last row if left out.
+
+        Returns:
+            Forecasts and intervals (T, H), weights (T, K).
+        """
+        known = np.asarray(known, float)
+        if known.ndim != 2 or known.shape[1] != self._known:
+            raise ValueError(f"predict: known has shape {known.shape}; give (T, {self._known}).")
+        if self.packed is None:
+            none = np.full((len(known), len(self.steps)), np.nan)
+            return Out(none, none, none, np.zeros((len(known), 0)))
+        rows = self._rows(np.repeat(known[:, None, :], self.pipe.layout.furthest, axis=1), times)
+        with jax.enable_x64(True):
+            return self.pipe.foresee(self.packed, rows)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the experts, in the order of the weights."""
-        return () if self.pipe is None else self.pipe.names
+        return () if self.packed is None else self._names
 
-    def _begin(self, rows: Table) -> None:
-        """Baselines alone, which have no units and no season."""
-        self._past, self._timed = rows.cut(0, 0), rows.times.dtype.kind == "M"
-        self._clock = Clock.by_index(1)
-        self._next = SHORTEST if self._timed or self._season else DETECTION
-        self._set(Layout(self.steps, stride=self._stride), None, (0, NEVER, NEVER))
+    def settings(self) -> dict[str, Any]:
+        """What `restore` needs beside the arrays, of plain values; experts of one's own are not among them."""
+        return {
+            "given": {
+                "steps": list(self.steps),
+                "known": self._known,
+                "season": self._season,
+                "stride": self._stride,
+                "miss": self._miss,
+                "method": self._method,
+            },
+            "clock": asdict(self._clock),
+            "seasonal": self.pipe.layout.season > 1,
+            "timed": self._timed,
+            "count": self.count,
+            "next": self._next,
+        }
 
-    def _decide(self) -> None:
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state, the forecasts that wait for their targets, and the rows that the next plan will replay."""
+        found = {"issued": self._issued, "late": self._late}
+        if self.packed is not None:
+            found |= {"packed": np.asarray(self.packed), "latest": _plain(self._latest)}
+        if self._past is not None:
+            found |= {f"past_{name}": _plain(part) for name, part in vars(self._past).items()}
+        return found
+
+    @classmethod
+    def restore(
+        cls, settings: dict[str, Any], arrays: dict[str, np.ndarray], experts: Sequence[Expert] | None = None
+    ) -> "Series":
+        """The series of `settings` and `arrays`, which goes on bit for bit.
+
+        >>> one = Series()
+        >>> _ = one.learn([1.0, 2.0])
+        >>> two = Series.restore(one.settings(), one.arrays())
+        >>> two.ahead().forecast.tolist() == one.ahead().forecast.tolist()
+        True
+        """
+        given: dict[str, Any] = {**settings["given"], "experts": experts}
+        one = cls(tuple(given.pop("steps")), **given)
+        one.count, one._next, one._timed = settings["count"], settings["next"], settings["timed"]
+        one._clock = Clock(**settings["clock"])
+        shape = one._clock if settings["seasonal"] else Clock.by_index(1)
+        one._set(Layout.of(shape, one.steps, one._known, one._stride))
+        one._issued, one._late = np.array(arrays["issued"]), np.array(arrays["late"])
+        when = "datetime64[us]" if one._timed else int
+        if "packed" in arrays:
+            one._latest = np.asarray(arrays["latest"]).astype(when)
+            with jax.enable_x64(True):
+                one.packed = jnp.asarray(arrays["packed"])
+        if "past_y" in arrays:
+            past = Table(*(np.array(arrays[f"past_{name}"]) for name in Table.__dataclass_fields__))
+            one._past = replace(past, times=past.times.astype(when))
+        return one
+
+    def _checked(self, y: Any, times: Any, known: Any, issue: Any) -> tuple[Table, np.ndarray]:
+        """The rows of a call, and the known columns of the rows that come next."""
+        y = np.asarray(y, float)
+        if y.ndim != 1:
+            raise ValueError(f"learn: y has shape {y.shape}; give (T,) targets of one series.")
+        y, T = np.where(np.isfinite(y), y, np.nan), len(y)  # what is not finite is missing
+        for name, rows in (("times", times), ("issue", issue)):
+            if rows is not None and np.shape(rows) != (T,):
+                raise ValueError(f"learn: {name} has shape {np.shape(rows)}; give ({T},), one for each y.")
+        columns = np.zeros((T, 0)) if known is None else np.asarray(known, float)
+        if columns.ndim != 2 or columns.shape[0] < T or columns.shape[1] != self._known:
+            raise ValueError(f"learn: known has shape {columns.shape}; give ({T}, {self._known}), a row for each y.")
+        rows = Table(
+            np.arange(self.count, self.count + T) if times is None else np.asarray(times, "datetime64[us]"),
+            y,
+            columns[:T],
+            np.ones(T, bool) if issue is None else np.asarray(issue, bool),
+        )
+        if self.packed is not None and T and (rows.times.dtype.kind == "M") != self._timed:
+            raise ValueError("learn: give times in all calls or in none.")
+        return rows, columns[T:]
+
+    def _decide(self, past: Table, following: np.ndarray) -> None:
         """What the rows so far decide, if they are enough; they are then replayed, and their forecasts dropped."""
-        past, known = self._past, 0
+        n = self.count
         if np.sum(~np.isnan(past.y)) < FEWEST:
-            self._next = 2 * len(past)
+            self._next = 2 * n
             return
-        if not self._planned:
-            found = detect_season(past.y) if self._season is None else self._season
-            self._clock = Clock.of(past.times) if self._timed else Clock.by_index(found)
-            warmup = Layout.of(self._clock, self.steps).warmup()
-            if len(past) < warmup:
-                self._next = warmup
-                return
-            self._planned = True
-            self._next = max(len(past) + 1, min(SEASONS * self._clock.season, MOST)) if self._known else 0
+        clock, waits = self._found(past)
+        layout = Layout.of(clock, self.steps, self._known, self._stride)
+        warmup = layout.warmup()
+        if clock.season > 1 and n >= warmup:
+            if self._timed:
+                past = self._regular(past, clock)
+            fixed = min(SEASONS * clock.season, MOST) if self._known else 0
+            self._next, wakes = 0 if n >= fixed else min(2 * n, fixed), (0, warmup, len(past))
         else:
-            known, self._next = self._known, 0
-        layout = Layout.of(self._clock, self.steps, known, self._stride)
-        self._set(layout, _units(past, layout), (0, layout.warmup(), len(past)))
-        self._advance(past)
-        if not self._next:
-            self._past = None
-
-    def _set(self, layout: Layout, scale: Scale | None, wakes: tuple[int, int, int]) -> None:
-        self.pipe = pipeline(layout, self._experts, self._miss)
+            waits += [warmup] if clock.season > 1 else []
+            layout = Layout.of(Clock.by_index(1), self.steps, self._known, self._stride)
+            waits.append(min(2 * n, LAST))
+            self._next, wakes = min((wait for wait in waits if wait > n), default=0), (0, LISTENED, FIRST)
+        self._clock = clock
+        self._set(layout)
+        scale, self._late = _units(past, layout)
         self.packed = self.pipe.pack(self.pipe.init(scale, wakes))
+        self._advance(past, following)
+        self._past = past if self._next else None
 
-    def _advance(self, table: Table) -> Out:
-        known, self._latest = table.known[:, : self.pipe.layout.known], table.times[-1:]
-        times = np.zeros(len(table), int) if self._clock.season == 1 and self._clock.kind == "index" else table.times
-        rows = self.pipe.layout.rows(self._clock, times, table.y, known, table.issue)
+    def _found(self, past: Table) -> tuple[Clock, list[int]]:
+        """The clock of the rows so far, and how many more rows it waits for."""
+        if self._timed:
+            return (Clock.of(past.times), []) if self.count >= SHORTEST else (Clock.by_index(1), [SHORTEST])
+        if self._season is not None:
+            return Clock.by_index(self._season), []
+        return Clock.by_index(detect_season(past.y) if self.count >= DETECTION else 1), [DETECTION]
+
+    def _regular(self, past: Table, clock: Clock) -> Table:
+        """The rows so far with the steps that are missing in them, and the forecasts that wait moved accordingly."""
+        where = blanks(clock, past.times[:1], past.times)
+        filled = _filled(past, where, clock, self._stride)
+        if len(filled) > len(past):
+            N = len(self._issued)
+            place = (np.arange(len(past)) + np.cumsum(where))[-N:] + N - len(filled)
+            moved = np.full_like(self._issued, np.nan)
+            moved[place[place >= 0]] = self._issued[-len(place) :][place >= 0]
+            self._issued = moved
+        return filled
+
+    def _take(self, part: Table, following: np.ndarray) -> tuple[Out, np.ndarray, Table]:
+        """Learn some rows by the plan as it is.
+
+        Returns:
+            Their forecasts; those of them as they came due, (T, H, 3); and the rows with those missing in between.
+        """
+        rows, own = part, np.arange(len(part))
+        if self._timed and self.pipe.layout.season > 1:
+            blank = blanks(self._clock, self._latest, part.times)
+            rows, own = _filled(part, blank, self._clock, self._stride), own + np.cumsum(blank)
+        if self._past is None and self._late.any():
+            self._find_units(part.known)
+        out, N = self._advance(rows, following), len(self._issued)
+        every = np.concatenate([self._issued, np.stack([out.forecast, out.lower, out.upper], axis=-1)])
+        due = every[N + own[:, None] - self._back, np.arange(self._back.size)]
+        self._issued = every[-N:]
+        return (out if len(part) == len(rows) else jax.tree.map(lambda part: part[own], out)), due, rows
+
+    def _find_units(self, known: np.ndarray) -> None:
+        """Units of known columns that begin to vary after the plan: the first distance from what they were."""
+        state = self.pipe.unpack(self.packed)
+        center, spread = np.array(state.scale.known_center), np.array(state.scale.known_spread)
+        for column in np.flatnonzero(self._late):
+            off = np.abs(known[:, column] - center[column])
+            off = off[np.isfinite(off) & (off > 0.0)]
+            if off.size:
+                spread[column], self._late[column] = off[0], False
+        scale = replace(state.scale, known_spread=jnp.asarray(spread))
+        self.packed = self.pipe.pack(replace(state, scale=scale))
+
+    def _set(self, layout: Layout) -> None:
+        self.pipe = _shared(layout, self._experts, self._miss)
+        self._names = self.pipe.names
+
+    def _advance(self, table: Table, following: np.ndarray) -> Out:
+        """Drive the pipeline over rows; `following` are known columns of the rows behind them."""
+        layout = self.pipe.layout
+        if len(table):
+            self._latest = table.times[-1:]
+        known = np.concatenate([table.known, following[: layout.furthest - 1]])
+        rows = layout.rows(self._slots(), self._moments(table.times), table.y, known, table.issue)
         self.packed, out = self.pipe.advance(self.packed, rows)
         return out
 
+    def _coming(self, verb: str, time: Any, known: Any) -> Row:
+        """The row that comes next, (1, ...)."""
+        if self.packed is None:
+            raise ValueError(f"{verb}: the series has not seen a row; call learn first.")
+        N = self.pipe.layout.furthest
+        columns = np.zeros((N, 0)) if not self._known else np.asarray(known, float)
+        if columns.shape != (N, self._known):
+            shape = f"({N}, {self._known})"
+            raise ValueError(f"{verb}: known has shape {columns.shape}; give {shape}, up to the last target.")
+        return self._rows(columns[None], None if time is None else np.array([time]))
 
-def _units(past: Table, layout: Layout) -> Scale:
-    """Units from the first observed rows, and the bends of known columns from all."""
-    y = past.y[~np.isnan(past.y)][: layout.warmup()]
-    known = past.known[:, : layout.known]
-    center, spread = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
-    spread = np.where(spread > 0.0, spread, 1.0)
-    knots = np.nanquantile((known - center) / spread, QUANTILES, axis=0).T
-    unit = float(np.std(y)) or abs(float(np.mean(y))) or 1.0
-    return Scale(*(jnp.asarray(part, float) for part in (np.mean(y), unit, center, spread, knots)))
+    def _rows(self, knowns: np.ndarray, times: Any) -> Row:
+        """Rows (T) with known columns (T, N, F), each as if it came next."""
+        layout, T = self.pipe.layout, len(knowns)
+        if times is None:
+            clocked = self._timed and layout.season > 1
+            after = self._clock.ahead(self._latest, np.ones(1, int))[0] if clocked else np.array([self.count])
+            times = np.repeat(after, T)
+        times = np.asarray(times, "datetime64[us]" if self._timed else int)
+        none, issue = np.full(T, np.nan), np.ones(T, bool)
+        rows = layout.rows(self._slots(), self._moments(times), none, knowns[:, 0], issue)
+        return replace(rows, knowns=knowns)
+
+    def _slots(self) -> Clock:
+        return self._clock if self.pipe.layout.season > 1 else Clock.by_index(1)
+
+    def _moments(self, times: np.ndarray) -> np.ndarray:
+        return times if self.pipe.layout.season > 1 else np.zeros(len(times), int)
 
 
-def _joined(outs: list[tuple[tuple[str, ...], Out]], names: tuple[str, ...], H: int) -> Out:
+@cache
+def _shared(layout: Layout, experts: tuple[Expert, ...] | None, miss: float) -> Pipeline:
+    """One pipeline for all series of a shape, which JAX finds its compiled programs by."""
+    return pipeline(layout, experts, miss)
+
+
+def _filled(rows: Table, blank: np.ndarray, clock: Clock, stride: int) -> Table:
+    """Rows with so many rows without a target before each."""
+    if not blank.any():
+        return rows
+    at = np.repeat(np.arange(len(rows)), blank + 1)
+    before = (np.arange(len(rows)) + np.cumsum(blank))[at] - np.arange(at.size)  # steps before the next row
+    own = before == 0
+    return Table(
+        rows.times[at] - (before * round(clock.step * 1e6)).astype("timedelta64[us]"),
+        np.where(own, rows.y[at], np.nan),
+        np.where(own[:, None], rows.known[at], np.nan),
+        np.where(own, rows.issue[at], stride == 1),
+    )
+
+
+def _units(past: Table, layout: Layout) -> tuple[Scale, np.ndarray]:
+    """Units from the first observed rows, the bends of known columns from all, and which columns have no unit yet."""
+    center, spread = _unit(past.y[~np.isnan(past.y)][: layout.warmup() if layout.season > 1 else None])
+    columns = [_unit(column[np.isfinite(column)]) for column in past.known.T]
+    known_center, known_spread = np.array(columns).reshape(-1, 2).T
+    late = known_spread == 0.0
+    known_spread = np.where(late, 1.0, known_spread)
+    z = (past.known - known_center) / known_spread
+    knots = [
+        np.quantile(column[np.isfinite(column)], QUANTILES) if np.isfinite(column).any() else np.zeros(4)
+        for column in z.T
+    ]
+    spread = spread or abs(center) or 1.0
+    parts = (center, spread, known_center, known_spread, np.array(knots).reshape(-1, 4))
+    return Scale(*(jnp.asarray(part, float) for part in parts)), late
+
+
+def _unit(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation, gross errors bounded; 0 and 0 of nothing."""
+    if not values.size:
+        return 0.0, 0.0
+    middle = np.median(values)
+    reach = GROSS * np.median(np.abs(values - middle))
+    values = np.clip(values, middle - reach, middle + reach) if reach > 0.0 else values
+    return float(np.mean(values)), float(np.std(values))
+
+
+def _plain(part: np.ndarray) -> np.ndarray:
+    return part.astype(np.int64) if part.dtype.kind == "M" else part
+
+
+def _joined(outs: list[tuple[tuple[str, ...], Out]], names: tuple[str, ...], due: np.ndarray) -> Out:
     """Batches one after the other; an expert that was not there yet has weight 0."""
+    if len(outs) == 1 and outs[0][0] == names:
+        return replace(outs[0][1], due=due)
     columns = {name: k for k, name in enumerate(names)}
     weights = [np.zeros((0, len(names)))]
     for known, out in outs:
-        wide = np.zeros((len(out.weights), len(names)))
-        wide[:, [columns[name] for name in known]] = out.weights
+        wide, kept = np.zeros((len(out.weights), len(names))), [k for k, name in enumerate(known) if name in columns]
+        wide[:, [columns[known[k]] for k in kept]] = out.weights[:, kept]
         weights.append(wide)
-    empty = np.zeros((0, H))
-    forecast, lower, upper = (
-        np.concatenate([empty, *(getattr(out, name) for _, out in outs)]) for name in ("forecast", "lower", "upper")
-    )
-    return Out(forecast, lower, upper, np.concatenate(weights))
+    empty = np.zeros((0, due.shape[1]))
+    forecast = np.concatenate([empty, *(out.forecast for _, out in outs)])
+    lower = np.concatenate([empty, *(out.lower for _, out in outs)])
+    upper = np.concatenate([empty, *(out.upper for _, out in outs)])
+    return Out(forecast, lower, upper, np.concatenate(weights), due)

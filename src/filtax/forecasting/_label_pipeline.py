@@ -1,0 +1,395 @@
+r"""Probabilities of the next label: experts on features and on past labels, mixed by their log loss.
+
+Every expert gives probabilities of the classes met so far. A class never met has the probability
+
+$$\frac{K (K + 1)}{n^2 + n + 2 K}$$
+
+after n labels of which K differ (Ristad's natural law of succession, 1995), and the others are less by this share.
+
+**Mixture.** Weights are those of Bayes' rule, of which a share $1/(t+1)$ is spread over all K experts after the t-th
+label: $w_k \leftarrow (1 - \alpha) w_k p_k(y) / \sum_j w_j p_j(y) + \alpha / K$. The weight of any sequence of experts
+that changes m times in T labels is at least $(K T)^{-(m+1)}$, so that the log loss of the mixture exceeds the loss of
+that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
+
+**Filters.** Softmax regression with logits $\eta_c = m_c^\top x$ and one covariance P for all classes. A datum with
+probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
+$b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
+$m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
+Each weight then drifts by a variance of c / D, so that a logit drifts by c whatever the number of regressors.
+Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
+
+Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
+wait for labels.
+"""
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from filtax._step import cast_and_bind, filter_step, look_ahead
+from filtax.beliefs import Covariance
+from filtax.forecasting._pipeline import _cut
+from filtax.methods._parse import method
+from filtax.models import bernoulli, linear
+from filtax.protocols import pytree, static
+from filtax.state import with_memory
+
+BLOCK = 64  # rows of one call of the compiled loop
+MEMORY = 300.0  # labels that the recent frequencies hold
+DRIFTS = {"slow": 1e-3, "medium": 1e-2, "fast": 1e-1}  # variance that a label adds to a logit of a filter
+AFTER = (0.0, 0.0, 0.0, 1.0)  # filters that correct the last-label expert
+BENT = 32  # known columns up to which filters have a bend at the mean of each
+BASELINES = ("frequency", "recent frequency", "transition", "last")
+
+
+@pytree
+class Pending:
+    """Rows that were forecast and wait for their label.
+
+    Attributes:
+        known: (L, F) scaled known columns.
+        label: (L,) the label, -1 where it is missing.
+        last: (L,) the last label known to the forecast, -1 where there was none.
+        said: (L, K, C) what the experts said.
+    """
+
+    known: Float[Array, "*L F"]
+    label: Float[Array, "*L"]
+    last: Float[Array, "*L"]
+    said: Float[Array, "*L K C"]
+
+
+@pytree
+class LabelState:
+    """Everything the pipeline remembers: arrays of fixed shape.
+
+    Attributes:
+        center, spread: (F,) units of the known columns.
+        rows: Rows so far.
+        counts, recent: (C,) labels of each class so far, and with a memory of `MEMORY` labels.
+        moves: (C, C) labels of each class by the last label known to their forecast.
+        last: The last label, -1 before any.
+        weights: (K,) of the experts.
+        filters: Beliefs of the filters for each design, leaves (N, C, D) and (N, D, D).
+        heads: States of the named method, one for a class never met and one for each class; None without one.
+        pending: Rows that wait for their label.
+    """
+
+    center: Float[Array, " F"]
+    spread: Float[Array, " F"]
+    rows: Float[Array, ""]
+    counts: Float[Array, " C"]
+    recent: Float[Array, " C"]
+    moves: Float[Array, "C C"]
+    last: Float[Array, ""]
+    weights: Float[Array, " K"]
+    filters: tuple[Covariance, ...]
+    heads: PyTree
+    pending: Pending
+
+
+@pytree
+class LabelPipeline:
+    """The experts and their mixture, as one value: a pure function of a packed state and rows.
+
+    Attributes:
+        known: F, the number of known columns.
+        method: Name of a filter that takes the place of the standard ones.
+        delay: Rows after which a label comes.
+        room: C, the number of classes there is room for.
+    """
+
+    known: int = static(default=0)
+    method: str | None = static(default=None)
+    delay: int = static(default=0)
+    room: int = static(default=3)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the K experts, in their order."""
+        filters = [f"{design} {name}" for design in self._designs for name in (*DRIFTS, "after last")]
+        return (*BASELINES, *filters, *([self.method] if self.method else []))
+
+    def init(self, center: Any = None, spread: Any = None) -> LabelState:
+        """The state before the first row; columns in units of 0 and 1 unless others are given."""
+        F, C, K, L = self.known, self.room, len(self.names), self.delay + 1
+        zero, none = jnp.zeros(()), jnp.full(L, -1.0)
+        filters = [_filters(C, 1 + F * (2 if design == "bent" else 1)) for design in self._designs]
+        heads = None
+        if self.method is not None:
+            state = _named(self.method, 1 + F)[1]
+            heads = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1 + C, *leaf.shape)), state)
+        return LabelState(
+            jnp.zeros(F) if center is None else jnp.asarray(center, float),
+            jnp.ones(F) if spread is None else jnp.asarray(spread, float),
+            zero,
+            jnp.zeros(C),
+            jnp.zeros(C),
+            jnp.zeros((C, C)),
+            zero - 1.0,
+            jnp.full(K, 1.0 / K),
+            tuple(filters),
+            heads,
+            Pending(jnp.zeros((L, F)), none, none, jnp.zeros((L, K, C))),
+        )
+
+    def pack(self, state: LabelState) -> np.ndarray:
+        """All numbers of a state in one vector."""
+        return np.asarray(_pack(state))
+
+    def unpack(self, packed: Float[Array, " B"]) -> LabelState:
+        """The state of a vector; whole numbers are exact in it."""
+        return _cut(jax.eval_shape(self.init), packed)
+
+    def scan(self, packed: Any, known: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Forecast each row, then learn the label that comes with it.
+
+        Args:
+            packed: State in one vector.
+            known: (T, F) known columns.
+            labels: (T,) numbers of the classes, below the room; -1 where missing.
+
+        Returns:
+            The packed state, probabilities (T, C) and weights (T, K).
+        """
+        parts, C = [np.zeros((0, self.room + len(self.names)))], self.room
+        for block, count in _blocks(np.column_stack([known, labels])):
+            packed, outs = _block(self, packed, block, count)
+            parts.append(np.asarray(outs)[:count])
+        table = np.concatenate(parts)
+        return packed, table[:, :C], table[:, C:]
+
+    def forecast(self, packed: Any, known: np.ndarray) -> np.ndarray:
+        """Probabilities (T, C) of the label of each row, as if it came next; nothing is learned."""
+        parts = [np.asarray(_forecasts(self, packed, block, count))[:count] for block, count in _blocks(known)]
+        return np.concatenate([np.zeros((0, self.room)), *parts])
+
+    def grown(self, packed: Any) -> tuple["LabelPipeline", np.ndarray]:
+        """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
+        larger = LabelPipeline(self.known, self.method, self.delay, 4 * self.room + 3)
+        old, new = self.unpack(packed), larger.init()
+
+        def corner(old: Array, new: Array) -> np.ndarray:
+            table = np.array(new)
+            table[tuple(map(slice, old.shape))] = old
+            return table
+
+        state = jax.tree.map(corner, old, new)
+        for leaf, seen in zip(jax.tree.leaves(state.heads), jax.tree.leaves(old.heads), strict=True):
+            leaf[1 + self.room :] = seen[0]  # what a class never met has learned: that it was none of the labels
+        return larger, larger.pack(state)
+
+    @property
+    def _designs(self) -> tuple[str, ...]:
+        return () if self.method else ("linear", "bent") if 0 < self.known <= BENT else ("linear",)
+
+
+@jax.jit
+def _pack(state: LabelState) -> Float[Array, " B"]:
+    return ravel_pytree(jax.tree.map(lambda leaf: leaf.astype(float), state))[0]
+
+
+def _filters(C: int, D: int) -> Covariance:
+    """Prior beliefs of the filters on one design, all weights N(0, 1)."""
+    N = len(DRIFTS) + 1
+    return Covariance(jnp.zeros((N, C, D)), jnp.broadcast_to(jnp.eye(D), (N, D, D)))
+
+
+@cache
+def _named(name: str, D: int) -> tuple[Any, PyTree]:
+    """A method by its name for "this class or another", and its state before any label."""
+    bone = method(name, model=linear(likelihood=bernoulli()))
+    if bone.posterior.draws or bone.posterior.needs_key or bone.auxiliary.slots_needed(0) is not None:
+        raise ValueError(f"Labels(method={name!r}) draws at random or grows without bound; give another, such as LG.")
+    with jax.ensure_compile_time_eval():
+        state = with_memory(bone, bone.init(mean=np.zeros(D), cov=1.0), jnp.zeros(D), jnp.zeros(1))
+        return cast_and_bind(bone, state), state
+
+
+def _blocks(rows: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """Rows in blocks of one size, and how many of each count."""
+    for start in range(0, len(rows), BLOCK):
+        block, part = np.zeros((BLOCK, rows.shape[1])), rows[start : start + BLOCK]
+        block[: len(part)] = part
+        yield block, len(part)
+
+
+@jax.jit
+def _block(pipe: LabelPipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
+    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
+
+    def turn(i: Array, carry: tuple[LabelState, Array]) -> tuple[LabelState, Array]:
+        state, out = _step(pipe, carry[0], rows[i, :-1], rows[i, -1])
+        return state, carry[1].at[i].set(out)
+
+    start = pipe.unpack(packed), jnp.zeros((BLOCK, pipe.room + len(pipe.names)))
+    state, outs = jax.lax.fori_loop(0, count, turn, start)
+    return _pack(state), outs
+
+
+@jax.jit
+def _forecasts(pipe: LabelPipeline, packed: Array, known: Array, count: Any) -> Array:
+    state = pipe.unpack(packed)
+
+    def turn(i: Array, outs: Array) -> Array:
+        return outs.at[i].set(_mixed(state, _experts(pipe, state, _scaled(state, known[i]))))
+
+    return jax.lax.fori_loop(0, count, turn, jnp.zeros((BLOCK, pipe.room)))
+
+
+def _step(pipe: LabelPipeline, state: LabelState, known: Array, label: Array) -> tuple[LabelState, Array]:
+    """Forecast a row, then learn the row whose label comes now."""
+    z, L = _scaled(state, known), pipe.delay + 1
+    said = _experts(pipe, state, z)
+    out = jnp.concatenate([_mixed(state, said), state.weights])
+    new, place = Pending(z, label, state.last, said), _index(state.rows % L)
+    pending = jax.tree.map(lambda table, row: table.at[place].set(row), state.pending, new)
+    due = jax.tree.map(lambda table: table[_index((state.rows + 1.0) % L)], pending)
+    return _learn(pipe, state, pending, due), out
+
+
+def _scaled(state: LabelState, known: Float[Array, " F"]) -> Float[Array, " F"]:
+    """Columns in their units, with extremes drawn in: linear near the mean, a logarithm far from it; missing is 0."""
+    z = jnp.arcsinh((known - state.center) / state.spread)
+    return jnp.where(jnp.isfinite(z), z, 0.0)
+
+
+def _design(design: str, z: Float[Array, " F"]) -> Float[Array, " D"]:
+    return jnp.concatenate([jnp.ones(1), z, *([jnp.abs(z)] if design == "bent" else [])])
+
+
+def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> Float[Array, "K C"]:
+    """Probabilities of the classes met so far, given that it is one of them; 0 for the others and before any."""
+    seen, place = state.counts > 0.0, np.arange(pipe.room, dtype=float)
+    frequency = _shares(jnp.where(seen, state.counts + 0.5, 0.0))
+    recent = _shares(jnp.where(seen, state.recent + 0.5, 0.0))
+    has_last, at = state.last >= 0.0, jnp.maximum(state.last, 0.0)
+    row = jnp.where(has_last, state.moves[_index(at)], 0.0)
+    transition = (row + frequency) / (jnp.sum(row) + 1.0)
+    moves = jnp.sum(state.moves)
+    repeated = (jnp.sum(jnp.where(np.eye(pipe.room, dtype=bool), state.moves, 0.0)) + 0.5) / (moves + 1.0)
+    other = _shares(jnp.where(place == at, 0.0, frequency))
+    last = _shares(jnp.where(place == at, repeated, (1.0 - repeated) * other))
+    last = jnp.where(has_last, last, frequency)
+    parts = [jnp.stack([frequency, recent, transition, last])]
+    for design, filters in zip(pipe._designs, state.filters, strict=True):
+        x = _design(design, z)
+        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(AFTER)))
+    if pipe.method is not None:
+        bone, _ = _named(pipe.method, 1 + pipe.known)
+        x = _design("linear", z)
+        ahead = jax.vmap(lambda one: look_ahead(bone, one.hypotheses, one.initial, x, None).mean)(state.heads)
+        parts.append(_shares(jnp.where(seen, jnp.maximum(ahead.reshape(-1)[1:], 1e-300), 0.0))[None])
+    return jnp.concatenate(parts)
+
+
+def _mixed(state: LabelState, said: Float[Array, "K C"]) -> Float[Array, " C"]:
+    """What the experts say by their weights, less the probability of a class never met."""
+    n, K = jnp.sum(state.counts), jnp.sum((state.counts > 0.0).astype(float))
+    new = jnp.maximum(K * (K + 1.0) / jnp.maximum(n * n + n + 2.0 * K, 1.0), 1e-15)
+    return (1.0 - new) * jnp.sum(state.weights[:, None] * said, axis=0)
+
+
+def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pending) -> LabelState:
+    """The state after a row whose label has come; where it is missing only time passes."""
+    known = due.label >= 0.0
+    hit = (np.arange(pipe.room, dtype=float) == due.label).astype(float)
+    on, base = (state.counts > 0.0) | (hit > 0.0), due.said[BASELINES.index("last")]
+    filters = []
+    for design, old in zip(pipe._designs, state.filters, strict=True):
+        x = _design(design, due.known)
+        drifts = jnp.asarray([*DRIFTS.values(), DRIFTS["medium"]]) / x.size
+        one = partial(_conditioned, x=x, base=base, hit=hit, on=on)
+        new = jax.vmap(one)(old, jnp.asarray(AFTER), drifts)
+        filters.append(jax.tree.map(lambda new, old: jnp.where(known, new, old), new, old))
+    heads = state.heads
+    if pipe.method is not None:
+        bone, _ = _named(pipe.method, 1 + pipe.known)
+        x, own = _design("linear", due.known), jnp.where(known, jnp.concatenate([jnp.zeros(1), hit]), jnp.nan)
+        after = jax.vmap(lambda one, y: filter_step(bone, one, x, y[None])[0])(heads, own)
+        heads = jax.tree.map(lambda new, old: jnp.where(known, new, old), after, heads)
+    forget, before = jnp.where(known, 1.0 - 1.0 / MEMORY, 1.0), _index(jnp.maximum(due.last, 0.0))
+    moved = jnp.where(due.last >= 0.0, state.moves[before] + hit, state.moves[before])
+    return LabelState(
+        state.center,
+        state.spread,
+        state.rows + 1.0,
+        state.counts + hit,
+        forget * state.recent + hit,
+        state.moves.at[before].set(moved),
+        jnp.where(known, due.label, state.last),
+        reweighted(state.weights, jnp.sum(due.said * hit[None], axis=1), jnp.sum(state.counts)),
+        tuple(filters),
+        heads,
+        pending,
+    )
+
+
+def reweighted(weights: Float[Array, " K"], said: Float[Array, " K"], labels: Array) -> Float[Array, " K"]:
+    """The weights of the experts after a label to which they gave these probabilities; all 0 change nothing.
+
+    Args:
+        weights: Before the label.
+        said: Probability that each expert gave to it.
+        labels: How many came before it.
+
+    >>> reweighted(jnp.array([0.5, 0.5]), jnp.array([0.9, 0.1]), jnp.array(8.0)).round(3).tolist()
+    [0.86, 0.14]
+    """
+    total = jnp.sum(weights * said)
+    share = 1.0 / (labels + 2.0)
+    new = (1.0 - share) * weights * said / jnp.where(total > 0.0, total, 1.0) + share / weights.size
+    return jnp.where(total > 0.0, new, weights)
+
+
+def _averaged(belief: Covariance, after: Array, x: Array, base: Array, seen: Array) -> Float[Array, " C"]:
+    """Forecast of one filter."""
+    spread = belief.project_cov(x[None])[0, 0]
+    return _softmax(_logits(belief, after, x, base) / jnp.sqrt(1.0 + np.pi / 8.0 * spread), seen)
+
+
+def _conditioned(
+    belief: Covariance, after: Array, drift: Array, x: Array, base: Array, hit: Array, on: Array
+) -> Covariance:
+    """One filter after a label, and the drift that follows it."""
+    g = _softmax(_logits(belief, after, x, base), on)
+    r = hit - g
+    length, mean = jnp.sum(r * r), jnp.sum(g * r)
+    curvature = (jnp.sum(g * r * r) - mean * mean) / jnp.where(length > 0.0, length, 1.0)
+    root = jnp.sqrt(jnp.maximum(curvature, 1e-12))
+
+    def each(mean: Array, r: Array) -> Covariance:
+        now = Covariance(mean, belief.cov).condition(x[None], root[None, None], r[None]).belief
+        return now.add(jnp.broadcast_to(drift, x.shape))
+
+    return jax.vmap(each, out_axes=Covariance(0, None))(belief.mean, r / root)  # pyright: ignore[reportArgumentType]
+
+
+def _logits(belief: Covariance, after: Array, x: Float[Array, " D"], base: Float[Array, " C"]) -> Float[Array, " C"]:
+    """Logits of one filter; where `after` is 1 they are added to the log probabilities of a baseline."""
+    there = base > 0.0
+    logs = jnp.where(there, jnp.log(jnp.where(there, base, 1.0)), 0.0)
+    mean = jnp.sum(logs) / jnp.maximum(jnp.sum(there.astype(float)), 1.0)
+    return jnp.sum(belief.mean * x[None], axis=1) + after * jnp.where(there, logs, mean)
+
+
+def _softmax(logits: Float[Array, " C"], on: Array) -> Float[Array, " C"]:
+    """Probabilities of the classes that are on; zeros where none is."""
+    top = jnp.max(jnp.where(on, logits, -jnp.inf))
+    return _shares(jnp.where(on, jnp.exp(jnp.minimum(logits - jnp.where(jnp.any(on), top, 0.0), 0.0)), 0.0))
+
+
+def _index(number: Float[Array, ""]) -> Array:
+    return number.astype(jnp.int32)
+
+
+def _shares(numbers: Float[Array, " C"]) -> Float[Array, " C"]:
+    """Numbers over their sum; zeros where all are 0."""
+    total = jnp.sum(numbers)
+    return numbers / jnp.where(total > 0.0, total, 1.0)
