@@ -1,0 +1,170 @@
+"""Outliers and changes of one series, from its forecasts as they were issued."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.special import stdtr, stdtrit, xlogy
+
+from filtax import _validation as checks
+from filtax.monitoring._posterior import BLOCK, block, packed_start
+
+LEAST_PROBABLE = 1e-12  # of a label
+NARROWEST = 1e-3  # scales of the interval that errors have at least
+FREEDOM = 10.0  # degrees of freedom of errors relative to their interval, whose width follows some 20 of them
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What each row showed.
+
+    Attributes:
+        tail: (T,) probability, by its forecast, of a row at least as unusual; NaN where there was no forecast.
+        outlier: (T,) whether that is below `false_alarms`, and the row no part of a change.
+        change_probability: (T,) that the forecasts are disturbed at this row.
+        runlength: (T,) most probable number of rows before this one since the last change.
+        change: (T,) True on the row that shows a change, once.
+        start: (T,) rows from the beginning of the last change to this one; of the series, before there is one.
+
+    >>> rows = np.zeros(3)
+    >>> Monitor().learn(rows, rows, rows - 1.0, rows + 1.0).tail.tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    tail: np.ndarray
+    outlier: np.ndarray
+    change_probability: np.ndarray
+    runlength: np.ndarray
+    change: np.ndarray
+    start: np.ndarray
+
+
+class Monitor:
+    """Outliers by their predictive tail, changes by a run-length posterior over forecast errors.
+
+    The interval of a row gives each side a Student t, of which it holds `level`. After n errors it has
+    1 / (1/10 + 1/n) degrees of freedom: the scale of the first ones is as uncertain as a variance of n data. A row
+    whose two-sided tail is below `false_alarms` is an outlier. A change is declared when the probability of a
+    disturbance of several rows exceeds 1 - `false_alarms`.
+
+    Args:
+        level: Probability of the intervals.
+        false_alarms: Probability that a good row is an outlier.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.r_[rng.normal(size=200), rng.normal(5.0, 1.0, size=20)]
+    >>> y[100] = 9.0
+    >>> forecast = np.zeros(220)
+    >>> seen = Monitor().learn(y, forecast, forecast - 1.645, forecast + 1.645)
+    >>> seen.outlier[:200].nonzero()[0].tolist(), (seen.change.nonzero()[0] - seen.start[seen.change]).tolist()
+    ([100], [200])
+    """
+
+    def __init__(self, level: float = 0.9, false_alarms: float = 0.001):
+        checks.share("Monitor(level=...)", level, hint="It is the probability of the intervals.")
+        checks.share("Monitor(false_alarms=...)", false_alarms, hint="It is the probability that a good row is one.")
+        self.level, self.false_alarms = float(level), float(false_alarms)
+        self.count = 0  # errors so far
+        self._packed: Any = packed_start()
+
+    def learn(self, y: Any, forecast: Any, lower: Any, upper: Any) -> Seen:
+        """Judge rows by their forecasts.
+
+        Args:
+            y: (T,) NaN where missing: such a row is neither outlier nor change.
+            forecast: (T,) as issued before the row, NaN where there was none.
+            lower: (T,) lower ends of the intervals, as issued.
+            upper: (T,) upper ends.
+        """
+        y, forecast, lower, upper = (np.asarray(part, np.float64) for part in (y, forecast, lower, upper))
+        if y.ndim != 1 or not y.shape == forecast.shape == lower.shape == upper.shape:
+            shapes = ", ".join(str(part.shape) for part in (y, forecast, lower, upper))
+            raise ValueError(f"Monitor.learn: shapes are {shapes}; give y, forecast, lower and upper as (T,) each.")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(lower < upper, y - forecast, np.nan)
+            ratio = np.abs(off) / np.where(off < 0.0, forecast - lower, upper - forecast)
+        freedom = self._freedom(np.isfinite(off))
+        quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
+        tail = 2.0 * stdtr(freedom, -quantile * ratio)
+        scale, centre = 0.5 * (upper - lower) / quantile, 0.5 * (lower + upper) - forecast
+        return self._follow([off, scale, centre, NARROWEST * scale], tail)
+
+    def learn_labels(self, y: Any, probability: Any) -> Seen:
+        r"""Judge labels by their probabilities.
+
+        The error of a row is its log loss, minus its expectation under the forecast, over its standard deviation; the
+        tail is the probability of labels that were no more probable.
+
+        Args:
+            y: (T,) codes of the labels, -1 where missing.
+            probability: (T, C) of the codes, NaN where there was no forecast; the rest to 1 is a label not met yet.
+
+        >>> p = np.tile([0.9, 0.1], (120, 1))
+        >>> y = (np.arange(120) % 10 == 0) ^ (np.arange(120) >= 100)
+        >>> seen = Monitor().learn_labels(y, p)
+        >>> (seen.change.nonzero()[0] - seen.start[seen.change]).tolist()
+        [101]
+        """
+        y, given = np.asarray(y, int), np.asarray(probability, np.float64)
+        if given.ndim != 2 or y.shape != given.shape[:1]:
+            raise ValueError(
+                f"Monitor.learn_labels: y has shape {y.shape} and probability {given.shape}; give (T,) and (T, C)."
+            )
+        rest = np.maximum(1.0 - _sum(given), 0.0)
+        missing = (y < 0) | np.isnan(rest)
+        p = np.column_stack([rest, given])
+        own = p[np.arange(len(y)), np.where(missing | (y >= given.shape[1]), 0, y + 1)]
+        own = np.where(own > 0.0, own, rest)  # a label that has just been met
+        tail = np.where(missing, np.nan, np.minimum(_sum(np.where(p <= own[:, None], p, 0.0)), 1.0))
+        mean = -_sum(xlogy(p, p))
+        spread = np.sqrt(_sum(p * (np.log(np.maximum(p, LEAST_PROBABLE)) + mean[:, None]) ** 2))
+        loss = -np.log(np.maximum(own, LEAST_PROBABLE))
+        error = np.where(missing, np.nan, (loss - mean) / np.maximum(spread, LEAST_PROBABLE))
+        self._freedom(~missing)
+        zero = np.zeros(len(y))
+        return self._follow([error, zero + 1.0, zero, zero + 1.0], tail)
+
+    def settings(self) -> dict:
+        """What json can write; with `arrays`, all that `restore` needs."""
+        return {"level": self.level, "false_alarms": self.false_alarms, "count": self.count}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What was learned."""
+        return {"packed": np.array(self._packed)}
+
+    @classmethod
+    def restore(cls, settings: dict, arrays: dict[str, np.ndarray]) -> "Monitor":
+        """The monitor that these came from; it goes on with the same bits.
+
+        >>> monitor = Monitor()
+        >>> Monitor.restore(monitor.settings(), monitor.arrays()).count
+        0
+        """
+        monitor = cls(settings["level"], settings["false_alarms"])
+        monitor.count, monitor._packed = int(settings["count"]), np.array(arrays["packed"], np.float64)
+        return monitor
+
+    def _freedom(self, known: np.ndarray) -> np.ndarray:
+        """Degrees of freedom of each row, by the errors before it."""
+        number = self.count + np.cumsum(known) - known
+        self.count += int(known.sum())
+        return 1.0 / (1.0 / FREEDOM + 1.0 / np.maximum(number, 1.0))
+
+    def _follow(self, rows: list[np.ndarray], tail: np.ndarray) -> Seen:
+        """The posterior after each row (error, scale, centre, least scale), and what it makes of the tails."""
+        table, parts = np.stack(rows, axis=1), [np.zeros((0, 5))]
+        with jax.enable_x64(True):
+            for start in range(0, len(table), BLOCK):
+                part = table[start : start + BLOCK]
+                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4))])
+                self._packed, seen = block(self._packed, padded, len(part), 1.0 - self.false_alarms)
+                parts.append(np.asarray(seen)[: len(part)])
+        probability, runlength, change, start, changed = np.concatenate(parts).T
+        outlier = (tail < self.false_alarms) & (changed == 0.0)
+        return Seen(tail, outlier, probability, runlength.astype(int), change > 0.0, start.astype(int))
+
+
+def _sum(p: np.ndarray) -> np.ndarray:
+    """Sums over labels, one after the other: columns of zeros behind them change no bit."""
+    return np.cumsum(p, axis=1)[:, -1]
