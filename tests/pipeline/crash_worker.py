@@ -21,7 +21,6 @@ import safetensors.numpy  # noqa: F401
 import scipy.linalg  # noqa: F401
 import scipy.special  # noqa: F401
 
-import fakes  # noqa: F401
 from filtax import io as store
 from filtax.pipeline import Config, run_pipeline, write_outputs
 from filtax.pipeline._segments import segment_source, write_segments

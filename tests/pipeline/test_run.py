@@ -67,7 +67,10 @@ def test_forecasts_of_each_step_are_those_of_the_series_made_so_many_steps_befor
 def test_late_targets_are_a_longer_step(tmp_path):
     y = load(7, 300)
     run_pipeline(Config(write(tmp_path / "t.csv", y), "load", time="when", delay=2), tmp_path / "run")
-    check(records_of(tmp_path / "run"), arranged(Series(3).learn(y, HOURS[:300]))[:, 2:])
+    out = Series((3,)).learn(y, HOURS[:300])  # row t - 2 of it is a forecast of row t
+    for end in ENDS:
+        said = np.concatenate([[np.nan, np.nan], vars(out)[end][:-2, 0]])
+        np.testing.assert_array_equal(records_of(tmp_path / "run")[end], said)
 
 
 @pytest.mark.parametrize("block", [7, 5000])
@@ -301,7 +304,7 @@ def test_many_series_are_saved_and_loaded(tmp_path):
     keys = [f"key{i}" for i in range(2000)] * 2
     source = write(tmp_path / "t.csv", np.arange(4000.0), np.repeat(HOURS[:2], 2000), who=keys)
     run_pipeline(Config(source, "load", time="when", key="who"), tmp_path / "run")
-    [manifest] = (tmp_path / "run/checkpoint").glob("*.json")
+    manifest = max((tmp_path / "run/checkpoint").glob("*.json"))
     assert manifest.stat().st_size < 20_000
     learner = open_run(tmp_path / "run").learner
     assert len(learner.tracks) == 2000

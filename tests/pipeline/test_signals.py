@@ -16,11 +16,10 @@ from filtax import io as store
 from filtax.cli._stopping import asked_to_stop
 
 SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = [sys.executable, "-c", "import fakes; from filtax.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
 SLOW = ("--target", "y", "--checkpoint-every", "2000", "--block", "100")
 ENDLESS = """
 import sys
-import fakes
 import jax
 from filtax.cli import main
 from filtax.cli._run import _Show
@@ -48,7 +47,7 @@ def home(tmp_path_factory):
 
 
 def start(*arguments, home, command=COMMAND, **more):
-    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}:{SOURCE.parent}/tests", "XDG_CACHE_HOME": str(home / "cache")}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "XDG_CACHE_HOME": str(home / "cache")}
     return subprocess.Popen(
         [*command, *arguments], cwd=home, env=environment, stderr=subprocess.PIPE, text=True, **more
     )

@@ -145,7 +145,7 @@ class Track:
         self.dated = plan.clock.kind != "index"
         if saved is None:
             self.series = Series(
-                steps, known=plan.width, season=config.season, miss=1.0 - config.level, method=config.method
+                steps, known=plan.width, season=config.season, miss=round(1.0 - config.level, 12), method=config.method
             )
             self.monitor = Monitor(config.level, config.false_alarms)
             self.last: int | float | None = None  # time of the last row
