@@ -25,10 +25,10 @@ LAYERS = [
     {"_step"},
     {"bone"},
     {"methods"},
-    {"_online", "evaluate", "forecasting", "monitoring", "parallel", "segmentation", "streams"},
+    {"_online", "evaluate", "forecasting", "monitoring", "parallel", "segmentation"},
     {"bandits", "estimators"},
     {"report"},
-    {"runs"},
+    {"pipeline"},
     {"cli"},
     {"__main__"},
 ]

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from filtax import _xla
-from filtax.runs import health
+from filtax.pipeline import _health as health
 
 SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")

@@ -6,8 +6,6 @@ import typer
 
 from filtax.cli._talk import print_table
 
-__all__ = ["data"]
-
 
 def data(
     what: Annotated[str, typer.Argument(metavar="[list]", help="What to do; there is nothing else.")] = "list",

@@ -11,8 +11,6 @@ from filtax.cli._options import LARGEST_SEED
 from filtax.cli._outcome import BAD_INPUT, FAILED
 from filtax.cli._talk import print_table, start_jax, talk
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Experiments by name; `all`; or `list` to see them.")],

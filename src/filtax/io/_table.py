@@ -328,5 +328,5 @@ def _reject_blank(file: str, raw: Raw, layout: Layout) -> None:
 def _what_to_do(fault: Rejected) -> str:
     """How to go on where reading ended."""
     if fault.reason.endswith(f": {NO_TARGET}"):
-        return "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-bad reject."
-    return "Repair it, or have bad rows rejected and counted: --on-bad reject."
+        return "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-error reject."
+    return "Repair it, or have bad rows rejected and counted: --on-error reject."
