@@ -115,9 +115,10 @@ class LabelPipeline:
             Pending(zero((L, F)), none, none, zero((L, K, C))),
         )
 
-    def start(self, center: np.ndarray, spread: np.ndarray) -> Any:
-        """The packed state before the first row, with the units (F,) of the known columns."""
-        return _started(self, center, spread)
+    @jax.jit
+    def start(self, center: Any, spread: Any) -> Float[Array, " B"]:
+        """`init`, packed into one vector."""
+        return _pack(self.init(center, spread))
 
     def scan(self, packed: Any, known: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Forecast each row, then learn its label (-1: missing): a packed state, and probabilities and weights."""
@@ -136,7 +137,8 @@ class LabelPipeline:
     def grown(self, packed: Any) -> tuple["LabelPipeline", Any]:
         """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
         larger = replace(self, room=4 * self.room + 3)
-        state = jax.tree.map(_padded, _unpack(self, packed), _shapes(larger))
+        old = _unpack(self, packed)
+        state = jax.tree.map(_corner, old, _unpack(larger, larger.start(old.center, old.spread)))
         for leaf in jax.tree.leaves(state.heads):
             leaf[1 + self.room :] = leaf[0]  # what a class never met has learned: that it was none of the labels
         return larger, _pack(state)
@@ -147,27 +149,18 @@ class LabelPipeline:
 
 
 @jax.jit
-def _started(pipe: LabelPipeline, center: Array, spread: Array) -> Float[Array, " B"]:
-    return _pack(pipe.init(center, spread))
-
-
-@jax.jit
 def _pack(state: LabelState) -> Float[Array, " B"]:
     return ravel_pytree(jax.tree.map(lambda leaf: leaf.astype(float), state))[0]
 
 
 def _unpack(pipe: LabelPipeline, packed: Float[Array, " B"]) -> LabelState:
-    return _cut(_shapes(pipe), packed)
-
-
-def _shapes(pipe: LabelPipeline) -> LabelState:
     units = jax.ShapeDtypeStruct((pipe.known,), float)
-    return jax.eval_shape(pipe.init, units, units)
+    return _cut(jax.eval_shape(pipe.init, units, units), packed)
 
 
-def _padded(old: Array, new: Any) -> np.ndarray:
-    """An array with zeros up to the shape of another."""
-    table = np.zeros(new.shape)
+def _corner(old: Array, new: Array) -> np.ndarray:
+    """A larger array with the old one in its first corner."""
+    table = np.array(new)
     table[tuple(map(slice, old.shape))] = old
     return table
 
