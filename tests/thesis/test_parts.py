@@ -111,6 +111,3 @@ def test_a_changed_range_is_another_run(tmp_path):
         assert long.computed == [0, 1, 2]
     assert run(uniform, tmp_path)["seconds"] >= 0
     assert uniform.computed == [0, 1, 2]
-
-
-# A real one ----------------------------------------------------------------------------------------------------------
