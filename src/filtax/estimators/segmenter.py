@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from filtax import _validation as checks
-from filtax.estimators.forecast import Chances
-from filtax.estimators.params import Estimator, one_at_a_time
+from filtax.estimators._forecast import Chances
+from filtax.estimators._parameters import Estimator, one_at_a_time
 from filtax.io import columns
 from filtax.segmentation import Settings
 from filtax.segmentation._live import Live, Memory
