@@ -179,13 +179,14 @@ def test_batches_and_single_rows_give_the_same_bits():
 def test_what_comes_later_changes_nothing_that_was_said(delay):
     y, known = stream(160)
     cut = 100
+    y[: cut - delay] = y[: cut - delay].clip(-1, 1)
+    y[cut - delay] = 2  # of which nothing is known yet at the cut
     plain = Labels(known=2, delay=delay).learn(y, known)
     others, columns = y.copy(), known.copy()
     others[cut - delay :], columns[cut + 1 :] = 1 - others[cut - delay :].clip(0, 1), np.nan
     altered = Labels(known=2, delay=delay).learn(others, columns)
     width = altered.probability.shape[1]
     np.testing.assert_array_equal(plain.probability[: cut + 1, :width], altered.probability[: cut + 1])
-    assert not plain.probability[: cut + 1, width:].any()
     assert not np.array_equal(plain.probability[cut + 1 :, :width], altered.probability[cut + 1 :])
 
 
@@ -196,9 +197,8 @@ def test_a_row_is_predicted_as_it_is_forecast_when_it_comes(delay):
     labels.learn(y[:70], known[:70])
     for t in range(70, 80):
         said = labels.predict(known[t : t + 1])
-        np.testing.assert_array_equal(
-            said[0], labels.learn(y[t : t + 1], known[t : t + 1]).probability[0, : said.shape[1]]
-        )
+        issued = labels.learn(y[t : t + 1], known[t : t + 1]).probability
+        np.testing.assert_array_equal(said, issued[:, : said.shape[1]])
 
 
 @pytest.mark.parametrize("method", [None, "LG+RL[1]-OUPR(hazard=0.001)"])
@@ -207,8 +207,9 @@ def test_what_was_restored_goes_on_with_the_same_bits(method):
     labels = Labels(known=2, method=method, delay=3)
     labels.learn(y[:90], known[:90])
     copy = Labels.restore(labels.settings(), labels.arrays())
-    for one, other in zip(*(vars(each.learn(y[90:], known[90:])).values() for each in (labels, copy)), strict=True):
-        np.testing.assert_array_equal(one, other)
+    one, other = (each.learn(y[90:], known[90:]) for each in (labels, copy))
+    np.testing.assert_array_equal(one.probability, other.probability)
+    np.testing.assert_array_equal(one.weights, other.weights)
 
 
 @pytest.mark.parametrize("method", [None, "LG+C-ACI(q=0.001)"])
