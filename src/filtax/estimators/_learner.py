@@ -7,6 +7,7 @@ width of the features is decided; where it grows, a wider series learns them aga
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class Seen(NamedTuple):
     runlength: float = 0.0
 
 
-class Learner(Estimator):
+class Learner(Estimator, ABC):
     """A stream of features and a target; `Regressor` and `Classifier` say what a target is."""
 
     method: Any
@@ -210,25 +211,25 @@ class Learner(Estimator):
 
     # what a target is
 
+    @abstractmethod
     def _code(self, y: Any) -> float:
         """A target as a number, NaN where it is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _codes(self, y: Any, length: int) -> Float[np.ndarray, " T"]:
         """Targets as numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _new(self, width: int) -> Any:
         """The series that learns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Learn rows; what was forecast for them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         """What the monitor says of rows and their forecasts."""
-        raise NotImplementedError
 
     # what is remembered
 
@@ -334,6 +335,15 @@ class Learner(Estimator):
         if "driver" in note:
             self._driver = type(self._new(self._width)).restore(note["driver"], _named(arrays, "driver "))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))
+
+    @property
+    def _raw_memory_usage(self) -> int:  # for river
+        note, arrays = self._state()
+        return len(str(note)) + sum(array.nbytes for array in arrays.values())
+
+    @property
+    def _memory_usage(self) -> str:  # for river
+        return f"{self._raw_memory_usage / 1024:.2f} KiB"
 
     @one_at_a_time
     def __getstate__(self) -> dict[str, Any]:

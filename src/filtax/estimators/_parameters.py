@@ -5,7 +5,6 @@ Neither library is imported by filtax. Where one has been imported, its own code
 
 import copy
 import inspect
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
@@ -125,14 +124,6 @@ class Estimator:
     @property
     def _is_stochastic(self) -> bool:
         return False
-
-    @property
-    def _raw_memory_usage(self) -> int:
-        return len(pickle.dumps(self))
-
-    @property
-    def _memory_usage(self) -> str:
-        return f"{self._raw_memory_usage / 1024:.2f} KiB"
 
     # What scikit-learn asks.
 
