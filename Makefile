@@ -9,7 +9,7 @@ PYTHON_NEWEST ?= python3.12
 PYTEST_ARGS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
-# Without bytecode every worker, every child and the second pass would compile all of src and the tests anew.
+# Without bytecode every worker, every child and the second pass would compile all of src and the tests again.
 unexport PYTHONDONTWRITEBYTECODE
 NEEDS := pyproject.toml constraints.txt
 
@@ -19,7 +19,7 @@ CORE := tests/test_conformance.py tests/test_numeric_bars.py tests/test_degenera
 RANGE := $(CORE) tests/test_linalg_lapack.py tests/test_xla.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs nightly soak jax-range constraints clean
+.PHONY: help demo test core check bench docs nightly soak jax-range constraints clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure a
 test: .venv/dev.done  ## the test suite, then the numeric core again with x64 off
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 	@FILTAX_X64=0 $(BIN)/python -m pytest $(PYTEST_ARGS) $(CORE)
+
+core: .venv/dev.done  ## the numeric core alone
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(CORE)
 
 check: .venv/dev.done  ## format, lint and types
 	@$(BIN)/ruff format --check .
@@ -54,7 +57,7 @@ jax-range: .venv-oldest/done .venv-newest/done  ## the numeric core with the old
 soak: .venv/base.done  ## 1e7 rows through three methods, each in a process: memory, compilations, step time
 	@for name in KF 'RL[50]' LoFi; do $(BIN)/python tests/soak.py 1e7 "$$name" || exit 1; done
 
-constraints: .venv/dev.done  ## resolve constraints.txt anew
+constraints: .venv/dev.done  ## resolve constraints.txt again
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv
 	@{ head -1 constraints.txt; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade \
 	  --no-annotate --no-header --no-emit-index-url pyproject.toml; } > constraints.new && mv constraints.new constraints.txt
@@ -75,22 +78,22 @@ PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --con
 
 .venv/base.done: $(NEEDS) | .venv/bin/python
 	@echo "filtax: installing filtax into .venv (about a minute, once)"
-	@$(PIP_INSTALL) .
+	@$(PIP_INSTALL) '.[cli]'
 	@touch $@
 
 .venv/dev.done: .venv/base.done
 	@echo "filtax: installing the test tools and oracles into .venv (a minute or two, once)"
-	@$(PIP_INSTALL) '.[dev,nets,tune]'
+	@$(PIP_INSTALL) '.[cli,dev,nets,tune]'
 	@touch $@
 
 .venv/docs.done: .venv/base.done
 	@echo "filtax: installing the documentation tools into .venv (once)"
-	@$(PIP_INSTALL) '.[docs]'
+	@$(PIP_INSTALL) '.[cli,docs]'
 	@touch $@
 
 .venv/bench.done: .venv/base.done
 	@echo "filtax: installing the peers to measure against into .venv (a minute or two, once)"
-	@$(PIP_INSTALL) '.[bench,nets]'
+	@$(PIP_INSTALL) '.[bench,cli,nets]'
 	@touch $@
 
 # Every version but that of jax is the one of constraints.txt.
@@ -103,5 +106,5 @@ PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --con
 	@$(MAKE_VENV) --clear .venv-$*
 	@grep -vE '^jax(lib)?==' constraints.txt > .venv-$*/constraints.txt
 	@.venv-$*/bin/python -m pip install -qq --disable-pip-version-check --constraint .venv-$*/constraints.txt \
-	  --editable . '$(JAX)' beartype hypothesis pytest pytest-xdist
+	  --editable '.[cli]' '$(JAX)' beartype hypothesis pytest pytest-xdist
 	@touch $@

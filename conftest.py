@@ -13,7 +13,6 @@ import os
 from pathlib import Path
 
 import jax
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,7 +40,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 jax.config.update("jax_enable_x64", X64)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-mpl.use("Agg")
+os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Only XLA is told where in the code an operation was written, and a seventh of the time went into finding that out.
 jax.config.update("jax_traceback_in_locations_limit", 0)

@@ -5,7 +5,7 @@
 
 A network of 1e6 parameters, 10 classes, rank 50, float32; static, with noise at each step (q > 0), and with one
 variance for all parameters (spherical). A ratio above 1 is what the kernel earns. Each line is printed when it is
-measured; what does not fit in the time is left out. FILTAX_KERNELS_OFF names the kernels that are switched off.
+measured; what does not fit in the time is omitted. FILTAX_KERNELS_OFF names the kernels that are switched off.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main() -> int:
         whole = 0.0
         for label, off in (groups | {f"without {name}": [name] for name in names}).items():
             if time.perf_counter() - began > arguments.seconds:
-                print("the time is up; the rest is left out.")
+                print("the time is up; the rest is omitted.")
                 return 0
             os.environ["FILTAX_KERNELS_OFF"] = ",".join(off)
             took, parameters = milliseconds(KINDS[kind], SIZES[arguments.parameters], arguments.repeats)

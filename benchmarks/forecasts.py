@@ -6,7 +6,7 @@
     m4         414 hourly series of the M4 competition without times, 48 rows ahead from the end of the training part
 
 Everything runs with defaults. Ratios are to the best of last value, seasonal and weekly naive and running mean. The
-folder of data sets is $FILTAX_DATA. `ablation` removes one part of the bank at a time from `load`, `nab` and `streams`.
+folder of data sets is $FILTAX_DATA. `python -m benchmarks.ablation` removes one part of the bank at a time.
 """
 
 import argparse
@@ -177,22 +177,6 @@ def show_prequential(name: str, cases: Callable[[], Iterator[Case]]) -> None:
         print(f"  h={h}: geometric mean {mean:.3f}, worst {worst:.3f}; quarters with 86-94 % inside: {share:.2f}")
 
 
-def ablation() -> None:
-    """One part removed at a time."""
-    from filtax.forecasting import standard
-
-    members = {name: tuple(e for e in standard() if e.names[0] != name) for name in (e.names[0] for e in standard())}
-    print("removed            load  calm    nab 1  nab 24  streams 1  streams 24")
-    for name, experts in {"nothing": standard(), **members}.items():
-        options = {"experts": experts}
-        one, two, three = load(**options), prequential(nab(), **options), prequential(streams(), **options)
-        print(
-            f"{name:18} {one['total']:.2f} {one['calm']:.2f}   {geometric(two, 1)[0]:.3f}  {geometric(two, 24)[0]:.3f}"
-            f"   {geometric(three, 1)[0]:.3f}      {geometric(three, 24)[0]:.3f}",
-            flush=True,
-        )
-
-
 def main() -> None:
     """Print the tables of the sets that are named, or of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,8 +196,6 @@ def main() -> None:
                 )
         elif name == "m4":
             print("m4: " + ", ".join(f"{k} {v:.3f}" for k, v in m4(args.every).items()), flush=True)
-        elif name == "ablation":
-            ablation()
         else:
             show_prequential(name, {"nab": nab, "streams": streams}[name])
 

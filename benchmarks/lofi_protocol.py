@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import filtax as fx
-from filtax.streams import read_images
+from filtax.datasets import read_images
 
 
 def cnn_init(key):

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bandits [NAME ...] [--steps 2000] [--seeds 10] [--networks] [--json out/bandits.json]
 
-Every trial has rows in an order of its own, and draws anew what the protocol draws: the harm of mushrooms, portfolios,
+Every trial has rows in an order of its own, and draws again what the protocol draws: the harm of mushrooms, portfolios,
 jokes. Regret is measured against the true means, as there. `LinFullPost` is the published method with its published
 prior, and tells whether the protocol is the same; settings of the others were chosen, among one to nine each, on five
 or ten other trials than those that are played here.
@@ -140,7 +140,7 @@ def contest(name, steps, seeds, networks, first=0, only=None):
 
 
 def always_best(world):
-    """Relative regret of the one arm that is best in hindsight: what contexts must beat."""
+    """Relative regret of the one arm that is best, looking back: what contexts must beat."""
     means = np.asarray(world.of_rounds(world.means), float)
     lost = (means.max(axis=-1, keepdims=True) - means).sum(axis=0)
     return float((100.0 * lost.min(axis=-1) / lost.mean(axis=-1)).mean())

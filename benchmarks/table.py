@@ -1,8 +1,8 @@
 """A user's table: 100,000 rows of 30 numbers and a target, from CSV to predictions on disk, all defaults.
 
-Each run is a new process. Timed is what follows the imports: reading, compiling, learning, and writing the predictions,
-with the compilation cache that the command line turns on. Memory is the most that the process held, for a table and for
-one four times as long.
+Each run is a new process. Timed is `filtax run` after the imports: reading, compiling, learning, and writing the
+predictions, with the compilation cache that the command line turns on. Memory is the most that the process held, for a
+table and for one four times as long.
 """
 
 import json
@@ -20,16 +20,10 @@ COLUMNS, ROWS, ROUNDS = 30, 100_000, 5
 GROUP = f"{ROWS:,} x {COLUMNS}, from CSV to predictions"
 CODE = """
 import json, resource, sys, time
-from pathlib import Path
-import jax, pyarrow.parquet, scipy.special
-from filtax._xla import cache_compilations
-import filtax.runs, filtax.runs.predictions
-jax.config.update("jax_enable_x64", True)
-cache_compilations(Path(sys.argv[3]))
+import jax, pyarrow.parquet
+from filtax.cli import run
 start = time.perf_counter()
-config = filtax.runs.Config(sys.argv[1], "y")
-filtax.runs.carry_on(config, Path(sys.argv[2]))
-filtax.runs.predictions.write_predictions(filtax.runs.open_run(Path(sys.argv[2])))
+assert run(["run", sys.argv[1], "--target", "y", "--out", sys.argv[2]]) == 0
 seconds = time.perf_counter() - start
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
@@ -40,18 +34,17 @@ def write(path: Path, rows: int, labels: bool) -> None:
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(rows, COLUMNS)), rng.normal(size=COLUMNS)
     y = X @ weights + rng.normal(size=rows)
-    told = np.where(y > 0.0, 1.0, 0.0) if labels else y
+    target = np.where(y > 0.0, 1.0, 0.0) if labels else y
     head = ",".join([*(f"x{i}" for i in range(COLUMNS)), "y"])
     form = ["%.6g"] * COLUMNS + (["%d"] if labels else ["%.6g"])
-    np.savetxt(path, np.column_stack([X, told]), fmt=",".join(form), header=head, comments="")
+    np.savetxt(path, np.column_stack([X, target]), fmt=",".join(form), header=head, comments="")
 
 
 def once(folder: Path, name: str, turn: int) -> tuple[float, float]:
     """Seconds, and the most MiB, of one run in a process of its own."""
-    where = [str(folder / f"{name}.csv"), str(folder / f"{name}-{turn}"), str(folder / "cache")]
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *where], cwd=ROOT, env=dict(os.environ), check=True, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", CODE, str(folder / f"{name}.csv"), str(folder / f"{name}-{turn}")]
+    home = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    done = subprocess.run(command, cwd=ROOT, env=home, check=True, capture_output=True, text=True)
     seconds, most = json.loads(done.stdout.splitlines()[-1])
     return seconds, most
 

@@ -39,7 +39,7 @@ NARROW = (*NARROW_BAD, "tracker", "line-per-run", "outlier-bernoulli", "enkf", "
 
 
 def rows(night=NIGHTLY, narrow=tuple(ROWS)):
-    """The names of the table; those in `night` wait for it, those not in `narrow` are left out with x64 off."""
+    """The names of the table; those in `night` wait for it, those not in `narrow` are omitted with x64 off."""
 
     def marks(name):
         if name in night:

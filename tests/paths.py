@@ -52,9 +52,9 @@ def enumerate_paths(
         X: (T, D) rows of features.
         Y: (T,) data, NaN where missing.
         noise: variance of y.
-        hazard: (run length, changes so far, ticks so far) to the probability of a change at the next datum.
-        change: belief before a change to belief after; a fresh prior if left out.
-        q: variance that each parameter gains at a tick without a change.
+        hazard: (run length, changes so far, steps so far) to the probability of a change at the next datum.
+        change: belief before a change to belief after; a fresh prior if omitted.
+        q: variance that each parameter gains at a step without a change.
     """
     T, D = X.shape
     fresh = lambda m, P: (np.zeros(D), np.eye(D))

@@ -1,4 +1,4 @@
-"""A long run: memory that does not grow, nothing compiled anew, steps that stay as quick. `make soak` takes 1e7 rows.
+"""A long run: memory that does not grow, nothing compiled again, steps that stay as quick. `make soak` takes 1e7 rows.
 
 python tests/soak.py ROWS [NAME ...] prints a line of JSON for each method and exits with 1 if one breaks a bar. Time is
 that of the processor, not of the clock; of each tenth of the run the quicker chunks count. A machine that is shared

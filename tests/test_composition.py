@@ -98,10 +98,6 @@ def static():
     return of
 
 
-def test_there_are_enough_of_them():
-    assert len(CASES) >= 40
-
-
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[] if case in DAY else [pytest.mark.nightly]) for case in CASES], ids="|".join
 )

@@ -71,7 +71,7 @@ def test_law_of_evidence(name, runs):
 @pytest.mark.x64
 @rows(night=(*NIGHTLY, *SHOWN["missing"]))
 def test_missing_conditions_on_nothing_while_time_passes(name, runs):
-    """A gap adds exactly 0, and two ticks without data are the second row of a forecast."""
+    """A gap adds exactly 0, and two steps without data are the second row of a forecast."""
     row, method, _, _, end, infos = runs(name)
     assert float(infos.log_evidence[3]) == 0.0
     assert bool(infos.ok[3])
@@ -200,13 +200,13 @@ def test_compiles_once_for_a_shape(name, runs):
 
 @pytest.mark.x64
 @every_row
-def test_known_change_starts_anew(name, runs):
+def test_known_change_resets(name, runs):
     """changed=True is a fresh start: the same as the first step after init."""
     row, method, state, _, end, _ = runs(name)
-    anew, _ = method.step(end, at(row.X, 0), row.Y[0], changed=True)
+    again, _ = method.step(end, at(row.X, 0), row.Y[0], changed=True)
     first, _ = method.step(state, at(row.X, 0), row.Y[0])
-    if row.seed is None:  # samples belong to their tick, and the tick is another
-        same(anew.hypotheses, first.hypotheses, **exact)
+    if row.seed is None:  # samples belong to their step, and the step is another
+        same(again.hypotheses, first.hypotheses, **exact)
     not_changed, _ = method.step(end, at(row.X, 0), row.Y[0], changed=False)
     plain, _ = method.step(end, at(row.X, 0), row.Y[0])
     same(not_changed.hypotheses, plain.hypotheses, **exact)

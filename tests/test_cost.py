@@ -79,8 +79,8 @@ def test_streams_of_a_complete_linear_model_share_one_covariance():
     assert "f32[5,4,4]" not in carried
 
 
-def test_products_for_many_streams_are_made_once():
-    """As calls of their own: merged into what reads them, each would be made anew for every number of that."""
+def test_products_for_many_streams_are_computed_once():
+    """As calls of their own: merged into what reads them, each would be computed again for every number of that."""
     method, state = tracker()
     X, Y = np.ones((8, 2, 4), np.float32), np.ones((16, 8, 2), np.float32)
     many = jax.jit(jax.vmap(lambda y: method.scan(state, X, y, keep=("mean",))[1].mean))

@@ -6,7 +6,7 @@ import pytest
 
 from filtax.cli import _example as demo
 from filtax.evaluate import naive_plus_change
-from filtax.streams import hourly_load
+from filtax.synthetic import hourly_load
 
 FEW = ("LG+C-Static", "NIG+C-ACI(q=1e-06)")
 
@@ -99,7 +99,7 @@ def test_stretches_divide_the_stream_where_they_can(hours, size):
 
 @pytest.mark.x64
 @pytest.mark.parametrize("key", [0, 1])
-def test_the_story_holds_on_the_stream_it_is_told_of(key):
+def test_the_story_holds_on_the_stream_it_is_about(key):
     """Who never forgets loses to a naive rule, who does beats them all, and who learns the noise judges itself best."""
     table = demo.learn(hourly_load(26 * 168, key=key), demo.build()).table()
     static, wanders, learns = (table[name] for name in demo.METHODS)

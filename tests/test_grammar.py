@@ -43,7 +43,7 @@ def test_what_the_names_stand_for():
     assert isinstance(plain.weighting, Exact)
     assert isinstance(plain.prior, Continue)
     assert plain.posterior == Extended("auto", 1)
-    assert build("C-Static").posterior == plain.posterior  # LG may be left out
+    assert build("C-Static").posterior == plain.posterior  # LG may be omitted
     assert build("IEKF+C-Static").posterior == Extended("auto", 5)
     assert build("NIG+C-Static").posterior == UnknownNoise(1.0, 1.0, "auto")
     assert build("LG+C-ACI( q = 1e-2 )").prior.dynamics.q == 0.01

@@ -56,8 +56,8 @@ def weights(name, dtype, Y):
 
 
 @pytest.mark.parametrize("name", ["RL[20]-PR(hazard=0.002)", "CPT[20]-PR(hazard=0.002)"])
-def test_the_same_small_number_at_every_tick_is_not_rounded_the_same_way_each_time(name):
-    """Doubt about when a small step came stays for 1500 ticks; weights rounded at each were off by 2.6e-4."""
+def test_the_same_small_number_at_every_step_is_not_rounded_the_same_way_each_time(name):
+    """Doubt about when a small step came stays for 1500 steps; weights rounded at each were off by 2.6e-4."""
     rng = np.random.default_rng(5)
     Y = (np.where(np.arange(1500) < 300, 0.0, 0.15) + 0.5 * rng.normal(size=1500)).astype("float32")
     narrow, wide = (weights(name, dtype, Y) for dtype in ("float32", "float64"))

@@ -73,7 +73,7 @@ def test_public_names_are_documented(package, name):
     if callable(thing) or isinstance(thing, ModuleType):
         assert inspect.getdoc(thing)
     if inspect.isclass(thing):
-        fields = inspect.get_annotations(thing)  # told of by the class docstring
+        fields = inspect.get_annotations(thing)  # described in the class docstring
         members = {key: value for key, value in vars(thing).items() if not key.startswith("_") and key not in fields}
         methods = {key for key, value in members.items() if inspect.isroutine(value) or isinstance(value, property)}
         assert not {key for key in methods if not inspect.getdoc(getattr(thing, key))}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.x64
 
 
 class RunLength(Auxiliary):
-    """Slots hold run lengths; at each tick a newborn takes the place of the least probable hypothesis."""
+    """Slots hold run lengths; at each step a new one takes the place of the least probable hypothesis."""
 
     hazard: float
     slots: int = structure()
@@ -30,10 +30,10 @@ class RunLength(Auxiliary):
 
     def expand(self, hypotheses, initial, dt):
         log_reset = hypotheses.log_weight + jnp.log(self.hazard)
-        newborn = jnp.arange(self.slots) == jnp.argmin(hypotheses.log_weight)
-        weight = jnp.where(newborn, jax.nn.logsumexp(log_reset), hypotheses.log_weight + jnp.log1p(-self.hazard))
+        is_new = jnp.arange(self.slots) == jnp.argmin(hypotheses.log_weight)
+        weight = jnp.where(is_new, jax.nn.logsumexp(log_reset), hypotheses.log_weight + jnp.log1p(-self.hazard))
         return Proposal(
-            Hypotheses(hypotheses.belief, jnp.where(newborn, 0, hypotheses.aux + 1), weight), newborn, log_reset
+            Hypotheses(hypotheses.belief, jnp.where(is_new, 0, hypotheses.aux + 1), weight), is_new, log_reset
         )
 
     def slots_needed(self, t):
@@ -45,7 +45,7 @@ class RunLength(Auxiliary):
 
 
 class Reset(Prior):
-    """A newborn starts from the initial belief, the others drift."""
+    """A new hypothesis starts from the initial belief, the others drift."""
 
     dynamics: object
 
@@ -58,7 +58,7 @@ class Reset(Prior):
 
 
 class Doubt(Prior):
-    """Second phase: start anew when the evidence of the proposed belief falls below a bar."""
+    """Second phase: reset when the evidence of the proposed belief falls below a bar."""
 
     dynamics: object
     bar: float
@@ -67,8 +67,8 @@ class Doubt(Prior):
         return Continue(self.dynamics)(proposed, initial, dt)
 
     def revise(self, proposed, beliefs, log_evidence, initial, ask):
-        anew = log_evidence[0] < self.bar
-        return proposed, jax.tree.map(lambda old, new: jnp.where(anew, new[None], old), beliefs, initial)
+        again = log_evidence[0] < self.bar
+        return proposed, jax.tree.map(lambda old, new: jnp.where(again, new[None], old), beliefs, initial)
 
 
 T, NOISE, HAZARD = 8, 0.3, 0.2
@@ -90,7 +90,7 @@ def segment(start, stop):
 
 
 def test_bank_of_run_lengths_equals_enumeration():
-    """All 2^T segmentations: evidence, run-length posterior; a newborn absorbs the datum it is born with (E12)."""
+    """All 2^T segmentations: evidence, run lengths; a new hypothesis learns the datum it is born with (E12)."""
     rl = bank_of(T + 1, static())
     end, infos = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
     want = enumerate_segmentations(segment, HAZARD, T)
@@ -147,10 +147,10 @@ def test_second_phase_sees_the_evidence_of_what_was_proposed():
     plain = fx.method("LG+C-Static", model=fx.models.linear(noise=NOISE))
     start = plain.init(mean=jnp.zeros(2), cov=1.0)
     state, _ = plain.scan(start, X[:4], Y[:4])
-    for y, anew in ((20.0, True), (float(plain.predict(state, X[0]).mean), False)):
+    for y, again in ((20.0, True), (float(plain.predict(state, X[0]).mean), False)):
         after, info = doubt.step(state, X[0], y)
         np.testing.assert_allclose(info.log_evidence, plain.predict(state, X[0]).log_prob(y), rtol=1e-12)
-        want, _ = plain.step(start if anew else state, X[0], y)
+        want, _ = plain.step(start if again else state, X[0], y)
         np.testing.assert_allclose(doubt.belief(after).mean, plain.belief(want).mean, rtol=1e-12)
 
 
@@ -167,7 +167,7 @@ def clouds(name):
 
 
 def test_a_bank_of_ensembles_is_a_bank_of_their_moments():
-    """Members and their key are selected, batched and started anew like any other belief; the transform is exact."""
+    """Members and their key are selected, batched and reset like any other belief; the transform is exact."""
     rl, exact = clouds("ETKF(size=6)"), bank_of(5, static())
     state = rl.init(mean=jnp.zeros(2), cov=1.0, key=jax.random.key(2))
     end, infos = rl.scan(state, X, Y)

@@ -1,4 +1,4 @@
-"""One tick, part by part: types, masks and flags against a table, banks and noise keys against plain numpy."""
+"""One step, part by part: types, masks and flags against a table, banks and noise keys against plain numpy."""
 
 import equinox as eqx
 import jax
@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax._step import cast_and_bind, filter_step, look_ahead, sanitize
+from filtax._step import filter_step, look_ahead
 from filtax.beliefs import Covariance
 from filtax.protocols import Auxiliary, Hypotheses, Posterior, Proposal, static
-from filtax.state import start_hypotheses
 from moments import normal, spd
 from oracles import log_normal
 
@@ -69,65 +68,6 @@ def state_of(hypotheses, initial, t=0, key=None):
     return fx.State(hypotheses, initial, jnp.asarray(t), zero, zero, jnp.zeros(()), key)
 
 
-def test_cast_and_bind_casts_floats_and_binds_the_layout():
-    prior = fx.priors.additive_inflation(0.1)
-    method = fx.method("LG+C-ACI", model=fx.models.nonlinear(lambda p, x: p["a"] * x, noise=np.ones(1)), prior=prior)
-    state = method.init(params={"a": jnp.ones((), "float32")})
-    got = cast_and_bind(method, state)
-    assert {leaf.dtype for leaf in jax.tree.leaves(got)} == {np.dtype("float32")}
-    assert got.model.predictor.layout == state.layout
-    assert cast_and_bind(KF, KF.init(mean=jnp.zeros(2, "float32"))).auxiliary.log_weight.dtype == "float32"
-
-
-GAP, FAR = np.nan, np.inf
-TABLE = [  # y, mask, x -> what is taken, whether the row is refused
-    ([1.0, 2.0], None, 1.0, [True, True], False),
-    ([1.0, GAP], None, 1.0, [True, False], False),
-    ([GAP, GAP], None, 1.0, [False, False], False),
-    ([1.0, 2.0], [False, True], 1.0, [False, True], False),
-    ([GAP, 2.0], [True, True], 1.0, [False, True], False),
-    ([FAR, 2.0], None, 1.0, [False, False], True),
-    ([FAR, 2.0], [False, True], 1.0, [False, True], False),
-    ([1.0, 2.0], None, GAP, [False, False], True),
-    ([GAP, GAP], None, FAR, [False, False], True),
-]
-
-
-@pytest.mark.parametrize(("y", "mask", "x", "taken", "refused"), TABLE)
-def test_sanitize(y, mask, x, taken, refused):
-    """What is missing is masked, what is impossible refuses the row; no NaN is left for the arithmetic."""
-    H = np.eye(2)
-    H[0, 1] = x
-    got = sanitize(
-        KF,
-        Covariance(jnp.zeros(2, "float32"), jnp.eye(2, dtype="float32")),
-        jnp.asarray(H),
-        jnp.asarray(y),
-        None if mask is None else jnp.asarray(mask),
-        False,
-    )
-    assert (got.mask.tolist(), bool(got.refused)) == (taken, refused)
-    np.testing.assert_array_equal(got.y, np.where(taken, y, 0.0))
-    np.testing.assert_array_equal(got.reported, np.where(taken, y, np.nan))
-    assert np.isfinite(got.x).all()
-    assert {got.x.dtype, got.y.dtype} == {np.dtype("float32")}
-
-
-def test_a_promised_row_passes_as_it_is():
-    got = sanitize(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.array([np.inf, 1.0]), None, True)
-    assert got.mask is None
-    np.testing.assert_array_equal(got.y, [np.inf, 1.0])
-    with pytest.raises(ValueError, match=r"y has shape \(3,\) but the model predicts 2 numbers .* shape \(2,\)"):
-        sanitize(KF, Covariance(jnp.zeros(2), jnp.eye(2)), jnp.eye(2), jnp.zeros(3), None, True)
-
-
-def test_a_fresh_bank_holds_the_initial_belief_in_every_slot():
-    got = start_hypotheses(KF, Covariance(jnp.asarray(MEANS[0]), jnp.asarray(COVS[0])))
-    np.testing.assert_array_equal(got.belief.mean, np.tile(MEANS[0], (3, 1)))
-    np.testing.assert_array_equal(got.belief.cov, np.tile(COVS[0], (3, 1, 1)))
-    np.testing.assert_allclose(np.exp(got.log_weight), WEIGHT)
-
-
 def test_a_bank_weighs_its_hypotheses():
     """Forecast, evidence and new weights are sums over three Gaussians."""
     x, y = normal(5, 2), 0.7
@@ -146,7 +86,7 @@ def test_a_bank_weighs_its_hypotheses():
     assert bool(info.ok)
 
 
-def test_each_slot_and_each_tick_draws_its_own_noise():
+def test_each_slot_and_each_step_draws_its_own_noise():
     """Trust is shown as the weighted mean: with all the weight on one slot it is that slot's own number."""
     method = eqx.tree_at(lambda m: m.posterior, KF, Noisy())
     first = Covariance(jnp.zeros(2), jnp.eye(2))
@@ -159,4 +99,4 @@ def test_each_slot_and_each_tick_draws_its_own_noise():
     drawn = {(slot, t): float(trust(np.eye(3)[slot], t)) for slot in range(3) for t in range(2)}
     assert len(set(drawn.values())) == 6
     np.testing.assert_allclose(trust(WEIGHT, 0), sum(w * drawn[slot, 0] for slot, w in enumerate(WEIGHT)), rtol=1e-12)
-    assert float(trust(np.eye(3)[1], 1)) == drawn[1, 1]  # the same tick gives the same numbers again
+    assert float(trust(np.eye(3)[1], 1)) == drawn[1, 1]  # the same step gives the same numbers again

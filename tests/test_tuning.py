@@ -78,7 +78,7 @@ def test_a_search_that_was_interrupted_finds_what_one_in_one_go_finds(tmp_path, 
 
 
 def test_a_journal_that_drew_otherwise_is_gone_on_from(tmp_path):
-    """As those of before did once they were interrupted."""
+    """As earlier ones did once they were interrupted."""
     journal = tmp_path / "search.log"
     tune(bowl, SPACE, budget=16, seed=3, journal=journal)
     study = optuna.load_study(study_name="filtax", storage=stored(journal))

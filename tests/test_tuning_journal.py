@@ -41,16 +41,6 @@ def test_goes_on_from_a_last_line_cut_at_any_byte(content, tmp_path):
         assert journal.read_bytes().startswith(content[:start])
 
 
-def test_of_every_earlier_cut_what_is_whole_is_kept(content, tmp_path):
-    journal = tmp_path / "search.log"
-    for end in range(0, len(content), 97):
-        journal.write_bytes(content[:end])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert tune(square, SPACE, budget=4, batch=2, journal=journal).losses.size == 4
-        assert journal.read_bytes().startswith(content[: content.rfind(b"\n", 0, end) + 1])
-
-
 @pytest.mark.parametrize(
     "line", [b'{"op_code": 4, "wor', b"\x00\xff", b"", b"7", b'{"op_code": 4}', b'{"worker_id": "a"}']
 )
@@ -62,11 +52,6 @@ def test_other_damage_is_refused_with_the_number_of_the_line(content, tmp_path, 
         with pytest.raises(ValueError, match=rf"search\.log'\) is damaged: line {number} is no step of a search; "):
             tune(square, SPACE, budget=4, journal=journal)
         assert journal.read_bytes() == before
-
-
-def test_a_folder_is_no_journal(tmp_path):
-    with pytest.raises(ValueError, match="is no file"):
-        tune(square, SPACE, journal=tmp_path)
 
 
 @pytest.mark.nightly

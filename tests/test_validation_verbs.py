@@ -15,16 +15,6 @@ PLAIN = KF.init(mean=jnp.zeros(2), cov=1.0)
 X, Y = np.ones((3, 2)), np.zeros(3)
 
 
-def test_arrays():
-    """Lists become arrays, arrays pass untouched, nothing stays nothing."""
-    given = np.ones(2, "float32")
-    got = checks.arrays(x=[1, 2], y=given, mask=None, h=jnp.ones(1, "bfloat16"))
-    assert (got[0].tolist(), got[1] is given, got[2], got[3].dtype) == ([1, 2], True, None, jnp.bfloat16)
-    for value in ("one", [[1.0], [1.0, 2.0]], 1j, {"a": 1}, np.datetime64("2020-01-01")):
-        with pytest.raises(ValueError, match=r"x must hold numbers, got .*; give a number, a list of numbers"):
-            checks.arrays(x=value)
-
-
 @pytest.mark.parametrize("dtype", [float, "float32", int])
 def test_what_is_masked_is_missing(dtype):
     """What lies under a mask is never looked at; a whole number becomes NaN as well."""
@@ -108,7 +98,7 @@ STEP = [
     (dict(y=[1.0, 2.0]), r"y has shape \(2,\) but the model predicts 1 number for this x; give y of shape \(\)"),
     (dict(mask=1.0), r"mask must hold True and False, got float64; write mask != 0"),
     (dict(mask=[True, False]), r"mask has shape \(2,\) but y has shape \(\)"),
-    (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a tick"),
+    (dict(dt=-1.0), "dt must be finite and at least 0, got -1.0. It is the length of a time step"),
     (dict(dt=[1.0]), r"dt must be a single value, got shape \(1,\)"),
     (dict(changed=1), "changed must hold True and False, got int64"),
     (dict(x=[1.0, 2.0, 3.0]), r"x has shape \(3,\) but there are D = 2"),
@@ -140,18 +130,6 @@ def test_scan_refuses(given, match):
         KF.scan(PLAIN, **{"X": X, "Y": Y, **given})
 
 
-def test_what_is_no_state():
-    """A pair that was not unpacked is the likely slip."""
-    for state, match in (((PLAIN, None), "is a tuple; unpack it: state, info"), (None, "is a NoneType; begin with")):
-        with pytest.raises(ValueError, match=f"predict: the state {match}"):
-            checks.check_state("predict", state)
-    checks.check_state("predict", PLAIN)
-
-
-def test_one_field_to_keep_may_be_named_alone():
-    assert checks.check_rows("mean", X, Y, None, None, None) == ("mean",)
-
-
 @pytest.mark.parametrize(
     ("rows", "dt", "match"),
     [(None, None, "no rows"), (np.ones((0, 2)), None, "no rows"), (X, [1.0], "dt has 1 rows but X_future has 3")],
@@ -176,18 +154,8 @@ def test_a_setting_that_the_dtype_does_not_hold_is_refused(name):
     assert method.init(mean=np.zeros(2)).initial.mean.dtype == np.float64
 
 
-def test_numbers_of_a_model_or_a_given_part_are_looked_at_too():
-    for parts in (
-        {"model": fx.models.linear(noise=1e39)},
-        {"prior": fx.priors.additive_inflation(np.array([1.0, 1e39]))},
-    ):
-        method = fx.method("LG+C-ACI(q=0.1)", **{"model": fx.models.linear(noise=1.0), **parts})
-        with pytest.raises(ValueError, match=r"too large for float32, got 1e\+39"):
-            method.init(mean=np.zeros(2, "float32"))
-
-
 @pytest.mark.x64
-def test_a_tick_that_the_dtype_does_not_hold_is_refused():
+def test_a_step_that_the_dtype_does_not_hold_is_refused():
     small = KF.init(mean=np.zeros(2, "float32"), cov=1.0)
     dt, match = np.array([1.0, 1.0, 1e39]), r"\(dt=...\) is too large for float32, got 1e\+39"
     with pytest.raises(ValueError, match=f"scan{match}"):
@@ -216,14 +184,6 @@ def test_strain_is_warned_of_from_a_tenth_of_what_the_type_resolves():
     with pytest.warns(fx.ConditioningWarning, match=r"a datum was 8e\+05 times more precise.*float32"):
         checks.warn_of_conditioning(strained(8.5e5))
     jax.jit(lambda: checks.warn_of_conditioning(strained(jnp.asarray(1e9))))()
-
-
-def test_the_numbers_of_experts_must_fit_too():
-    dynamics = [fx.priors.additive_inflation(np.ones(5)) for _ in range(2)]
-    parts = dict(auxiliary=fx.auxiliary.experts(2), prior=fx.priors.by_expert(dynamics))
-    method = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0), **parts)
-    with pytest.raises(ValueError, match=r"shape \(5,\) but the belief has D = 3"):
-        method.init(mean=np.zeros(3), cov=1.0)
 
 
 @pytest.mark.parametrize("verb", ["step", "scan", "predict", "forecast"])

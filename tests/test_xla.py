@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from filtax import _xla
-from filtax.runs import health
+from filtax.pipeline import _health as health
 
 SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=4194304"
 SETTINGS = ("jax_cpu_enable_async_dispatch", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
@@ -111,22 +111,6 @@ print("small_call" in run.lower(state, X, X[:, 0]).compile().as_text())
     assert run.stdout == "True\n", run.stderr
 
 
-def test_in_a_process_of_its_own():
-    """XLA accepts the flag, a scan gives the right sum, and a second call then comes too late."""
-    code = """
-import filtax
-filtax.tune_xla()
-import jax, jax.numpy as jnp
-print(float(jax.lax.scan(lambda c, x: (c + x, c), 0.0, jnp.arange(5.0))[0]))
-try:
-    filtax.tune_xla()
-except RuntimeError:
-    print("late")
-"""
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout.split(), run.stderr) == (0, ["10.0", "late"], "")
-
-
 def test_a_small_filter_in_such_a_process_learns_what_algebra_says():
     """Its loop is one kernel there: ridge regression by numpy, of a model with two outputs and one with one."""
     code = """
@@ -185,7 +169,7 @@ def test_a_cache_is_nobody_elses_whatever_the_umask(tmp_path):
     assert (mode(folder), mode(folder.parent)) == ("0o700", "0o700")
 
 
-def told_of_cache():
+def cache_line():
     return next(line for line in health.checked() if line[0] == "cache")
 
 
@@ -194,13 +178,13 @@ def test_a_cache_that_another_user_may_write_to_is_not_used(how, tmp_path, monke
     """Native code is run from it. `filtax doctor` names the folder, and says what to do."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = _xla.cache_compilations()
-    assert told_of_cache() == ("cache", f"{folder}, 0 compiled programs", True)
+    assert cache_line() == ("cache", f"{folder}, 0 compiled programs", True)
     folder.chmod({"group": 0o770, "others": 0o707, "owner": 0o700}[how])
     if how == "owner":
         monkeypatch.setattr(_xla.os, "getuid", lambda: folder.stat().st_uid + 1)
     jax.config.update("jax_compilation_cache_dir", None)
     assert _xla.cache_compilations() is None
-    _, found, well = told_of_cache()
+    _, found, well = cache_line()
     assert not well
     assert found.startswith(f"{folder} is not yours alone: it is not used")
 

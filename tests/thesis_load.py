@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 LOAD = Path(os.environ.get("FILTAX_DATA", "absent")) / "electricity_postcovid" / "actuals_2017_2020.csv.gz"
-START = 100  # rows, left out as in the thesis
+START = 100  # rows, omitted as in the thesis
 
 
 def unit(y: np.ndarray, half_life: float = 20.0) -> np.ndarray:

@@ -54,7 +54,7 @@ NOTES = (
     "each datum among them, neither is empirical Bayes; that of Titsias and Galashov is. Of Kurle the table gives "
     "CPV-Sub, which is built; the text of the thesis gives C-OU, which is built too (kurle_2019_relaxing).",
     "The printed algorithm of RL-PR uses joints that hold the datum already, and does not equal the enumeration; a "
-    "newborn here absorbs its datum, and does.",
+    "new hypothesis here absorbs its datum, and does.",
 )
 
 
@@ -182,11 +182,11 @@ def _five_parts(result: Result) -> Verdict:
     running = [name for name in built if rows[name]["runs"]]
     runs = holds_if(len(running) == len(built), f"{len(running)} of {len(built)} methods that are built run")
     parts = [("not built", absent), ("built with other parts than the table's", odd)]
-    left_out = [f"the {len(names)} rows {why}" for why, names in parts if names]
+    omitted = [f"the {len(names)} rows {why}" for why, names in parts if names]
     said = "; ".join([runs.evidence, *(f"{why}: {', '.join(names)}" for why, names in parts if names)])
-    if runs.text != "holds" or not left_out:
+    if runs.text != "holds" or not omitted:
         return Verdict(runs.text, said)
-    return holds_only_if(built, f"{' and '.join(left_out)} are left out", said)
+    return holds_only_if(built, f"{' and '.join(omitted)} are omitted", said)
 
 
 def _exact(result: Result) -> Verdict:

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models
+from filtax.datasets import Images, read_images
 from filtax.evaluate import majority_class
 from filtax.evaluate.continual import average_accuracy, forgetting, forward_transfer, learning_accuracy
-from filtax.streams import Images, TaskStream, permuted_tasks, read_images, rotated_tasks, split_tasks
+from filtax.synthetic import TaskStream, permuted_tasks, rotated_tasks, split_tasks
 from thesis.experiment import Advance, Experiment, Result, Table
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep
@@ -121,7 +122,7 @@ NOTES = (
     "the mean over all tasks at the end (Chaudhry et al. 2018), on each task just after it, what was lost since the "
     "best time (Chaudhry et al. 2018), and the accuracy on the next task before it begins, less that of the first "
     "state (Lopez-Paz and Ranzato 2017). Tests take the means of the weights.",
-    "A known boundary starts every belief anew. 'Static, told' is thus a filter that learns the current task alone: "
+    "A known boundary resets every belief. 'Static, told' is thus a filter that learns the current task alone: "
     "who is not told can hardly foresee more, and it remembers nothing. 'Static, shuffled' sees all tasks mixed: what "
     "one network of this size can hold at once.",
     "The number of each method and the variance of the weights at the start are those with which most labels of a "
@@ -262,7 +263,7 @@ def draw(result: Result) -> Figure:
     scenarios = list(result.numbers["scores"])
     figure, axes = panels(2, len(scenarios), size=(11.0, 6.0), sharey="row")
     lines = [(name, name, colour, "-", 1.3) for name, colour in zip(METHODS, COLOURS, strict=False)]
-    lines.append(("Static, told", "Static, told of each task", INK, "--", 1.0))
+    lines.append(("Static, told", "Static, boundaries known", INK, "--", 1.0))
     for (above, below), scenario in zip(axes.T, scenarios, strict=True):
         _, N, T = a[f"{scenario}, majority"].shape
         for name, words, colour, dashes, width in lines:

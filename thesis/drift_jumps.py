@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from filtax.streams import jumping_labels
+from filtax.synthetic import jumping_labels
 from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
 from thesis.statistics import Verdict, about, all_of, below, holds_if

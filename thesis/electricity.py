@@ -20,10 +20,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from filtax import Log, Uniform, method, tune
+from filtax.datasets import read_table
 from filtax.models import mlp, nonlinear
 from filtax.priors import additive_inflation
 from filtax.protocols import Prior, Proposal
-from filtax.streams import read_table
 from thesis.electricity_shown import (
     diverged,
     draw_boxes,

@@ -30,7 +30,7 @@ def window(result: Result, first: str, last: str) -> np.ndarray:
 
 
 def five_day(error: np.ndarray) -> np.ndarray:
-    """Means over consecutive buckets of five days, of all networks, (B,); the last, if it is not whole, is left out."""
+    """Means over consecutive buckets of five days, of all networks, (B,); the last, if it is not whole, is omitted."""
     whole = error.shape[1] // 120
     return error[:, : 120 * whole].reshape(len(error), whole, 120).mean(axis=(0, 2))
 
@@ -89,7 +89,7 @@ def lowest(result: Result) -> Verdict:
     said = f"{among.evidence}; with a random walk and a tuned variance OUPR has {with_walk:.3f}"
     said = f"{said}. With the rules of thumb it {rules.text.replace('holds', 'still holds')}: {rules.evidence}"
     if among.text == "holds" and rules.text != "holds":
-        return holds_only_if(True, "rules of thumb are left out", said)
+        return holds_only_if(True, "rules of thumb are omitted", said)
     return Verdict(among.text, said)
 
 

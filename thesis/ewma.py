@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from filtax import ewma
-from filtax.streams import read_table
+from filtax.datasets import read_table
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if, holds_only_if
@@ -102,7 +102,7 @@ def _tables(n: dict[str, Any]) -> tuple[Table, ...]:
         ("k of the Kalman filter, settled", n["steady"]),
         ("median k of WoLF-EWMA outside of the windows", n["median_gain"]),
         ("correlation of the two means outside of them", n["correlation"]),
-        ("the same, days after a real outlier left out too", n["correlation_calmest"]),
+        ("the same, days after a real outlier omitted too", n["correlation_calmest"]),
         ("days outside of them with k below half of beta", len(n["low_days"])),
         ("of these in March 2020", n["low_in_march_2020"]),
     ]

@@ -14,7 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from filtax import method, models, warmup
-from filtax.streams import moons
+from filtax.synthetic import moons
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.statistics import FAILS, HOLDS, Verdict, of_mean, of_median

@@ -18,7 +18,7 @@ import matplotlib as mpl
 import numpy as np
 
 from filtax import method, models, warmup
-from filtax.streams import read_images
+from filtax.datasets import read_images
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.findings import keep

@@ -2,7 +2,7 @@
 
 A quick run does not touch what the full size found, nor one seed what another did. A finding is current as long as its
 digest is (that of the setting, of what is searched and held fixed, of the seed and the version), and as its files are
-there. Its claims are decided anew whenever it is read: a rule may be another by then.
+there. Its claims are decided again whenever it is read: a rule may be another by then.
 
 Parts of a long run are kept as they are done: a run that was interrupted goes on after the last of them. A part is one
 file, which has its name only once it is whole, and belongs to the digest of its result.
@@ -76,7 +76,7 @@ def decide(experiment: Experiment, result: Result) -> list[dict[str, Any]]:
 
 
 def stored(folder: Path, experiment: Experiment, size: str, seed: int) -> tuple[Finding, Result] | None:
-    """An earlier finding with its claims decided anew, and its numbers and arrays; figures may be lost.
+    """An earlier finding with its claims decided again, and its numbers and arrays; figures may be lost.
 
     None if there is none with this digest, or if it cannot be read or decided: then it must be found again.
 

@@ -14,7 +14,7 @@ import numpy as np
 from filtax import method, models
 from filtax.evaluate import f1
 from filtax.segmentation import watch
-from filtax.streams import heavy_tailed_regression
+from filtax.synthetic import heavy_tailed_regression
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, boxes, panels
 from thesis.statistics import Verdict, all_of, below, holds_if, of_median

@@ -20,7 +20,7 @@ from matplotlib import colormaps
 from filtax import Bone, Log, method, tune
 from filtax.models import bernoulli, linear
 from filtax.protocols import Weighting
-from filtax.streams import Stream
+from filtax.synthetic import Stream
 from thesis.experiment import Advance, Result, Table
 from thesis.figures import GREY, INK, Figure, boxes, panels
 from thesis.findings import keep
@@ -92,7 +92,7 @@ NOTES = (
     "a reset absorbs the label it is born with. The published runs mixed the mean's variance with the natural "
     "parameter's Jacobian, threw the label of a reset away, and ran CPP-OU with its two constants swapped.",
     "The number of each filter (q, a rate, or the hazard) is chosen by the error on ten warm-up streams of their own; "
-    "the published runs had one. That of CPP-OU is the learning rate of one gradient step a tick, which begins where "
+    "the published runs had one. That of CPP-OU is the learning rate of one gradient step a datum, which begins where "
     "all is kept; 'CPP-OU, searched' takes the share of the greatest evidence, as the formula says, and so follows "
     "each single label too far. Both mix with the same prior N(0, I) as the others.",
     "Intervals, of 95 %, are Student's for the mean over streams; beside them what the middle 95 % of streams have. "

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax.models import mlp
-from filtax.streams import noisy_curve
+from filtax.synthetic import noisy_curve
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, INK, Figure, panels
 from thesis.findings import keep
@@ -205,7 +205,7 @@ def _notes(setting: Setting) -> tuple[str, ...]:
         f"R = 1, Q = 1e-4 I, P0 = p I; {ITERATIONS} revisions in EKF-B and EKF-IW; OGD takes {INNER['MLP']} (network) "
         f"and {INNER['true']} (formula) steps of Adam for a datum. Tuned on four warm-up streams of 500 under the "
         f"text's law: {spelled}.",
-        f"{setting.trials} trials of {setting.steps} data, each network drawn anew. No trial is dropped. "
+        f"{setting.trials} trials of {setting.steps} data, each network drawn again. No trial is dropped. "
         "Intervals, of 95 %, are Student's for the mean over trials; ± is the standard deviation of a trial.",
     )
 
@@ -267,7 +267,7 @@ def draw_true(result: Result) -> Figure:
 
 
 def _draw_network(result: Result, run: str) -> Figure:
-    """A run of each method, and the errors of all trials; none is left out."""
+    """A run of each method, and the errors of all trials; none is omitted."""
     figure, axes = panels(2, 4, size=(13.0, 5.4), width_ratios=(1.0, 1.0, 1.0, 1.4))
     for axis, name in zip(axes[:, :3].ravel(), METHODS, strict=True):
         _draw_run(axis, result, "MLP", run, name)

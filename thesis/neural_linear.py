@@ -1,7 +1,7 @@
 """The neural-linear baseline, what PULSE is an alternative to: Bayes in the last layer, hidden layers retrained.
 
 At each `every` data the whole network is trained on the last `memory` of them; the features have then changed, so the
-last layer begins anew from N(0, cov) and is conditioned once on the same buffer. A training of `epochs` passes over the
+last layer restarts from N(0, cov) and is conditioned once on the same buffer. A training of `epochs` passes over the
 buffer comes on top of a step of the last layer for each datum. Thesis: sec:PULSE.
 """
 

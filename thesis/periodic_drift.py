@@ -5,7 +5,7 @@ Thesis: exp:logistic-reg, fig:clf-results, fig:clf-rlpr-comparison.
 
 import numpy as np
 
-from filtax.streams import rotating_labels
+from filtax.synthetic import rotating_labels
 from thesis.experiment import Advance, Experiment, Result, claims
 from thesis.labelling import FULL, SPACES, Setting, compare, draw_errors, draw_sweep, least_by_keep, same_streams
 from thesis.statistics import Verdict, all_of, below, holds_if

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models, priors
-from filtax.streams import Stream, piecewise_polynomial
+from filtax.synthetic import Stream, piecewise_polynomial
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, Figure, panels
 from thesis.statistics import UNDECIDED, Interval, Verdict, all_of, holds_if, of_mean, of_median

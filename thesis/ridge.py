@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models
-from filtax.streams import parabola_regression
+from filtax.synthetic import parabola_regression
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if

@@ -2,7 +2,7 @@
 
 A folder holds `result.json` (numbers, setting, what is fixed, seed, versions, seconds, verdicts), `arrays.npz`, and
 each figure as PNG and SVG. A result is used again as long as its digest is the same, and so are the parts that were
-done of an experiment that was interrupted. Of what is used again the claims are decided anew, and lost figures drawn.
+done of an experiment that was interrupted. Of what is used again the claims are decided again, and lost figures drawn.
 """
 
 import json

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models
-from filtax.streams import fixed_labels, fixed_regression
+from filtax.synthetic import fixed_labels, fixed_regression
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if, of_mean

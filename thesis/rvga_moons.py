@@ -13,7 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from filtax import method
-from filtax.streams import moons
+from filtax.synthetic import moons
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.expfam_moons import moons_model
 from thesis.figures import COLOURS, GREY, Figure, panels

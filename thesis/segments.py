@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from filtax import method
 from filtax.models import Linearised, Model, Predictor, gaussian, linear
 from filtax.protocols import static
-from filtax.streams import linked_parabolas
+from filtax.synthetic import linked_parabolas
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, FAINT, GREY, Figure, boxes, panels
 from thesis.statistics import Verdict, all_of, below, holds_if, holds_only_if, of_median
@@ -36,8 +36,8 @@ NOTES = (
     "Each hypothesis carries the x at which its segment began. In the published run RL-PR kept the frame of the last x "
     "for ever, C-Static had a constant as its one feature, and the weights of MMPR summed to the hazard.",
     "A reset by MMPR hands the coefficients on to a new frame. Handed on as they are (the thesis), the curve jumps; "
-    "expressed anew, the parabola stays the same, which is what features of one fixed frame amount to (', one frame'). "
-    "In one frame a newborn has the belief of its parents, and so do all hypotheses: RL[K]-MMPR is then C-Static, for "
+    "in another frame the parabola stays the same, which is what features of one fixed frame mean (', one frame'). "
+    "In one frame a new hypothesis has the belief of its parents, and so do all: RL[K]-MMPR is then C-Static, for "
     "every K. To find these boundaries a prior would have to keep the level and forget slope and bend.",
     "The forecast is the thesis's, of the hypotheses that are there, without the one that a reset would add. The error "
     "is against y with its noise, whose standard deviation of 0.2 is the least that can be reached; 'last value' "
@@ -101,13 +101,13 @@ def _rmse(said: np.ndarray, y: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _forecasts(name: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Forecasts without the newborn, and most probable run lengths, (N, T) each, for x and y of that shape."""
+    """Forecasts without the new hypothesis, and most probable run lengths, (N, T) each, for x and y of that shape."""
     short = name.removesuffix(FIXED)
     text = f"LG+{short}" if name == "C-Static" else f"LG+{short}(hazard={HAZARD})"
     curve = _Curve(jnp.zeros(x.shape[1]), moving=not name.endswith(FIXED))
     built = method(text, model=Model(curve, gaussian(NOISE)))
     mean, first, runs = (np.asarray(part) for part in _scan(built, built.init(mean=jnp.zeros(3), cov=1.0), x, y))
-    if name == "C-Static" or name.endswith(FIXED):  # no newborn, or one that says what the others say
+    if name == "C-Static" or name.endswith(FIXED):  # no new hypothesis, or one that says what the others say
         return mean, runs
     return (mean - HAZARD * (first if "MMPR" in name else 0.0)) / (1 - HAZARD), runs
 
@@ -166,7 +166,7 @@ def lowest(result: Result) -> Verdict:
     more.append(below(of[OURS], of["last value"], ("OUPR", "last value")))
     said = f"{single.evidence}; {more[0].evidence}; {more[1].evidence}"
     if single.text == "holds" and any(part.text == "does not hold" for part in more):
-        lost = ["rivals keep one hypothesis", "the last value is left out"]
+        lost = ["rivals keep one hypothesis", "the last value is omitted"]
         provisos = [words for words, part in zip(lost, more, strict=True) if part.text == "does not hold"]
         return holds_only_if(True, " and ".join(provisos), said)
     return Verdict(single.text, said)

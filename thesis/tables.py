@@ -1,7 +1,7 @@
 """Public tables as bandits, in the protocol of the Deep Bayesian Bandits Showdown (Riquelme, Tucker and Snoek 2018).
 
 Contexts end with a constant; measurements are standardised, letters one-hot, ratings and price moves as they are. What
-the protocol draws anew in each trial the seed draws: the harm of a poisonous mushroom, portfolios, the jokes.
+the protocol draws again in each trial the seed draws: the harm of a poisonous mushroom, portfolios, the jokes.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from filtax.streams import read_arrays, read_images, read_table
+from filtax.datasets import read_images, read_table
 
 
 class Table(NamedTuple):
@@ -21,7 +21,7 @@ class Table(NamedTuple):
 
 
 def load_table(name: str, *, seed: int = 0) -> Table:
-    """Read one of `TABLES`; `seed` draws what the protocol draws anew in each trial, which four of them do not."""
+    """Read one of `TABLES`; `seed` draws what the protocol draws again in each trial, which four of them do not."""
     return TABLES[name](np.random.default_rng(seed))
 
 
@@ -53,13 +53,13 @@ def _adult(rng: np.random.Generator) -> Table:
 
 
 def _covertype(rng: np.random.Generator) -> Table:
-    held = read_arrays("covertype")
+    held = read_table("covertype")
     return Table(_with_constant(held["contexts"]), held["rewards"].astype(float), held["rewards"].astype(float))
 
 
 def _stock(rng: np.random.Generator) -> Table:
     """Eight portfolios of 21 stocks with weights of length 1; the payoff of portfolio i has noise of sd 0.01 i."""
-    moves = read_arrays("stock")["contexts"]
+    moves = read_table("stock")["contexts"]
     weights = rng.uniform(-1.0, 1.0, (moves.shape[1], 8))
     means = moves @ (weights / np.linalg.norm(weights, axis=0))
     rewards = means + 0.01 * np.arange(1, 9) * rng.normal(size=means.shape)
@@ -68,7 +68,7 @@ def _stock(rng: np.random.Generator) -> Table:
 
 def _jester(rng: np.random.Generator) -> Table:
     """Of the 40 jokes that most people rated, eight are arms; the ratings of the other 32 are the context."""
-    ratings = read_arrays("jester")["ratings"].astype(float)
+    ratings = read_table("jester")["ratings"].astype(float)
     often = np.argsort(-np.isfinite(ratings).sum(axis=0), kind="stable")[:40]
     chosen = ratings[:, rng.permutation(often)]
     chosen = chosen[np.isfinite(chosen).all(axis=1)]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from filtax import method, models, priors
-from filtax.streams import constant_velocity, tracking_2d
+from filtax.synthetic import constant_velocity, tracking_2d
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, GREY, INK, Figure, boxes, panels
 from thesis.findings import keep

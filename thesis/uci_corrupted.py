@@ -16,8 +16,9 @@ import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 
 from filtax import Log
+from filtax.datasets import read_table
 from filtax.models import mlp
-from filtax.streams import corrupted_table, read_table
+from filtax.synthetic import corrupted_table
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, INK, Figure, name_points, panels
 from thesis.findings import keep

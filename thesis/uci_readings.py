@@ -66,9 +66,9 @@ class Rounded(Dynamics):
 
 
 def published_rows(X: np.ndarray, y: np.ndarray, run: int) -> tuple[np.ndarray, np.ndarray]:
-    """Features and corrupted targets of a run: the file's first tenth is left out, the rest shuffled and scaled.
+    """Features and corrupted targets of a run: the file's first tenth is omitted, the rest shuffled and scaled.
 
-    Minima and maxima are those of the first rows of what is evaluated, as many as were left out. A tenth of the
+    Minima and maxima are those of the first rows of what is evaluated, as many as were omitted. A tenth of the
     targets is -50 or 50. A column without range is 0.
     """
     first, rng = len(y) // 10, np.random.RandomState(SEED + run)
@@ -96,7 +96,7 @@ def published_start(features: int) -> tuple[dict[str, Any], ...]:
 def readings(name: str, X: np.ndarray, y: np.ndarray, *, trials: int) -> dict[str, dict[str, Any]]:
     """RMedSE of the published runs 1, 2, ..., with the covariance as it is and rounded.
 
-    WoLF has p = 1, the end of the published range, and the best c of three on run 0, which is left out, as there. Of
+    WoLF has p = 1, the end of the published range, and the best c of three on run 0, which is omitted, as there. Of
     the EKF two p are known, those of kin8nm and protein.
     """
     runs = [published_rows(X, y, run) for run in range(trials + 1)]

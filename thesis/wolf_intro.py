@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.patches import ConnectionPatch
 
 from filtax import method, models, priors
-from filtax.streams import LinearSystem, constant_velocity, tracking_2d
+from filtax.synthetic import LinearSystem, constant_velocity, tracking_2d
 from thesis.experiment import Advance, Experiment, Result, Table, claims
 from thesis.figures import COLOURS, DASHES, GREY, INK, Figure, panels
 from thesis.statistics import Verdict, all_of, holds_if, of_median

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         auxiliary,
         bandits,
         beliefs,
+        datasets,
         distributions,
         estimators,
         evaluate,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         protocols,
         report,
         segmentation,
-        streams,
+        synthetic,
         weighting,
     )
     from filtax._online import online
@@ -64,6 +65,7 @@ __all__ = [
     "auxiliary",
     "bandits",
     "beliefs",
+    "datasets",
     "distributions",
     "estimators",
     "evaluate",
@@ -83,7 +85,7 @@ __all__ = [
     "report",
     "segmentation",
     "shard",
-    "streams",
+    "synthetic",
     "tune",
     "tune_xla",
     "warmup",

@@ -107,7 +107,7 @@ class Online:
         self._y_part = self._row[self._x_size : datum].reshape(y.shape)
 
     def step(self, x: Any, y: Any) -> Event:
-        """Let one tick pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
+        """Let one step pass and learn from (x, y), as `Bone.step` does; NaN in y is missing.
 
         Args:
             x: Of the shape it was made for.
@@ -142,7 +142,7 @@ class Online:
         before = state.after(hypotheses, t, state.began, refused, conditioning_ratio)
         after, info, _ = filter_step(method, before, x, y)
         hypotheses, t, _, refused, conditioning_ratio = after.carry
-        parts = [jnp.ravel(getattr(info, name)) for name in INFO if name not in ("runlength", "ok")]
+        parts = [jnp.ravel(vars(info)[name]) for name in INFO if name not in ("runlength", "ok")]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
         return self._pack([*jax.tree.leaves((hypotheses, t, refused, conditioning_ratio)), *parts, *last])
 
@@ -166,7 +166,7 @@ class Online:
 
     def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
         _, info = jax.eval_shape(method.step, state, x, y)
-        shapes = {name: getattr(info, name).shape for name in INFO if name not in ("runlength", "ok")}
+        shapes = {name: vars(info)[name].shape for name in INFO if name not in ("runlength", "ok")}
         return {**shapes, "runlength": (_digits(info.runlength.dtype, self._dtype),), "ok": (1,)}
 
 
@@ -240,8 +240,8 @@ def online(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Online:
     Args:
         method: From `filtax.method`.
         state: Where to start.
-        x: An example of x, for its shape; features (D,) if left out. Whole numbers stay such if the model needs them.
-        y: An example of y, for its shape; a scalar if left out.
+        x: An example of x, for its shape; features (D,) by default. Whole numbers stay such if the model needs them.
+        y: An example of y, for its shape; a scalar by default.
 
     Returns:
         An object with `step(x, y)` and `state`.
@@ -256,19 +256,19 @@ def online(method: Bone, state: State, x: Any = None, y: Any = 0.0) -> Online:
     if not isinstance(method, Bone):
         raise ValueError(f"online(method=...) must come from filtax.method, got {type(method).__name__}.")
     checks.check_state("online", state, method)
-    if method.auxiliary.slots_needed(0) is not None:
+    if method.auxiliary.grows:
         raise ValueError(
             f"online({method.name}): a bank that grows has no fixed shape; give {method.auxiliary.name}[K] with a "
             "number K of hypotheses to keep."
         )
-    left_out = x is None and not isinstance(method.model.predictor, Direct)
-    x, y = checks.arrays(x=np.zeros(state.initial.mean.size) if left_out else x, y=y)
+    no_x = x is None and not isinstance(method.model.predictor, Direct)
+    x, y = checks.arrays(x=np.zeros(state.initial.mean.size) if no_x else x, y=y)
     try:
         return Online(method, with_memory(method, state, x, y), x, y)
     except Exception as error:  # whatever a model of the user's own says to features it was not made for
-        if not left_out:
+        if not no_x:
             raise
         raise ValueError(
-            f"online: x was left out, and the model does not take features ({x.size},) ({shorten(str(error), 120)}); "
+            f"online: x was omitted, and the model does not take features ({x.size},) ({shorten(str(error), 120)}); "
             "give an example of x, such as online(method, state, x=X[0])."
         ) from error

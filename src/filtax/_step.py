@@ -1,4 +1,4 @@
-"""One tick of time and one datum (algo:bone-step): expand, predict, condition, revise, weigh, report.
+"""One time step and one datum (algo:bone-step): expand, predict, condition, revise, weigh, report.
 
 Everything here is traced: shapes are static, and a numerical failure is a value (`ok` False), never an exception.
 """
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -16,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax._xla import no_inline
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
-from filtax.protocols import Hypotheses, Module, Proposal, Update, over_hypotheses
+from filtax.protocols import Hypotheses, Module, Proposal, Update, over_hypotheses, with_fields
 from filtax.state import Info, State, certain, start_hypotheses
 
 __all__ = ["Datum", "cast_and_bind", "filter_step", "look_ahead", "propose", "sanitize"]
@@ -33,15 +32,15 @@ def filter_step(
     *,
     complete: bool = False,
 ) -> tuple[State, Info, PyTree]:
-    """Let one tick pass, then condition on one datum.
+    """Let one step pass, then condition on one datum.
 
     Args:
         method: A `Bone` after `cast_and_bind`.
-        state: Before the tick.
+        state: Before the step.
         x: Features, as for `Bone.step`.
         y: The datum; a missing one changes no belief, yet time passes.
         mask: True where y is observed.
-        dt: Length of the tick.
+        dt: Length of the step.
         changed: True at a known change.
         complete: As for `Bone.scan`.
 
@@ -78,7 +77,8 @@ def filter_step(
     refused = state.refused + (~ok).astype(state.refused.dtype)
     ratio = jnp.nan_to_num(jnp.max(update.conditioning_ratio), nan=0.0)
     ratio = jnp.maximum(state.conditioning_ratio, ratio)
-    return state.after(hypotheses, state.t + 1, state.began, refused, ratio), info, forecast
+    after = with_fields(state, hypotheses=hypotheses, t=state.t + 1, refused=refused, conditioning_ratio=ratio)
+    return after, info, forecast
 
 
 class Datum(Module):
@@ -97,13 +97,10 @@ class Datum(Module):
 def cast_and_bind(method: Any, state: State) -> Any:
     """The method with its numbers in the dtype of the belief, and its model bound to the layout of the parameters."""
     dtype = state.initial.mean.dtype
-
-    def cast(leaf: Any) -> Array:
-        leaf = jnp.asarray(leaf)
-        return leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
-
-    method = jax.tree.map(cast, method)
-    return eqx.tree_at(lambda m: m.model, method, method.model.bind(state.layout))
+    method = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else None), method
+    )
+    return method if state.layout is None else with_fields(method, model=method.model.bind(state.layout))
 
 
 def cast_features(x: Array | None, dtype: Any) -> Array | None:
@@ -116,7 +113,8 @@ def sanitize(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Arra
     dtype = initial.mean.dtype
     x = cast_features(x, dtype)
     likelihood, outputs = method.model.likelihood, method.model.outputs(initial.mean, x)
-    _check_shapes(y, mask, likelihood.width(outputs), outputs)
+    if y.size != (width := likelihood.width(outputs)) or (mask is not None and mask.shape != y.shape):
+        _refuse_shapes(y, mask, width, outputs)
     y = y.reshape(-1).astype(dtype)
     if complete:
         return Datum(x, y, None, y, jnp.zeros((), bool))
@@ -131,12 +129,10 @@ def sanitize(method: Any, initial: PyTree, x: Array | None, y: Array, mask: Arra
     return Datum(x, jnp.where(used, y, 0.0), used, jnp.where(used, y, jnp.nan), ~sound)
 
 
-@no_inline  # otherwise XLA recomputes the mask for every consumer
-def _both(observed: Array, sound: Array) -> Array:
-    return observed & sound
+_both = no_inline(jnp.logical_and)  # otherwise XLA recomputes the mask for every consumer
 
 
-def _check_shapes(y: Array, mask: Array | None, width: int, outputs: int) -> None:
+def _refuse_shapes(y: Array, mask: Array | None, width: int, outputs: int) -> None:
     if y.size != width:
         shape = "()" if width == 1 else f"({width},)"
         give = f"y of shape {shape}" if width == outputs else f"the index of the class, from 0 to {outputs - 1}"
@@ -144,14 +140,12 @@ def _check_shapes(y: Array, mask: Array | None, width: int, outputs: int) -> Non
             f"y has shape {y.shape} but the model predicts {width} number{'s' if width > 1 else ''} for this x; "
             f"give {give}."
         )
-    if mask is not None and mask.shape != y.shape:
-        raise ValueError(
-            f"mask has shape {mask.shape} but y has shape {y.shape}; they must agree (True where observed)."
-        )
+    assert mask is not None
+    raise ValueError(f"mask has shape {mask.shape} but y has shape {y.shape}; they must agree (True where observed).")
 
 
 def _restart(method: Any, state: State, changed: Array) -> State:
-    """The state at a known change: every hypothesis starts anew."""
+    """The state at a known change: every hypothesis is reset."""
     new = start_hypotheses(method, state.initial, state.hypotheses.log_weight.size, like=state.hypotheses)
     hypotheses = jax.tree.map(lambda new, old: jnp.where(changed, new, old), new, state.hypotheses)
     began = jnp.where(changed, state.t, state.began)
@@ -159,13 +153,9 @@ def _restart(method: Any, state: State, changed: Array) -> State:
 
 
 def propose(method: Any, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> tuple[Proposal, PyTree]:
-    """Hypotheses (M.2) and their beliefs (M.3) after a tick and before its datum; `initial` is not compressed."""
+    """Hypotheses (M.2) and their beliefs (M.3) after a step and before its datum; `initial` is not compressed."""
     proposal = method.auxiliary.expand(hypotheses, initial, dt)
-    return proposal, _beliefs(method, proposal, initial, dt)
-
-
-def _beliefs(method: Any, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-    return method.prior.replay(proposal, initial, dt, partial(_relearn, method))
+    return proposal, method.prior.replay(proposal, initial, dt, partial(_relearn, method))
 
 
 def _relearn(method: Any, belief: PyTree, aux: PyTree, x: Array | None, y: Array, mask: Array, power: Array) -> PyTree:
@@ -193,7 +183,7 @@ def _mixture(parts: PyTree, log_weight: Array) -> PyTree:
 
 
 class _Conditioning(NamedTuple):
-    """What every phase after the proposal needs: the method, the datum and the randomness of this tick."""
+    """What every phase after the proposal needs: the method, the datum and the randomness of this step."""
 
     method: Any
     initial: PyTree
@@ -205,7 +195,7 @@ class _Conditioning(NamedTuple):
     def condition(self, proposal: Proposal, beliefs: PyTree, power: Float[Array, " C"] | None = None) -> Update:
         """(A.1) Each hypothesis absorbs the datum, or a share `power` of it.
 
-        Each slot draws its noise from the tick, so that a stream in chunks gives the same numbers bit for bit.
+        Each slot draws its noise from the step, so that a stream in chunks gives the same numbers bit for bit.
         """
         method, datum, slots = self.method, self.datum, proposal.hypotheses.log_weight.size
         keys = None if self.key is None else jax.random.split(jax.random.fold_in(self.key, self.t), slots)
@@ -241,9 +231,9 @@ class _Conditioning(NamedTuple):
         old = proposal.hypotheses.aux
 
         def beliefs(aux: PyTree) -> tuple[Proposal, PyTree]:
-            hypotheses = Hypotheses(proposal.hypotheses.belief, aux, proposal.hypotheses.log_weight)
-            replaced = Proposal(hypotheses, proposal.is_new, proposal.log_reset)
-            return replaced, _beliefs(self.method, replaced, self.initial, self.dt)
+            replaced = with_fields(proposal, hypotheses=with_fields(proposal.hypotheses, aux=aux), rounded=None)
+            relearn = partial(_relearn, self.method)
+            return replaced, self.method.prior.replay(replaced, self.initial, self.dt, relearn)
 
         def score(aux: PyTree) -> Array:
             return self.condition(*beliefs(aux)).log_score
@@ -302,7 +292,7 @@ def _report(
     default = certain(state.initial.mean.dtype)
     change, runlength = method.auxiliary.report(hypotheses, state.t + 1 - state.began)
     if trust is None:
-        trust = default["trust"]
+        trust = default.trust
     else:
         trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(hypotheses.log_weight) * trust)
     return Info(
@@ -311,7 +301,7 @@ def _report(
         log_evidence=log_evidence,
         residual=method.model.likelihood.residual(datum.reported, forecast.mean),
         trust=trust,
-        change_probability=default["change_probability"] if change is None else change,
+        change_probability=default.change_probability if change is None else change,
         runlength=runlength,
         ok=jnp.any(ok) & ~datum.refused,
     )

@@ -23,6 +23,7 @@ MOST = 10_000_000  # of what may be asked for by number, such as hypotheses or p
 REPEATS = 10_000  # of an iteration for each datum: it has converged long before, or never will
 FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
 LONG = np.dtype(np.longdouble).char
+ARRAYS = (np.ndarray, np.generic, jax.Array)
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
@@ -64,16 +65,7 @@ def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
 
 
 def _dtype(value: Any) -> Any:
-    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype if is_concrete(value) else None
-
-
-def is_plain(value: Any) -> bool:
-    """Say whether `value` is an array of numpy, without a mask, whose numbers JAX knows.
-
-    >>> is_plain(np.ones(2)), is_plain(np.ones(2, np.longdouble))
-    (True, False)
-    """
-    return type(value) is np.ndarray and value.dtype.kind in NUMBERS and value.dtype.char != LONG
+    return value.dtype if isinstance(value, ARRAYS) else np.asarray(value).dtype if is_concrete(value) else None
 
 
 def numeric(name: str, value: Any) -> Any:
@@ -86,12 +78,12 @@ def numeric(name: str, value: Any) -> Any:
     >>> numeric("y", np.ma.array([1, 2], mask=[False, True])).tolist()
     [1.0, nan]
     """
-    if is_plain(value):
-        return value
     array = value
-    if hasattr(value, "columns") and hasattr(value, "iloc"):
+    if isinstance(value, ARRAYS):
+        pass
+    elif hasattr(value, "iloc") and value.ndim == 2:
         array = _table(name, value)
-    elif not isinstance(array, np.ndarray | np.generic | jax.Array):
+    else:
         try:
             array = np.asarray(value) if is_concrete(value) else jnp.asarray(value)
         except (ValueError, TypeError):
@@ -152,7 +144,7 @@ def key(call: str, value: Any) -> None:
 
     >>> key("sample(key=...)", jax.random.key(0))
     """
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    dtype, shape = (value.dtype, value.shape) if isinstance(value, ARRAYS) else (None, None)
     single = shape == () and isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     if not (single or (dtype == np.uint32 and len(shape or ()) == 1)):
         given = f"{value!r:.60}" if shape is None else f"{dtype} of shape {shape}"
@@ -291,9 +283,8 @@ def _show(numbers: np.ndarray) -> str:
 
 def _brief(value: Any) -> str:
     """What was given, on one line: an array by its kind and shape, anything else by its first letters."""
-    shape = getattr(value, "shape", None)
-    if shape:
-        return f"{getattr(value, 'dtype', type(value).__name__)} of shape {shape}"
+    if shape := getattr(value, "shape", None):
+        return f"{value.dtype if isinstance(value, ARRAYS) else type(value).__name__} of shape {shape}"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -323,28 +314,24 @@ def arrays(**values: Any) -> list[Any]:
     return [value if value is None else numeric(name, value) for name, value in values.items()]
 
 
-def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> list[Any]:
-    """Turn one row into arrays.
+def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
+    """Turn one row into arrays; y = 1, 1.0 and `jnp.asarray(1.0)`, a suggested dtype to JAX, share one program.
 
     >>> [part is None for part in datum([1.0], 2.0, None, None, None)]
     [False, False, True, True, True]
     """
-    if y is None:
+    if type(y) is float or (type(y) is int and y.bit_length() < 1000):
+        y = np.float64(y)
+    elif y is None:
         raise ValueError("step: y is None; give a number, or NaN where it is missing.")
+    elif isinstance(y, jax.Array) and y.weak_type and not isinstance(y, jax.core.Tracer):
+        y = np.asarray(y)
+    x, y = None if x is None else numeric("x", x), numeric("y", y)
     if mask is None and dt is None and changed is None:
-        if is_plain(x) and is_plain(y):
-            return [x, y, None, None, None]  # as nearly always: there is nothing to turn
-        return [*arrays(x=x, y=_one_kind(y)), None, None, None]
-    row = arrays(x=x, y=_one_kind(y), mask=mask, dt=dt, changed=changed)
-    check_extras(*row[2:], rank=0)
-    return row
-
-
-def _one_kind(y: Any) -> Any:
-    """The same program for 1, 1.0 and `jnp.asarray(1.0)`, whose dtype JAX takes for a suggestion."""
-    if type(y) is int and y.bit_length() < 1000:
-        return float(y)
-    return np.asarray(y) if getattr(y, "weak_type", False) and is_concrete(y) else y
+        return x, y, None, None, None
+    mask, dt, changed = arrays(mask=mask, dt=dt, changed=changed)
+    check_extras(mask, dt, changed, rank=0)
+    return x, y, mask, dt, changed
 
 
 def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False) -> None:
@@ -371,7 +358,7 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
             "begin with state = method.init(...) of this method."
         )
     slots, wanted = state.hypotheses.log_weight.shape[-1], method.auxiliary.slots
-    if slots != wanted and method.auxiliary.slots_needed(0) is None:
+    if slots != wanted and not method.auxiliary.grows:
         raise ValueError(
             f"{verb}: the state has {slots} hypotheses but {method.name} keeps {wanted}; begin with state = "
             "method.init(...) of this method."
@@ -389,7 +376,7 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
             give = "give shape (T,)" if rank else "give one of them, or many rows to scan"
             raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}; {give}.")
     if dt is not None:
-        positive("dt", dt, zero=True, hint="It is the length of a tick of time.")
+        positive("dt", dt, zero=True, hint="It is the length of a time step.")
 
 
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
@@ -501,7 +488,7 @@ def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed:
 
 def check_kept(keep: tuple[str, ...], method: Any) -> None:
     """Refuse to keep the weights of a bank that grows: there is one more of them at each row."""
-    if "log_weight" in keep and method.auxiliary.slots_needed(0) is not None:
+    if "log_weight" in keep and method.auxiliary.grows:
         name = method.auxiliary.name
         raise ValueError(
             f"scan(keep=log_weight): {name}[inf] has more hypotheses at every row; give {name}[K], which has K."
@@ -614,7 +601,7 @@ def _of_prior(method: Any) -> Iterator[str]:
     called, other = f"{_called(auxiliary)}-{prior.name}", prior.name or prior.dynamics.name
     if prior.greedy and auxiliary.regimes_end and auxiliary.keep != 1:
         yield (
-            f"{called}: {prior.name} decides between going on and starting anew, so there is one hypothesis; use "
+            f"{called}: {prior.name} decides between going on and resetting, so there is one hypothesis; use "
             f"{auxiliary.name}[1]-{prior.name}."
         )
     if prior.name == "OUPR" and not auxiliary.regimes_end:
@@ -645,7 +632,7 @@ def _of_members(method: Any) -> Iterator[str]:
     if not (prior.of_members or weighting.shares):
         return
     if posterior.draws or posterior.needs_key:
-        yield f"{posterior.name} with {by}: a datum that is learned twice must not be drawn anew; use LG."
+        yield f"{posterior.name} with {by}: a datum that is learned twice must not be drawn again; use LG."
     if posterior.weighs_data or posterior.stores_data:
         yield f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA."
     if weighting.shares and _without(posterior, "project_cov"):
@@ -726,7 +713,7 @@ def check_numbers(method: Any, dtype: Any) -> None:
 
 
 def check_gap(verb: str, dt: Any, belief: PyTree) -> None:
-    """Refuse the length of a tick that the dtype of a belief does not hold."""
+    """Refuse the length of a step that the dtype of a belief does not hold."""
     if dt is not None:
         _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 

@@ -1,41 +1,26 @@
-"""Hints to XLA's compiler for CPUs, and the cache of what it compiled. They change no result, only speed.
+"""Hints to XLA's compiler for CPUs (FILTAX_XLA=0 switches them off), and the cache of what it compiled: speed alone.
 
-XLA merges cheap operations into each of their readers and so repeats them: `no_inline` stops that. XLA compiles a loop
-of few bytes into one kernel, which is 4-15 times faster for a filter of a few parameters: `tune_xla` raises the number
-of bytes. XLA itself checks which loops qualify, so the option cannot make a program fail. FILTAX_XLA=0 switches both
-hints off.
+By itself XLA repeats cheap operations in each of their readers, and runs loops of many bytes operation by operation.
 """
 
 import os
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import compilation_cache, xla_bridge
+from jax._src import compilation_cache, lru_cache, xla_bridge
 from jax.experimental.xla_metadata import set_xla_metadata
-
-from filtax._cache import MendingCache, private_folder
-
-__all__ = ["cache_compilations", "no_inline", "tune_if_possible", "tune_xla"]
 
 OPTION = "xla_cpu_small_while_loop_byte_threshold=4194304"  # bytes that the body of a loop touches
 
 
 def no_inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute the arrays that a function returns once on a CPU, however many operations read them.
-
-    Use it for small results only: of a large one it costs a pass over memory.
-
-    >>> no_inline(lambda a: 2.0 * a)(jax.numpy.ones(3)).tolist()
-    [2.0, 2.0, 2.0]
-    """
+    """Compute what a function returns once on a CPU; for small arrays only, as it costs a pass over memory."""
     called = jax.jit(function)
 
-    @wraps(function)
     def run(*args: Any) -> Any:
-        if jax.default_backend() != "cpu" or os.environ.get("FILTAX_XLA") == "0":
+        if os.environ.get("FILTAX_XLA") == "0" or jax.default_backend() != "cpu":
             return function(*args)
         with set_xla_metadata(inlineable="false"):
             return called(*args)
@@ -44,10 +29,9 @@ def no_inline(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tune_xla() -> None:
-    """Compile small loops as one kernel, and run calls in the thread that makes them. Call it before JAX computes.
+    """Compile small loops as one kernel, and run calls in the thread that makes them; call it before JAX computes.
 
-    Both are settings of the whole process, and the first is undocumented by XLA, so importing filtax changes neither.
-    The command line and the estimators call this function; JAX programs that use filtax should call it first.
+    Both are settings of the whole process. The command line and the estimators call it; `import filtax` does not.
 
     >>> import subprocess, sys
     >>> subprocess.run([sys.executable, "-c", "import filtax; filtax.tune_xla()"]).returncode
@@ -72,19 +56,35 @@ def tune_if_possible() -> str | None:
     return None
 
 
+def usual_cache() -> Path:
+    """The folder `filtax` in the user's cache."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "filtax"
+
+
+def is_private(path: Path) -> bool:
+    """Whether this user owns a file or folder, and nobody else may write to it; not true of a link."""
+    return path.lstat().st_uid == os.getuid() and not path.lstat().st_mode & 0o022 and not path.is_symlink()
+
+
 def cache_compilations(folder: Path | None = None) -> Path | None:
-    """Keep compiled programs on disk; return where, `filtax/jax` in the user's cache if not told, or None if nowhere.
-
-    They are native code that is run, so that a folder which another user may write to is not used.
-
-    >>> cache_compilations(Path("/dev/null/below")) is None  # no folder can be made there, and nothing fails
-    True
-    """
-    folder = private_folder(folder)
-    if folder is None:
+    """Keep compiled programs on disk; return where, or None: they are native code, and the folder must be private."""
+    try:
+        folder = folder or usual_cache() / "jax"
+        for each in (*reversed(folder.parents), folder):
+            each.mkdir(mode=0o700, exist_ok=True)  # whatever the umask allows
+        if not (is_private(folder.resolve()) and os.access(folder, os.W_OK)):
+            return None
+    except (OSError, RuntimeError):  # not allowed, or the user has no home
         return None
-    compilation_cache.LRUCache = MendingCache  # pyright: ignore[reportPrivateImportUsage]
+    compilation_cache.LRUCache = _MendingCache  # pyright: ignore[reportPrivateImportUsage]
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return folder
+
+
+class _MendingCache(lru_cache.LRUCache):
+    def put(self, key: str, value: bytes) -> None:
+        (Path(self._path) / f"{key}-cache").unlink(missing_ok=True)  # JAX keeps a file that it could not read
+        super().put(key, value)

@@ -11,6 +11,7 @@ Thesis: chapter 3, algo:bone-step.
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -24,7 +25,7 @@ from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, 
 from filtax.beliefs import collapse
 from filtax.methods._format import spell
 from filtax.models import Model
-from filtax.protocols import Hypotheses, Module
+from filtax.protocols import Module, with_fields
 from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
 
 __all__ = ["Bone"]
@@ -83,25 +84,28 @@ class Bone(Module):
     def step(
         self, state: State, x: Any, y: Any, *, mask: Any = None, dt: Any = None, changed: Any = None
     ) -> tuple[State, Info]:
-        """Let one tick of time pass and condition on one datum.
+        """Let one time step pass and condition on one datum.
 
         Args:
             state: From `init` or the last `step`.
             x: Features (D,), the matrix H_t (O, D), or whatever the model takes.
             y: Scalar or (O,); NaN where missing.
             mask: Of the shape of y, True where observed.
-            dt: Length of the tick, 1 if left out.
-            changed: True says that the process has changed: the belief starts anew from the initial one.
+            dt: Length of the step, 1 by default.
+            changed: True says that the process has changed: the belief is reset to the initial one.
 
         Returns:
             The new state, and what the datum showed.
         """
         checks.check_state("step", state)
         x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
-        checks.check_gap("step", dt, state.initial)
-        state = self._with_slots(with_memory(self, state, x, y))
-        carry, values = _step(self, state, x, y, mask, dt, changed)
-        return state.after(*carry), Info(**{**certain(state.initial.mean.dtype), **values})
+        if dt is not None:
+            checks.check_gap("step", dt, state.initial)
+        state = with_memory(self, state, x, y)
+        state = self._with_slots(state) if self.auxiliary.grows else state
+        hypotheses, fields, values = _step(self, state, x, y, mask, dt, changed)
+        state = with_fields(state, hypotheses=with_fields(state.hypotheses, **hypotheses), **fields)
+        return state, with_fields(certain(state.initial.mean.dtype), **values)
 
     def scan(
         self,
@@ -124,9 +128,9 @@ class Bone(Module):
             keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov", "log_weight". What is
                 not named is not computed.
             mask: Of the shape of Y, True where observed.
-            dt: (T,) lengths of the ticks.
+            dt: (T,) lengths of the steps.
             changed: (T,) known changes.
-            complete: Promise that every number is finite and possible. The checks are then left out, and vmapped
+            complete: Promise that every number is finite and possible. The checks are then omitted, and vmapped
                 streams of a linear model share one covariance. A broken promise shows in `ok` and is not undone.
 
         Returns:
@@ -152,7 +156,7 @@ class Bone(Module):
         Args:
             state: The state to look from.
             x: As for `step`.
-            dt: Length of the coming tick.
+            dt: Length of the coming step.
             plugin: Forecast at the mean of the parameters instead of averaging over them.
 
         Returns:
@@ -171,7 +175,7 @@ class Bone(Module):
         Args:
             state: The state to look from.
             X_future: (H, ...) rows of x.
-            dt: (H,) lengths of the ticks.
+            dt: (H,) lengths of the steps.
 
         Returns:
             A distribution with a leading axis H.
@@ -192,32 +196,32 @@ class Bone(Module):
         checks.warn_of_collapse(state)
         return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
-    def _ticks(self, state: State) -> int | None:
-        """Ticks so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
-        if self.auxiliary.slots_needed(0) is None:
+    def _age(self, state: State) -> int | None:
+        """Steps so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
+        if not self.auxiliary.grows:
             return None
         t = checks.concrete(state.t - state.began)
         return None if t is None else int(t.max())
 
     def _with_slots(self, state: State, ahead: int = 1) -> State:
-        """The state with room for one more tick, or for several, as long as they need no more than there can be."""
-        ticks = self._ticks(state)
-        if ticks is None:
+        """The state with room for one more step, or for several, as long as they need no more than there can be."""
+        steps = self._age(state)
+        if steps is None:
             return state
-        wanted = self.auxiliary.slots_needed(ticks + ahead - 1)
-        return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(ticks))
+        wanted = self.auxiliary.slots_needed(steps + ahead - 1)
+        return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(steps))
 
     def _in_pieces(self, state: State, rows: tuple, scan: Any) -> tuple[tuple, Info]:
         """Scan the rows, in pieces between which C doubles if it must: each piece is compiled for one C."""
-        length, ticks = rows[1].shape[0], self._ticks(state)
-        if ticks is None or length == 0:
+        length, steps = rows[1].shape[0], self._age(state)
+        if steps is None or length == 0:
             return scan(state, *rows)
-        check_slots(self, self.auxiliary.slots_needed(ticks + length - 1))  # before anything is learned
+        check_slots(self, self.auxiliary.slots_needed(steps + length - 1))  # before anything is learned
         infos, done = [], 0
         while done < length:
-            state = with_slots(self, state, self.auxiliary.slots_needed(ticks + done))
+            state = with_slots(self, state, self.auxiliary.slots_needed(steps + done))
             end, slots = done + 1, state.hypotheses.log_weight.shape[-1]
-            while end < length and self.auxiliary.slots_needed(ticks + end) <= slots:
+            while end < length and self.auxiliary.slots_needed(steps + end) <= slots:
                 end += 1
             carry, info = scan(state, *jax.tree.map(lambda leaf, at=slice(done, end): leaf[at], rows))
             state, done = state.after(*carry), end
@@ -228,14 +232,18 @@ class Bone(Module):
 @jax.jit
 def _step(
     method: Bone, state: State, x: Array | None, y: Array, mask: Array | None, dt: Array | None, changed: Array | None
-) -> tuple[tuple, dict[str, Array]]:
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     method = _ready("step", method, state)
     after, info, _ = filter_step(method, state, x, y, mask, dt, changed)
-    hypotheses, t, began, refused, ratio = after.carry
-    if hypotheses.log_weight is state.hypotheses.log_weight:  # what the step left as it was is not copied
-        hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, None)  # pyright: ignore[reportArgumentType]
-    carry = hypotheses, t, None if began is state.began else began, refused, ratio
-    return carry, {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+    values = {name: value for name, value in vars(info).items() if isinstance(value, Tracer)}
+    return _changes(state.hypotheses, after.hypotheses), _changes(state, after), values
+
+
+def _changes(before: Any, after: Any) -> dict[str, Any]:
+    """The fields that a step has changed; what it left as it was is not copied out of the compiled function."""
+    return {
+        name: value for name, value in vars(after).items() if name != "hypotheses" and value is not vars(before)[name]
+    }
 
 
 @partial(jax.jit, static_argnames=("keep", "complete"))
@@ -273,7 +281,7 @@ def _widen(hypotheses: PyTree) -> PyTree:
 
 
 def _narrow(after: PyTree, before: PyTree, carried: PyTree) -> PyTree:
-    """Without the axis of one hypothesis; what a tick did not touch is what was carried, so that no copy is made."""
+    """Without the axis of one hypothesis; what a step did not touch is what was carried, so that no copy is made."""
     return jax.tree.map(lambda new, old, held: held if new is old else new[0], after, before, carried)
 
 
@@ -281,8 +289,8 @@ def _kept(name: str, hypotheses: Any, info: Info) -> Array:
     if name == "log_weight":
         return hypotheses.log_weight
     if name.startswith("belief_"):
-        return getattr(collapse(hypotheses.belief, hypotheses.log_weight), name.removeprefix("belief_"))
-    return getattr(info, name)
+        return attrgetter(name.removeprefix("belief_"))(collapse(hypotheses.belief, hypotheses.log_weight))
+    return vars(info)[name]
 
 
 @partial(jax.jit, static_argnames=("plugin",))

@@ -185,6 +185,16 @@ def trace(A: Float[Array, "N N"]) -> Float[Array, ""]:
     return sum((A[i, i] for i in range(1, A.shape[0])), start=A[0, 0])
 
 
+def diagonals(A: Float[Array, "*H N N"]) -> Float[Array, "*H N"]:
+    """Diagonals of square matrices, for any leading axes; a slice, where `jnp.diagonal` is a gather.
+
+    >>> diagonals(jnp.arange(4.0).reshape(2, 2)).tolist()
+    [0.0, 3.0]
+    """
+    N = A.shape[-1]
+    return A.reshape(*A.shape[:-2], N * N)[..., :: N + 1]
+
+
 def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     """Return a lower triangular L with L Lᵀ = A to rounding, for a semidefinite A that may be singular.
 
@@ -195,8 +205,7 @@ def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
     >>> bool(jnp.allclose(L @ L.T, 1.0, atol=1e-6))
     True
     """
-    N = A.shape[0]
-    var = A.reshape(N * N)[:: N + 1]  # a slice, where jnp.diag has a branch for each platform
+    N, var = A.shape[0], diagonals(A)
     some = var > 0.0
     sd = jnp.where(some, jnp.sqrt(jnp.where(some, var, 1.0)), 0.0)
     safe = jnp.where(some, sd, 1.0)

@@ -20,7 +20,7 @@ def shard(state: State, mesh: Any, axis: str | None = None) -> State:
     Args:
         state: From `init`; its number of parameters D must be a multiple of the number of devices.
         mesh: A `jax.sharding.Mesh`, such as `jax.make_mesh((8,), ("parameters",))`.
-        axis: Name of the mesh's axis to use; its first if left out.
+        axis: Name of the mesh's axis to use; its first by default.
 
     Returns:
         The same state, for `step` and `scan`.

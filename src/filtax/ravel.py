@@ -45,9 +45,10 @@ def flatten(params: PyTree) -> tuple[Float[Array, " D"], Layout]:
         raise ValueError("init(params=...) holds no arrays; give the parameters as a pytree of arrays.")
     odd = [leaf for leaf in leaves if not _is_float(leaf)]
     if odd:
+        kind = odd[0].dtype if isinstance(odd[0], np.ndarray | np.generic | jax.Array) else type(odd[0]).__name__
         raise ValueError(
-            f"init(params=...) must hold float arrays only, got a leaf of type "
-            f"{getattr(odd[0], 'dtype', type(odd[0]).__name__)}; keep integers and functions outside of the parameters."
+            f"init(params=...) must hold float arrays only, got a leaf of type {kind}; keep integers and functions "
+            "outside of the parameters."
         )
     dtype = jnp.result_type(*leaves)
     vector = jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(dtype) for leaf in leaves])

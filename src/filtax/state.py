@@ -5,7 +5,6 @@ hypotheses, or for data whose shape is known at last, is made here, between two 
 """
 
 import math
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from filtax.protocols import Hypotheses, Module
+from filtax.protocols import Hypotheses, Module, with_fields
 from filtax.ravel import Layout
 
 __all__ = [
@@ -29,7 +28,7 @@ __all__ = [
     "with_slots",
 ]
 
-MOST_SLOTS = 2**17  # slots: a tick then takes seconds, and a method that needs more needs 2^t of them
+MOST_SLOTS = 2**17  # slots: a step then takes seconds, and a method that needs more needs 2^t of them
 
 
 class CollapseWarning(UserWarning):
@@ -46,8 +45,8 @@ class State(Module):
     Attributes:
         hypotheses: The weighted beliefs, C slots.
         initial: The belief before any datum, to which resets and relaxing priors return.
-        t: Ticks so far.
-        began: Tick at which the stream began, or began anew at the last known change.
+        t: Steps so far.
+        began: Step at which the stream began, or was reset at the last known change.
         refused: Data so far that were refused (`Info.ok` False).
         conditioning_ratio: Largest ratio so far of the variance of the forecast's mean to that of the noise.
         key: Random key of methods that draw at each datum; None where the belief has its own.
@@ -70,17 +69,16 @@ class State(Module):
 
     @property
     def carry(self) -> tuple[Hypotheses, Array, Array, Array, Array]:
-        """What a tick changes; the rest stays outside of a loop, which would hold it twice."""
+        """What a step changes; the rest stays outside of a loop, which would hold it twice."""
         return self.hypotheses, self.t, self.began, self.refused, self.conditioning_ratio
 
     def after(
-        self, hypotheses: Hypotheses, t: Array, began: Array | None, refused: Array, conditioning_ratio: Array
+        self, hypotheses: Hypotheses, t: Array, began: Array, refused: Array, conditioning_ratio: Array
     ) -> "State":
-        """The state with a new `carry`; what is None there, and what is not in it, stays as it is."""
-        if hypotheses.log_weight is None:
-            hypotheses = Hypotheses(hypotheses.belief, hypotheses.aux, self.hypotheses.log_weight)
-        began = self.began if began is None else began
-        return State(hypotheses, self.initial, t, began, refused, conditioning_ratio, self.key, self.layout)
+        """The state with a new `carry`; the rest stays as it is."""
+        return with_fields(
+            self, hypotheses=hypotheses, t=t, began=began, refused=refused, conditioning_ratio=conditioning_ratio
+        )
 
 
 class Info(Module):
@@ -116,14 +114,15 @@ class Info(Module):
 
 
 @cache
-def certain(dtype: Any) -> dict[str, Array]:
-    """What a method reports at every tick that weighs no datum and suspects no change; computed once.
+def certain(dtype: Any) -> Info:
+    """What a method reports at every step that weighs no datum and suspects no change; computed once.
 
-    >>> certain(np.dtype("float32"))["trust"].item()
+    >>> certain(np.dtype("float32")).trust.item()
     1.0
     """
     with jax.ensure_compile_time_eval():
-        return jax.device_put({"trust": np.ones((), dtype), "change_probability": np.zeros((), dtype)})
+        one, zero = jax.device_put((np.ones((), dtype), np.zeros((), dtype)))
+        return Info(trust=one, change_probability=zero)
 
 
 INFO = ("mean", "var", "log_evidence", "residual", "trust", "change_probability", "runlength", "ok")
@@ -137,7 +136,7 @@ def start_hypotheses(
     Args:
         method: A `Bone`.
         initial: The initial belief, compressed or not.
-        slots: C; that of the auxiliary variable if left out.
+        slots: C; that of the auxiliary variable by default.
         like: Hypotheses whose memory of data there is to be room for.
     """
     initial = initial.decompress()
@@ -180,7 +179,7 @@ def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
         x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(x.shape, initial.mean.dtype)
         initial = method.posterior.allocate_memory(initial, x, y.size)
         belief = jax.vmap(lambda one: method.posterior.allocate_memory(one, x, y.size))(belief)
-    return replace(state, hypotheses=Hypotheses(belief, aux, hypotheses.log_weight), initial=initial)
+    return with_fields(state, hypotheses=Hypotheses(belief, aux, hypotheses.log_weight), initial=initial)
 
 
 def with_slots(method: Any, state: State, wanted: int) -> State:
@@ -200,7 +199,7 @@ def with_slots(method: Any, state: State, wanted: int) -> State:
     new = start_hypotheses(method, state.initial, slots)
     empty = Hypotheses(new.belief, new.aux, jnp.full_like(new.log_weight, -jnp.inf))
     hypotheses = jax.tree.map(lambda old, new: new.at[: old.shape[0]].set(old), state.hypotheses, empty)
-    return replace(state, hypotheses=hypotheses)
+    return with_fields(state, hypotheses=hypotheses)
 
 
 def check_slots(method: Any, wanted: int) -> None:

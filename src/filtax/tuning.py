@@ -1,6 +1,6 @@
 """Choose hyper-parameters on warm-up data: ask for a batch of settings, evaluate it at once, tell what came out.
 
-The search is optuna's, with a journal in a file, so that an interrupted search goes on: it is begun anew, the settings
+The search is optuna's, with a journal in a file, so that an interrupted search goes on: it is begun again, the settings
 that are in the journal are not tried again, and so it finds what it would have found without the interruption. A batch
 of settings is one call of the objective: write it with `jax.vmap`, and a batch costs little more than one setting.
 """

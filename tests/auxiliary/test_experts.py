@@ -34,14 +34,6 @@ def test_a_bank_of_filters_is_a_mixture_of_filters():
     assert hypotheses.name == "LG+ME[3]-ACI"
 
 
-def test_identical_experts_are_one():
-    many, one = fx.method("ME[4]-Static", model=model), fx.method("C-Static", model=model)
-    got = many.scan(many.init(**START), X, Y)[1]
-    want = one.scan(one.init(**START), X, Y)[1]
-    np.testing.assert_allclose(got.log_evidence, want.log_evidence, rtol=1e-11)
-    np.testing.assert_allclose(got.mean, want.mean, rtol=1e-11)
-
-
 @pytest.mark.parametrize("merge", ["imm", "gpb"])
 def test_switching_experts_by_hand(merge):
     """Two steps of the interacting multiple model, and of the pseudo-Bayesian one, written out in numpy."""

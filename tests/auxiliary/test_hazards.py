@@ -49,7 +49,7 @@ def test_a_long_run_has_the_hazard_of_its_law(hazard, law, longest):
 
 def test_time_gaps_and_what_counts_ticks():
     np.testing.assert_allclose(hazards.hazard(0.1)(jnp.arange(2), jnp.asarray(2.0)), 0.19)
-    with pytest.raises(ValueError, match="counts ticks, not time"):
+    with pytest.raises(ValueError, match="counts steps, not time"):
         hazards.from_lengths([1.0])(jnp.arange(2), jnp.asarray(2.0))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.auxiliary import change_locations, change_times, experts, hazards, membership, run_length, run_length_count
+from filtax.auxiliary import change_locations, change_times, experts, hazards, run_length, run_length_count
 from paths import enumerate_paths
 
 pytestmark = pytest.mark.x64
@@ -23,7 +23,7 @@ two = lambda: experts(2, prior=SHARE)
 
 
 def all_products(T, hazard):
-    """Every history with every choice of an expert for each regime; a newborn does not drift at its birth."""
+    """Every history with every choice of an expert for each regime; a new hypothesis does not drift at its birth."""
     found = []
     for path in product((False, True), repeat=T):
         for names in product((0, 1), repeat=1 + sum(path)):
@@ -192,15 +192,8 @@ VALUES = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_and_how_many_there_are(name):
-    """Declared, and as many as the bank holds after three data (errata E17); a missing one counts a tick as well."""
+    """Declared, and as many as the bank holds after three data (errata E17); a missing one counts a step as well."""
     bone = fx.method(name, model=model)
     end, _ = bone.scan(bone.init(**START), X[:3], Y[:3], keep=("ok",))
     assert (bone.auxiliary.values, bone.auxiliary.cardinality(3)) == VALUES[name]
     assert int(np.isfinite(end.hypotheses.log_weight).sum()) == VALUES[name][1]
-
-
-def test_a_continuum_has_no_number():
-    for name, values in (("CPP-OU", "[0, 1]"), ("CPV-Sub", "(0, 1)^t")):
-        auxiliary = fx.method(name, model=model).auxiliary
-        assert (auxiliary.values, auxiliary.cardinality(3)) == (values, np.inf)
-    assert membership(memory=5).cardinality(9) == 32

@@ -1,6 +1,5 @@
 """Run lengths against the enumeration of all histories: evidence, posterior, forecast; any hazard, gaps, experts."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -87,31 +86,14 @@ def test_bounded_keeps_the_most_probable(K):
     np.testing.assert_allclose(infos.log_evidence, evidence, rtol=1e-10)
 
 
-def test_vmap_over_hazards_and_gradient():
-    total = lambda h: (lambda rl: rl.scan(rl.init(**START), X, Y)[1].log_evidence.sum())(build(h, keep=3))
-    many = jnp.array([0.05, 0.2, 0.6])
-    np.testing.assert_allclose(jax.vmap(total)(many), [total(h) for h in many], rtol=1e-11)
-    np.testing.assert_allclose(jax.grad(total)(0.2), (total(0.2 + 1e-6) - total(0.2 - 1e-6)) / 2e-6, rtol=1e-6)
-
-
-def test_a_longer_tick_is_several_short_ones():
-    """dt = 3 with a datum at its end: the chance of no change is that of three ticks."""
+def test_a_longer_step_is_several_short_ones():
+    """dt = 3 with a datum at its end: the chance of no change is that of three steps."""
     rl = build(0.2, keep=5)
     state, _ = rl.scan(rl.init(**START), X[:3], Y[:3])
     after, _ = rl.step(state, X[3], np.nan, dt=3.0)
     np.testing.assert_allclose(
         np.exp(after.hypotheses.log_weight[after.hypotheses.aux.runlength == 0]).sum(), 1 - 0.8**3, rtol=1e-6
     )
-
-
-def test_known_change_starts_anew():
-    rl = build(0.2)
-    state, _ = rl.scan(rl.init(**START), X, Y)
-    anew, info = rl.step(state, X[0], Y[0], changed=True)
-    first, want = rl.step(rl.init(**START), X[0], Y[0])
-    np.testing.assert_allclose(info.log_evidence, want.log_evidence, rtol=1e-12)
-    assert int(info.runlength) == int(want.runlength)
-    np.testing.assert_allclose(rl.belief(anew).mean, rl.belief(first).mean, rtol=1e-12)
 
 
 @pytest.mark.nightly
@@ -136,7 +118,7 @@ def test_experts_inside_a_run():
             for dynamics, share in zip(pair, (0.25, 0.75), strict=True):
                 kf = fx.method("C-Static", model=model, prior=dynamics)
                 state = kf.init(**START)
-                # a newborn does not drift before its first datum, a run from before the stream does
+                # a new hypothesis does not drift before its first datum, a run from before the stream does
                 lead = 1 if start else 0
                 total = 0.0
                 if lead and rows.stop > rows.start:
@@ -152,10 +134,6 @@ def test_experts_inside_a_run():
 
     want = enumerate_segmentations(lambda a, b: segment[a, b], 0.2, 6)
     np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-11)
-
-
-def test_cardinality():
-    assert [run_length(0.1).cardinality(t) for t in range(4)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

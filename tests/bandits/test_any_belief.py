@@ -39,7 +39,7 @@ each_unusual = pytest.mark.parametrize(
 @each_unusual
 @pytest.mark.nightly
 def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
-    """The pulled arm is `step` with its reward, the other `step` with NaN, and so is a tick without a decision."""
+    """The pulled arm is `step` with its reward, the other `step` with NaN, and so is a step without a decision."""
     method = UNUSUAL[name]()
     one = method.init(**start_of(name))
 
@@ -73,12 +73,6 @@ def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[leaf], second[leaf]) for leaf in first)
     assert bandit.pull(X, key=KEY) == stored.pull(X, key=KEY)
-
-
-def test_memory_is_allocated_by_the_first_context():
-    bandit = Bandit(["a", "b"], UNUSUAL["remembers"](), greedy(), **start_of("remembers"))
-    with pytest.raises(ValueError, match="has seen no context yet"):
-        bandit.wait()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import filtax as fx
 from filtax import io
-from filtax.bandits import Bandit, default_method, epsilon_greedy, greedy, thompson, ucb
+from filtax.bandits import Bandit, epsilon_greedy, greedy, thompson, ucb
 
 
 def keys(n, seed=0):
@@ -40,16 +40,10 @@ def test_rewards_late_repeated_never_and_unknown():
     assert bandit.update(3, 1.0) == "learned"
     assert bandit.update(1, 0.0) == "learned"
     assert bandit.update(3, 0.0) == "repeated"
-    assert beliefs(bandit)["state.t"].tolist() == [3, 3]  # one expired, two learned: a tick each, for both arms
+    assert beliefs(bandit)["state.t"].tolist() == [3, 3]  # one expired, two learned: a step each, for both arms
     for key in keys(4, 1):
         bandit.pull(key=key)
     assert bandit.update(0, 1.0) == "forgotten"  # fates are bounded as well
-
-
-def test_the_first_probability_is_a_half_with_32_bits():
-    bandit = Bandit(["a", "b"], default_method()[0], "ts", mean=np.full(1, 0.5, np.float32), cov=1 / 12)
-    assert bandit.pull(key=jax.random.key(0)).probability == pytest.approx(0.5, abs=1e-6)
-    assert beliefs(bandit)["state.hypotheses.belief.ones"].dtype == np.float32
 
 
 def test_a_late_reward_goes_to_the_arm_and_the_context_of_its_decision():

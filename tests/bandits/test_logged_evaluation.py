@@ -186,7 +186,7 @@ def test_a_log_that_cannot_be_right_is_refused_in_memory_too():
 
 @pytest.mark.x64
 def test_the_unit_of_the_rewards_changes_what_is_learned_from_and_no_estimate():
-    """Blind choice over three arms of a log: by hand, whatever the method was told of the rewards."""
+    """Blind choice over three arms of a log: by hand, whatever the method learned from the rewards."""
     rng = np.random.default_rng(4)
     arm = rng.choice(3, size=50, p=(0.5, 0.3, 0.2))
     p, reward = np.array([0.5, 0.3, 0.2])[arm], 40.0 + 3.0 * rng.normal(size=50)

@@ -51,7 +51,7 @@ def test_conjugate_arms_are_the_closed_form():
         zeros[arm] += 1.0 - reward
     seen = reward_posterior(method, arms, None, shared=False)
     assert isinstance(seen, IndependentBetas)
-    np.testing.assert_allclose(seen.ones[:, 0], 0.9 * ones + 0.1, rtol=1e-6)  # the next tick is asked for
+    np.testing.assert_allclose(seen.ones[:, 0], 0.9 * ones + 0.1, rtol=1e-6)  # the next step is asked for
     np.testing.assert_allclose(seen.zeros[:, 0], 0.9 * zeros + 0.1, rtol=1e-6)
 
 

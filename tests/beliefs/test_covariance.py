@@ -30,11 +30,6 @@ def test_noise_that_overflows_is_not_added():
     same(start(np.zeros(20), spd(0, 20)).add(jnp.arange(20.0)), drifted(np.zeros(20), spd(0, 20), Q=np.arange(20.0)))
 
 
-def test_start():
-    np.testing.assert_array_equal(start(np.zeros(2), np.array([4.0, 0.0])).cov, np.diag([4.0, 0.0]))
-    np.testing.assert_array_equal(start(np.zeros(2), spd(0, 2)).cov, spd(0, 2))
-
-
 def precise(D, O, seed):
     """Four times the same datum, 1e5 times more precise than its belief, in float32; and the exact variances."""
     mean, cov, J, B, r = (np.asarray(part, "float32") for part in problem(D, O, seed))

@@ -45,12 +45,6 @@ def test_far_means_keep_the_digits_of_the_spread():
     np.testing.assert_allclose(got.var, np.diag(moments(WEIGHT, MEANS, COVS)[1]), rtol=1e-6)
 
 
-def test_one_hypothesis_is_its_belief():
-    got = collapse(hypotheses(SquareRoot, MEANS[:1], COVS[:1]), jnp.zeros(1))
-    assert isinstance(got, SquareRoot)
-    np.testing.assert_array_equal(got.mean, MEANS[0])
-
-
 def test_one_parameter_and_beliefs_that_are_not_gaussian():
     ones, zeros = np.array([[2.0], [1.0]]), np.array([[2.0], [3.0]])
     got = collapse(jax.vmap(Beta)(jnp.asarray(ones), jnp.asarray(zeros)), jnp.log(jnp.array([0.5, 0.5])))

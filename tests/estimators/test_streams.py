@@ -9,10 +9,10 @@ import threading
 import jax
 import numpy as np
 import pytest
-from filtax.monitoring import Monitor
 
 from filtax.estimators import Classifier, Regressor
 from filtax.forecasting import Labels, Series
+from filtax.monitoring import Monitor
 
 
 def stream(length, seed=0, noise=0.1):

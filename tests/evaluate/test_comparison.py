@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.evaluate import Forecast, Report, Run, by_calendar, compare, metric, prequential, rolling
-from filtax.evaluate._comparison import compare_in_words
-from filtax.evaluate.metrics import coverage, mae, rmse
+from filtax.evaluate import Forecast, Report, Run, by_calendar, compare, prequential, rolling
+from filtax.evaluate.metrics import mae, rmse
 
 NAN = np.nan
 
@@ -35,26 +34,6 @@ def test_a_line_without_any_score_does_not_empty_the_table():
     assert report.table()["kf"]["mae"] == 2.0
     assert report.comparison() == ["kf has no score to compare."]
     assert report.to_dict()["table"]["naive"]["mae"] is None
-
-
-def test_the_words_fit_the_numbers():
-    table = {
-        "kf": {"mae": 2.0, "rmse": 1.0, "log_score": -1.0, "accuracy": 0.5, "coverage(0.9)": 0.1},
-        "a": {"mae": 1.0, "rmse": 3.0, "log_score": -2.0, "accuracy": 0.5, "coverage(0.9)": 0.9},
-        "b": {"mae": 1.5, "rmse": 2.0, "log_score": -0.5, "accuracy": 0.4, "coverage(0.9)": 0.9},
-    }
-    metrics = [metric(name) for name in table["kf"]]
-    assert compare_in_words(table, ["kf"], metrics) == [
-        "kf loses to a on mae (2 against 1) and to b on log_score (-1 against -0.5); it equals a on accuracy; "
-        "it beats every baseline on rmse."
-    ]
-    assert compare_in_words({"kf": table["kf"]}, ["kf"], metrics) == ["kf was held against no baseline."]
-
-
-def test_a_broken_method_is_said_to_lose():
-    report = hand_made(kf=[np.inf, 1.0, 1.0, 1.0], naive=[5.0, 5.0, 5.0, 5.0])
-    assert report.comparison() == ["kf loses to naive on mae (inf against 5)."]
-    assert report.to_dict()["table"]["kf"]["mae"] is None
 
 
 def two_reports(**options):
@@ -112,12 +91,6 @@ def test_what_was_not_run_alike_is_not_compared():
         compare({})
 
 
-def test_a_report_of_several_methods_has_no_one_forecast():
-    both = compare(two_reports(metrics=("mae",))[0])
-    with pytest.raises(ValueError, match="holds 2 methods"):
-        both.forecast  # noqa: B018
-
-
 def test_the_dictionary_is_json_and_holds_the_table():
     reports, _ = two_reports(delay=1)
     told = json.loads(json.dumps(compare(reports).to_dict(), allow_nan=False))
@@ -146,8 +119,3 @@ def test_a_metric_that_was_no_column_is_worked_out_when_asked_for():
     squares = report.view("rmse", rolling, 1)["last-value"]
     np.testing.assert_allclose(squares[1:], np.abs(report.runs["last-value"].forecasts[0].mean - y)[1:])
     assert report.by_horizon("crps")[report_name(report)].shape == (1,)
-
-
-def test_coverage_is_no_contest():
-    table = {"kf": {"coverage(0.9)": 0.2}, "a": {"coverage(0.9)": 0.9}}
-    assert compare_in_words(table, ["kf"], [coverage(0.9)]) == ["kf has no score to compare."]

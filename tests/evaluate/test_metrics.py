@@ -7,7 +7,6 @@ import scipy.stats
 from filtax.evaluate import Forecast
 from filtax.evaluate.metrics import (
     accuracy,
-    brier,
     coverage,
     crps,
     log_score,
@@ -70,20 +69,6 @@ def test_nothing_scored_is_nan():
 
 
 @pytest.mark.parametrize(
-    "name", ["rmse", "mae", "rmedse", "log_score", "crps", "brier", "accuracy", "pit", "coverage(0.5)"]
-)
-def test_every_metric_is_found_by_its_name(name):
-    assert metric(name).name == name
-    assert metric(found := metric(name)) is found
-
-
-def test_which_way_is_better():
-    assert all(m.lower_is_better for m in (rmse, mae, rmedse, crps, brier))
-    assert log_score.lower_is_better is accuracy.lower_is_better is False
-    assert coverage().lower_is_better is pit.lower_is_better is None
-
-
-@pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: metric("rsme"), 'Did you mean "rmse"'),
@@ -129,9 +114,3 @@ def test_what_is_nan_or_without_weight_does_not_count(weights):
 def test_an_infinite_loss_is_an_infinite_mean_and_no_infinite_median():
     assert mean([INF, 1.0, 2.0]) == INF
     assert median([INF, 1.0, 2.0]) == 2.0
-
-
-def test_nothing_left_is_nan():
-    for statistic in (mean, median, unevenness):
-        assert np.isnan(statistic([NAN, NAN]))
-        assert np.isnan(statistic([NAN, NAN], [1.0, 1.0]))

@@ -9,7 +9,6 @@ import pytest
 
 import filtax as fx
 from filtax.evaluate import last_value, prequential, seasonal_naive
-from filtax.evaluate._prequential import Task, run
 from walks import NOISE, TOL, WALK, D, T, stream, walker
 
 
@@ -79,21 +78,6 @@ def test_chunks_change_nothing_and_every_label_is_learned_in_the_end(delay):
         np.testing.assert_allclose(method.belief(report.state).mean, method.belief(want).mean, rtol=TOL, atol=TOL)
         np.testing.assert_allclose(method.belief(report.state).cov, method.belief(want).cov, rtol=TOL, atol=TOL)
         assert report.microseconds > 0
-
-
-def test_a_gaussian_may_go_either_way():
-    """Through its own `scan`, or through `forecast` and `step` as a stranger would."""
-    (x, y, _), (method, state) = stream(6), walker()
-    short, long = (run(method, state, Task(x, y, plain=plain)).recorded[0] for plain in (True, False))
-    for name in ("mean", "var", "log_prob"):
-        np.testing.assert_allclose(long[name], short[name], rtol=TOL, atol=TOL)
-
-
-def test_progress_tells_of_every_row():
-    (x, y, _), (method, state) = stream(), walker()
-    steps = []
-    prequential(method, state, x, y, chunk=16, progress=steps.append)
-    assert steps == [16, 16, 8]
 
 
 def test_log_scores_add_up_to_the_evidence():
@@ -187,29 +171,6 @@ def test_every_kind_of_forecast_is_scored_by_its_own_distribution(kind, delay):
             np.testing.assert_allclose(report.losses["coverage(0.9)"][t], np.mean(np.asarray(want["inside"])[came]))
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=SLOW.get(kind, ())) for kind in KINDS])
-def test_the_usual_columns_and_lines(kind):
-    report = ran(kind, 2)
-    lines, columns = ["last-class", "majority-class"], ["accuracy", "brier", "log_score"]
-    if kind not in ("yes-no", "classes"):
-        lines = ["last-value", "seasonal-naive(5)", "naive-plus-change(5)", "running-mean"]
-        columns = ["rmse", "mae", "log_score", *(["crps"] if kind in ("student", "outputs") else []), "coverage(0.9)"]
-    assert list(report.runs)[1:] == lines
-    assert all(list(line) == columns for line in report.table().values())
-    assert all(np.isfinite(value) for line in report.table().values() for value in line.values())
-
-
-@pytest.mark.nightly
-def test_counts_have_a_ranked_score_on_request():
-    method, state, x, y = started("without-x")
-    report = prequential(method, state, x, y, metrics=("crps",), chunk=20)
-    counts = np.arange(200)
-    for t in (0, 3, T - 1):
-        law = method.predict(method.scan(state, None, y[:t])[0] if t else state, None)
-        F = np.asarray(jax.vmap(law.cdf)(jnp.asarray(counts, float)))
-        np.testing.assert_allclose(report.losses["crps"][t], np.sum((F - (counts >= y[t])) ** 2), rtol=1e-4)
-
-
 def test_what_is_missing_or_refused_is_not_scored_and_is_counted():
     (x, y, _), (method, state) = stream(7, missing=0.0), walker()
     x[3, 0], y[5], y[8] = np.nan, np.inf, np.nan
@@ -232,20 +193,13 @@ def test_an_impossible_label_is_refused_and_not_scored():
 
 
 def test_a_datum_that_the_method_could_not_take_is_scored_in_full():
-    """Density zero: the worst log score there is, not a row left out."""
+    """Density zero: the worst log score there is, not a row omitted."""
     (x, y, _), (method, state) = stream(8, missing=0.0), walker()
     y[20] = float(jnp.finfo(state.initial.mean.dtype).max) ** 0.6  # a number, but its square is none
     report = prequential(method, state, x, y)
     assert report.losses["log_score"][20] == -np.inf
     assert np.isfinite(report.losses["log_score"][21])
     assert report.refused == 0
-
-
-def test_labels_that_are_whole_numbers_and_jax_arrays_are_welcome():
-    method, state, x, y = started("classes")
-    y = np.nan_to_num(y).astype(int)
-    one, two = prequential(method, state, x, y), prequential(method, state, jnp.asarray(x), jnp.asarray(y))
-    np.testing.assert_array_equal(one.forecast.mean, two.forecast.mean)
 
 
 def test_intervals_cover_what_they_promise_at_every_horizon():
@@ -296,11 +250,3 @@ def test_bad_input_is_refused_with_a_sentence(change, says):
     (x, y, _), (method, state) = stream(), walker()
     with pytest.raises(ValueError, match=says):
         prequential(method, state, **({"X": x, "Y": y} | change))
-
-
-def test_a_metric_may_be_named_alone_and_a_method_must_be_one():
-    kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
-    state, X, Y = kf.init(mean=np.zeros(1)), np.ones((4, 1)), np.arange(4.0)
-    assert "mae" in prequential(kf, state, X, Y, metrics="mae").table()[kf.name]
-    with pytest.raises(ValueError, match=r"filtax.method"):
-        prequential("LG", state, X, Y)

@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pytest
 
-from filtax.evaluate import Forecast, Metric, by_calendar, ewma, expanding, metric, rolling
+from filtax.evaluate import by_calendar, ewma, expanding, metric, rolling
 
 METRICS = ["rmse", "mae", "rmedse", "coverage", "pit"]
 
@@ -119,13 +119,6 @@ def test_dates_before_1970_and_plain_datetimes_are_understood():
     assert by_calendar([1.0], np.array(["1969-12-31"], "datetime64[D]"), "month") == {12: 1.0}
 
 
-def test_a_metric_of_ones_own_has_its_views():
-    worst = Metric(
-        "worst", lambda forecast, y: np.abs(forecast.mean - y), statistic=lambda v, w: np.asarray(np.nanmax(v))
-    )
-    np.testing.assert_array_equal(rolling([3.0, 1.0, 2.0], 2, worst), [3.0, 3.0, 2.0])
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -168,16 +161,3 @@ def test_ewma_keeps_its_value_over_a_gap_of_any_length(name):
     got = ewma(losses, 2, name)
     np.testing.assert_allclose(got[2:-1], want, rtol=1e-12)
     np.testing.assert_allclose(got[-1], summary(name, losses[-1:], np.ones(1)), rtol=1e-12)
-
-
-def test_a_span_of_one_is_the_newest_step():
-    np.testing.assert_array_equal(ewma([np.inf, 1.0, np.nan, 2.0], 1), [np.inf, 1.0, np.nan, 2.0])
-
-
-def test_no_steps_have_empty_views_and_no_score():
-    assert rolling([], 3).size == expanding([], "rmedse").size == ewma([], 3).size == 0
-    assert by_calendar([], np.array([], "datetime64[s]"), "hour") == {}
-    for name in METRICS:
-        assert metric(name).losses(Forecast(np.zeros(0), var=np.ones(0)), []).shape == (0,)
-        assert np.isnan(metric(name)(Forecast(np.zeros(0), var=np.ones(0)), []))
-    assert np.isnan(metric("brier")(np.zeros((0, 3)), []))

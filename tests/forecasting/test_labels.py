@@ -85,7 +85,7 @@ def in_numpy(y, known, delay, C=3):
             r = hit - g
             b = (g @ r**2 - (g @ r) ** 2) / (r @ r) if r @ r > 0 else 0.0
             gain = P @ X[s] / (1 + b * X[s] @ P @ X[s])
-            P = P - b * np.outer(gain, P @ X[s]) + q * np.eye(len(P)) / len(P)
+            P = P - b * np.outer(gain, P @ X[s]) + q * np.diag(np.r_[0.5, np.full(len(P) - 1, 0.5 / (len(P) - 1))])
             filters[k] = (X, M + np.outer(r, gain), P, q, after)
         if lasts[s] is not None:
             moves[lasts[s], y[s]] += 1

@@ -129,7 +129,8 @@ def same(got, want):
 @example(data=CSV + b"\n1,2,x\n", packed=False, block=1 << 20, quick=True)
 @example(data=CSV + b'1,2,"x\n3,4,y"\n5,6,z\n', packed=False, block=1 << 20, quick=True)
 def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, packed, block, quick):
-    monkeypatch.setattr("filtax.io._separated.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.PIECE", 40)
     path = tmp_path / ("t.csv.gz" if packed else "t.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
     rows, left_out = read(path, types=TYPES, block=block, quick=quick, separator=",", format="csv")

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, open_table
-from filtax.runs.blocks import blocks
 
 
 def written(folder, data, name="t.csv"):
@@ -130,8 +129,6 @@ def test_the_time_to_read_is_linear_in_the_columns(tmp_path, form):
 def test_few_records_of_bad_rows_are_held_at_once(tmp_path, bad):
     """All of a block were held, each with its reason, and those of all blocks up to a good row: 500 MB for 4 MB."""
     path = written(tmp_path, f"y,t{bad[-1]}1,1{bad[-1]}" + 100_000 * bad)
-    one, other = (open_table(path, target="y", time="t", types={"y": "number"}) for _ in range(2))
-    for parts in (one, blocks(other, 2048, [], eager=False)):
-        held = [len(part.rejected) for part in parts]
-        assert sum(held) == 100_000
-        assert max(held) < 40_000
+    held = [len(chunk.rejected) for chunk in open_table(path, target="y", time="t", types={"y": "number"})]
+    assert sum(held) == 100_000
+    assert max(held) < 40_000

@@ -69,7 +69,7 @@ NUMBERS = {
 def reader(request, monkeypatch):
     """Whether the fast reader is asked first; small blocks are not worth it otherwise."""
     if request.param == "fast":
-        monkeypatch.setattr("filtax.io._separated.SMALL", 0)
+        monkeypatch.setattr("filtax.io._rows.SMALL", 0)
     return request.param
 
 

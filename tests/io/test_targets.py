@@ -17,7 +17,7 @@ BLANK = {
 
 @pytest.fixture(params=["fast", "careful"])
 def quick(request, monkeypatch):
-    monkeypatch.setattr("filtax.io._separated.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.SMALL", 0)
     return request.param == "fast"
 
 

@@ -37,7 +37,8 @@ def assert_same(path):
 
 @pytest.fixture(autouse=True)
 def small_blocks_too(monkeypatch):
-    monkeypatch.setattr("filtax.io._separated.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.SMALL", 0)
+    monkeypatch.setattr("filtax.io._rows.PIECE", 40)
 
 
 @settings(max_examples=4 * settings.default.max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,7 +79,7 @@ def test_the_fast_reader_takes_ordinary_tables(tmp_path, quoted, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n" + "\n".join(rows) + "\n")
     np.testing.assert_array_equal(assert_same(path)[0], numbers)
-    monkeypatch.setattr("filtax.io._separated.careful", None)
+    monkeypatch.setattr("filtax.io._rows.careful", None)
     np.testing.assert_array_equal(read(path, True)[0], numbers)
 
 
@@ -87,5 +88,5 @@ def test_numbers_are_those_of_another_library(tmp_path):
     rng = np.random.default_rng(1)
     numbers = rng.normal(size=(300, 3)) * 10.0 ** rng.integers(-300, 300, size=(300, 3))
     np.savetxt(tmp_path / "t.csv", numbers, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
-    [chunk] = open_table(tmp_path / "t.csv", target="a", separator=",")
-    np.testing.assert_array_equal(chunk.numbers, np.loadtxt(tmp_path / "t.csv", delimiter=",", skiprows=1))
+    read = np.concatenate([chunk.numbers for chunk in open_table(tmp_path / "t.csv", target="a", separator=",")])
+    np.testing.assert_array_equal(read, np.loadtxt(tmp_path / "t.csv", delimiter=",", skiprows=1))

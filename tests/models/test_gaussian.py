@@ -55,18 +55,6 @@ def test_noise_as_a_function_of_x():
     assert gaussian(0.5).covariance(None, jnp.zeros(1, "float32")).dtype == "float32"
 
 
-def test_one_output():
-    got = whiten(gaussian(4.0), np.array([1.0]), np.array([4.0]))
-    np.testing.assert_allclose([got.whitener[0, 0], got.residual[0], got.log_scale], [0.5, 1.5, -np.log(2.0)])
-
-
-def test_what_y_may_be():
-    y = jnp.array([1.0, np.nan, np.inf, -1e300])
-    assert gaussian(0.5).admits(y, 4).tolist() == [True, False, False, True]
-    assert gaussian(0.5).width(7) == 7
-    np.testing.assert_array_equal(gaussian(0.5).residual(jnp.array([3.0]), jnp.asarray(1.0)), 2.0)
-
-
 @pytest.mark.parametrize("noise", [0.0, -1.0, np.nan, [1.0, 0.0], [[1.0, 1.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]])
 def test_refuses_what_gives_no_density(noise):
     with pytest.raises(ValueError, match=r"noise=... must be .*some noise of its own"):

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from filtax.models import categorical, linear
 from filtax.models._linear import Linear
 from moments import normal
 
@@ -46,12 +45,6 @@ def test_a_matrix_of_parameters(M, O):
     assert not got.scalar
 
 
-def test_whole_numbers_in_x_take_the_type_of_the_parameters():
-    got = at(jnp.ones(2, "float32"), np.array([1, 2]))
-    assert (got.eta.dtype, got.jacobian.dtype) == ("float32", "float32")
-    assert float(got.eta[0]) == 3.0
-
-
 @pytest.mark.parametrize(
     ("x", "match"),
     [
@@ -69,12 +62,3 @@ def test_refusals(x, match):
         at(np.zeros(4), x)
     with pytest.raises(ValueError, match=match):
         jax.jit(lambda theta: Linear().linearise(theta, None if x is None else jnp.asarray(x), None))(jnp.zeros(4))
-
-
-def test_linear_names_its_likelihood():
-    assert linear(0.25).likelihood.noise == 0.25
-    assert linear(likelihood=categorical()).likelihood == categorical()
-    with pytest.raises(ValueError, match=r"linear: give noise=... or likelihood=..., got neither"):
-        linear()
-    with pytest.raises(ValueError, match=r"linear: give noise=.* got both"):
-        linear(0.1, likelihood=categorical())

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.models import gaussian, imq, linear, mahalanobis, robust
-from filtax.priors import additive_inflation
+from filtax.models import imq, linear, robust
 from filtax.protocols import Module
 from wolf import D, H, R, X, Y, y_line
 
@@ -60,37 +59,6 @@ def test_the_threshold_can_be_swept_and_sloped():
     cs = jnp.array([0.5, 2.0, 8.0])
     np.testing.assert_allclose(jax.vmap(total)(cs), [total(c) for c in cs], rtol=1e-12)
     np.testing.assert_allclose(jax.grad(total)(2.0), (total(2 + 1e-6) - total(2 - 1e-6)) / 2e-6, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "WoLF-IMQ(c=4)+C-ACI(q=0.1)",
-        "WoLF-MD(c=2.5)+C-Static",
-        "WoLF-TMD(c=3)+LG(form=covariance)+C-OU(rate=0.9)",
-        "WoLF-Huber(c=1)+NIG(shape=2)+C-Static",
-        "WoLF-Tempered(w=0.5)+IEKF(iterations=5)+C-Static",
-    ],
-)
-def test_names_are_printed_back(name):
-    made = fx.method(name, model=linear(noise=1.0))
-    assert made.name == name
-    assert fx.method(made.name, model=linear(noise=1.0)).name == name
-    assert made.model.likelihood.inner.noise == 1.0
-
-
-def test_the_name_and_the_parts_give_one_method():
-    a = fx.method("WoLF-IMQ(c=4.0)+LG+C-ACI(q=0.1)", model=linear(noise=1.0))
-    b = fx.method("C-ACI", model=robust(linear(noise=1.0), imq(4.0)), prior=additive_inflation(0.1))
-    assert a.name == b.name == "WoLF-IMQ(c=4.0)+C-ACI(q=0.1)"
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    assert jax.tree.leaves(a) == jax.tree.leaves(b)
-
-
-def test_a_bare_likelihood_is_a_model_of_theta_itself():
-    wolf = fx.method("LG+C-Static", model=robust(gaussian(1.0), mahalanobis(2.0)))
-    state, _ = wolf.step(wolf.init(mean=jnp.zeros(1, "float32"), cov=1.0), None, 1e10)
-    assert abs(float(wolf.belief(state).mean[0])) < 1e-6
 
 
 def test_refusals():

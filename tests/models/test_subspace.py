@@ -132,19 +132,6 @@ def test_a_layer_in_the_middle_of_the_vector_is_left_free():
         np.testing.assert_allclose(at.jacobian, np.concatenate([Z, J[:, :8]], axis=1), **exact)
 
 
-def test_where_the_last_layer_is():
-    one, two = np.ones((2, 3)), np.ones(4)
-    assert last_layer_range(PARAMS) == (HIDDEN, D)
-    assert last_layer_range([one, two, ()]) == (6, 10)
-    assert last_layer_range({"params": {"Dense_2": one, "Dense_10": two, "Dense_1": two}}) == (4, 8)
-    assert last_layer_range({"params": {"out": one, "body": two}}, last=("params", "out")) == (4, 10)
-    assert last_layer_range((one, two), last=0) == (0, 6)
-    assert last_layer_range(np.ones(10), last=3) == (7, 10)
-    lenet = models.lenet5(extra=True)
-    shapes = jax.eval_shape(lenet.init, jax.random.key(0))
-    assert last_layer_range(shapes) == (62766 - 210, 62766)
-
-
 @pytest.mark.parametrize(
     ("params", "last", "sentence"),
     [
@@ -162,13 +149,6 @@ def test_where_the_last_layer_is():
 def test_a_last_layer_that_cannot_be_found_is_refused(params, last, sentence):
     with pytest.raises(ValueError, match=sentence):
         last_layer_range(params, last)
-
-
-def test_last_false_leaves_no_layer_free():
-    plain = models.nonlinear(NET.apply, noise=R)
-    without, told = subspace(plain, A, PARAMS), subspace(plain, A, PARAMS, last=False)
-    assert jax.tree.structure(told) == jax.tree.structure(without)
-    assert told.predictor.begin().shape == (A.shape[1],)
 
 
 def test_what_does_not_fit_is_refused():

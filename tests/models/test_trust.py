@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filtax.models import huber, imq, mahalanobis, tempered, threshold
-from filtax.models._trust import supplied
+from filtax.models import huber, imq, mahalanobis, threshold
 
 FORMULAS = {
     imq: lambda d, c: (1.0 + (d / c) ** 2) ** -0.5,
@@ -78,24 +77,8 @@ def test_slope_is_a_difference_and_finite_everywhere(trust):
     assert float(jax.grad(lambda c: trust(c)(jnp.array([jnp.inf, 1.0])))(2.0)) == 0.0
 
 
-def test_settings_are_leaves_and_whole_numbers_are_welcome():
-    swept = jax.vmap(lambda c: mahalanobis(c)(jnp.ones(1)))(jnp.array([1.0, 2.0]))
-    np.testing.assert_allclose(swept, [(1 + 1) ** -0.5, (1 + 0.25) ** -0.5], rtol=1e-6)
-    for trust in FORMULAS:
-        assert len(jax.tree.leaves(trust(2.0))) == 1
-        np.testing.assert_array_equal(trust(4)(jnp.ones(2)), trust(4.0)(jnp.ones(2)))
-    assert float(tempered(1)(jnp.ones(2))) == 1.0
-
-
 @pytest.mark.parametrize("c", [0.0, -1.0, np.nan, np.inf, "four"])
 @each_trust
 def test_a_threshold_that_is_none_is_refused(trust, c):
     with pytest.raises(ValueError, match=rf"{trust.__name__}\(c=\.\.\.\) must be"):
         trust(c)
-
-
-def test_other_refusals():
-    with pytest.raises(ValueError, match=r"tempered\(w=...\) must be finite and at least 0, got -0.5"):
-        tempered(-0.5)
-    with pytest.raises(ValueError, match=r"robust\(trust=...\) must be a function .* got 0.5"):
-        supplied(0.5)

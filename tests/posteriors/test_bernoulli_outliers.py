@@ -134,9 +134,9 @@ def test_hypotheses_are_weighed_by_the_mixture_and_an_outlier_is_no_change():
     _, far = method.step(state, np.ones(1), 1e30)
     np.testing.assert_allclose(far.change_probability, 0.1, rtol=1e-9)
     go_on = 0.9 * density(-1.0, float(belief.mean[0]), float(belief.cov[0, 0]) + 1.0)
-    anew = 0.1 * density(-1.0, 0.0, 2.0)
+    reset = 0.1 * density(-1.0, 0.0, 2.0)
     _, near = method.step(state, np.ones(1), -1.0)
-    np.testing.assert_allclose(near.change_probability, anew / (anew + go_on), rtol=1e-6)
+    np.testing.assert_allclose(near.change_probability, reset / (reset + go_on), rtol=1e-6)
 
 
 @pytest.mark.x64
@@ -176,19 +176,3 @@ def test_a_nan_of_the_model_is_refused_even_though_it_is_far():
 def test_what_makes_no_sense_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
         fx.method(f"{name}+C-Static", model=linear(noise=1.0))
-
-
-def test_a_missing_datum_is_not_distrusted():
-    method = fx.method("OB(b=2)+C-Static", model=linear(noise=1.0))
-    _, info = method.step(method.init(mean=np.zeros(1, "float32"), cov=1.0), np.ones(1, "float32"), np.nan)
-    assert float(info.trust) == 1.0
-
-
-def test_labels_have_no_noise_to_weigh():
-    with pytest.raises(ValueError, match="only be learned under Gaussian noise"):
-        fx.method("OB+C-Static", model=linear(likelihood=fx.models.bernoulli()))
-
-
-def test_the_name_is_printed_back():
-    name = "OB(a=2, b=0.5, iterations=3)+C-ACI(q=0.1)"
-    assert fx.method(name, model=linear(noise=1.0)).name == name

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import filtax as fx
-from filtax.beliefs import Blocks, Covariance, Diagonal, Precision, SquareRoot
+from filtax.beliefs import Blocks, Covariance, Diagonal, SquareRoot
 from filtax.posteriors import Variational, blockwise
 from oracles import exact_update
 
@@ -254,12 +254,3 @@ def test_what_does_not_fit_is_refused():
         fx.method("LG+C-ACI", model=linear, prior=one)
     with pytest.raises(ValueError, match="for each block"):
         priors.by_block([])
-
-
-def test_any_family_can_be_a_block():
-    """A function from (mean, cov) stands for a family that has no name here."""
-    split = blockwise(["root", Precision.start], (d, L))
-    method = fx.method("C-Static", model=models.linear(noise=R), posterior=split)
-    belief = method.belief(method.step(method.init(mean=M, cov=(P, Q)), H, y)[0])
-    assert isinstance(belief.parts[1], Precision)
-    np.testing.assert_allclose(belief.mean, exact_update(M, JOINT, H, R, y).mean, **exact)

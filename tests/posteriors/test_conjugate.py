@@ -72,12 +72,6 @@ def test_missing_and_impossible_outputs_are_not_counted(likelihood, mean, var):
         jax.tree.map(np.testing.assert_array_equal, after.belief, belief)
 
 
-def test_forecast_of_one_output_has_no_axis():
-    for outputs, shape in ((1, ()), (2, (2,))):
-        posterior, model, belief = begin(bernoulli, np.full(outputs, 0.4), np.full(outputs, 0.04))
-        assert posterior.forecast(belief, model, None, None).mean.shape == shape
-
-
 def test_families_and_refusals():
     assert [conjugate_to(make()).family for make in (bernoulli, poisson)] == [Beta, Gamma]
     assert Conjugate(Gamma).families == (Gamma,)

@@ -259,22 +259,6 @@ def test_a_model_without_derivative_will_do():
     assert bool(info.ok)
 
 
-@pytest.mark.nightly
-def test_keys_are_mapped_over_and_survive_compile():
-    method = fx.method("EnKF(size=6)+C-ACI(q=0.1)", model=fx.models.linear(noise=0.5))
-    start = lambda key: method.init(mean=jnp.zeros(2, "float32"), cov=1.0, key=key)
-    run = lambda key: method.belief(method.scan(start(key), X, Y, keep=("ok",))[0]).members
-    both = jax.vmap(run)(keys(2))
-    np.testing.assert_allclose(both, [run(key) for key in keys(2)], rtol=2e-5)
-    assert not np.allclose(both[0], both[1], atol=0.1)
-    state, fast = start(keys(1)[0]), fx.online(method, start(keys(1)[0]))
-    for x, y in zip(X, Y, strict=True):
-        state, _ = method.step(state, x, y)
-        fast.step(x, y)
-    np.testing.assert_array_equal(fast.state.hypotheses.belief.key, state.hypotheses.belief.key)
-    np.testing.assert_allclose(fast.state.hypotheses.belief.members, state.hypotheses.belief.members, rtol=2e-5)
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

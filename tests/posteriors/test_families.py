@@ -198,16 +198,6 @@ def test_a_model_linearised_at_the_mean_is_the_extended_filter(rule):
     np.testing.assert_allclose(ekf.cov, want.cov, **EXACT)
 
 
-@pytest.mark.parametrize(
-    "settings", ["BBB", "BBB(form=diagonal, samples=4)", "RVGA(rank=1)", "BLR(iterations=2, rank=1, spare=0)"]
-)
-def test_a_missing_datum_moves_nothing(settings):
-    method = fx.method(settings + "+C-Static", model=models.linear(noise=R))
-    state = method.init(mean=M, cov=V, key=KEY if "samples" in settings else None)
-    later, _ = method.step(state, H, np.full(2, np.nan))
-    jax.tree.map(np.testing.assert_array_equal, later.hypotheses.belief, state.hypotheses.belief)
-
-
 def test_steps_that_are_too_long_end_in_a_flag():
     """A plain gradient diverges beyond 2 / (1 + |V|²); what is no number is not taken, and the next datum is."""
     method = fx.method("BBB(iterations=300, step=1.0)+C-Static", model=models.linear(noise=1e-8))
@@ -215,14 +205,6 @@ def test_steps_that_are_too_long_end_in_a_flag():
     assert not bool(info.ok)
     assert np.isfinite(method.belief(state).mean).all()
     assert np.isfinite(method.belief(state).cov).all()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["RVGA(rank=3)+C-Static", "BLR(samples=4, rank=2, spare=0)+C-Static", "BBB(step=0.2, form=diagonal)+C-Static"],
-)
-def test_names_are_printed_back(name):
-    assert fx.method(name, model=models.linear(noise=1.0)).name == name
 
 
 @pytest.mark.parametrize(

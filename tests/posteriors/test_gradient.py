@@ -74,19 +74,6 @@ def test_a_datum_of_any_size_does_no_lasting_harm():
     assert np.isfinite(np.asarray(infos.belief_mean)).all()
 
 
-@pytest.mark.nightly
-def test_forecast_compile_and_reset_work_before_and_after_the_first_datum():
-    ogd = fx.method(f"OGD(rate={RATE}, memory={MEMORY})+RL[3]-PR(hazard=0.1)", model=fx.models.linear(noise=0.5))
-    state = ogd.init(mean=jnp.zeros(D))
-    assert ogd.forecast(state, X[:2]).mean.shape == (2,)
-    fast = fx.online(ogd, state)
-    slow, info = ogd.step(state, X[0], Y[0])
-    np.testing.assert_allclose(fast.step(X[0], Y[0]).log_evidence, info.log_evidence, rtol=1e-12)
-    again, _ = ogd.step(slow, X[1], Y[1], changed=True)
-    first, _ = ogd.step(state, X[1], Y[1])
-    np.testing.assert_allclose(ogd.belief(again).mean, ogd.belief(first).mean, rtol=1e-12)
-
-
 @pytest.mark.parametrize("bad", ["rate=0", "rate=-1.0", "memory=0", "memory=1.5", "inner=0"])
 def test_bad_settings_are_refused(bad):
     with pytest.raises(ValueError, match=rf"OGD\({bad.split('=')[0]}=\.\.\.\)"):

@@ -156,8 +156,8 @@ def test_hypotheses_are_weighed_by_the_noise_as_revised_and_an_outlier_is_no_cha
         return np.exp(-0.5 * (y - H @ mean) @ np.linalg.solve(S, y - H @ mean)) / np.sqrt(np.linalg.det(S))
 
     belief = method.belief(state)
-    anew, go_on = 0.1 * score(m, P), 0.9 * score(np.asarray(belief.mean), np.asarray(belief.cov))
-    np.testing.assert_allclose(info.change_probability, anew / (anew + go_on), rtol=1e-6)
+    reset, go_on = 0.1 * score(m, P), 0.9 * score(np.asarray(belief.mean), np.asarray(belief.cov))
+    np.testing.assert_allclose(info.change_probability, reset / (reset + go_on), rtol=1e-6)
     _, far = method.step(state, H, good + 1e12 * u)
     np.testing.assert_allclose(far.change_probability, 0.1, rtol=0.2)
     first = jax.tree.map(lambda leaf: leaf[0], state.hypotheses.belief)
@@ -250,9 +250,3 @@ def test_a_robust_model_and_labels_are_refused(name):
         fx.method(f"WoLF-MD(c=4)+{name}+C-Static", model=linear(noise=1.0))
     with pytest.raises(ValueError, match="only be learned under Gaussian noise"):
         fx.method(f"{name}+C-Static", model=linear(likelihood=fx.models.poisson()))
-
-
-@each
-def test_the_name_is_printed_back(name):
-    text = f"{name}(degrees=2, iterations=3)+C-ACI(q=0.1)"
-    assert fx.method(text, model=linear(noise=1.0)).name == text

@@ -94,22 +94,6 @@ def test_adaptive_robust_and_scalable_at_once():
     assert adaptive < 0.6 * static
 
 
-def test_names_are_spelt_and_settings_checked():
-    for name in ("LoFi(rank=3)+C-Static", "LoFi(rank=0, spare=4, form=spherical)+C-ACI(q=0.1)"):
-        assert fx.method(name, model=models.linear(noise=1.0)).name == name
-    refused = {
-        "LoFi+C-Static": "LoFi needs rank",
-        "LoFi(rank=-1)+C-Static": r"at least 0, got -1\. .*: give 10, say, or 0",
-        "LoFi(rank=2.5)+C-Static": "whole number",
-        "LoFi(rank=2, spare=-1)+C-Static": r"at least 0, got -1\. .*: leave it out for the rank, and at least 20",
-        "LoFi(rank=2, form=root)+C-Static": "diagonal or spherical where there is a rank; leave it out",
-        "LoFi(rank=2)+RL[2]-MMPR(hazard=0.1)": "no `moment_match`",
-    }
-    for name, words in refused.items():
-        with pytest.raises(ValueError, match=words):
-            fx.method(name, model=models.linear(noise=1.0))
-
-
 def test_what_it_cannot_hold_is_refused():
     build = lambda name, **parts: fx.method(name, model=models.linear(noise=1.0), **parts)
     with pytest.raises(ValueError, match=r"rank=3.*D = 2 parameters"):

@@ -10,8 +10,8 @@ import scipy.linalg
 import scipy.stats
 
 import filtax as fx
-from filtax.beliefs import LowRank, SquareRoot
-from filtax.posteriors import LowRankForm, blockwise
+from filtax.beliefs import LowRank
+from filtax.posteriors import LowRankForm
 from oracles import log_normal
 
 pytestmark = pytest.mark.x64
@@ -212,16 +212,6 @@ def test_it_goes_with_trusts_and_changes_by_name(name):
     assert bool(np.all(infos.ok))
     assert np.all(np.isfinite(infos.log_evidence))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.hypotheses.belief))
-
-
-def test_a_name_is_composed_of_parts_that_can_be_given():
-    by_hand = fx.method("C-Static", model=WHOLE, posterior=blockwise([LowRankForm(3, spare=4), "root"], (H, L)))
-    assert by_hand.name == "PULSE(rank=3, spare=4, last=root)+C-Static"
-    again = fx.method(by_hand.name, model=WHOLE)
-    assert jax.tree.structure(again) == jax.tree.structure(by_hand)
-    diagonal = fx.method("PULSE(rank=3, hidden=diagonal)+C-Static", model=WHOLE)
-    assert diagonal.name == "PULSE(rank=3)+C-Static"
-    assert isinstance(diagonal.init().initial.parts[1], SquareRoot)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def kalman(y):
 
 @pytest.mark.x64
 def test_what_is_not_drawn_is_conditioned_on_what_is():
-    """One tick of three parameters, two drawn, by the textbook's conditional Gaussian."""
+    """One step of three parameters, two drawn, by the textbook's conditional Gaussian."""
     draw = np.random.default_rng(0)
     A, b, N = draw.normal(size=(3, 3)), draw.normal(size=3), draw.normal(size=(3, 3))
     start = Marginalised.start(jnp.ones(3), jnp.asarray(N @ N.T), 2, 4000, jax.random.key(0))

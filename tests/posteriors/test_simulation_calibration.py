@@ -21,7 +21,7 @@ models = fx.models
 linear, curve = models.linear(noise=NOISE), models.nonlinear(lambda theta, x: theta @ x, noise=NOISE)
 labels = models.linear(likelihood=models.bernoulli())
 
-# Method, model, variance of the walk at each tick, and which parameters x shows.
+# Method, model, variance of the walk at each step, and which parameters x shows.
 ROWS = {
     "LG": ("LG+C-ACI(q=0.3)", linear, 0.3, (1.0, 1.0)),
     "LG, extended": ("LG(form=covariance)+C-ACI(q=0.3)", curve, 0.3, (1.0, 1.0)),
@@ -39,7 +39,7 @@ ROWS = {
     "RBPF": ("RBPF(size=199, drawn=1)+C-ACI(q=0.3)", linear, 0.3, (1.0, 0.0)),
 }
 DAILY = ("LG", "RVGA", "ETKF", "PF")
-LEFT_OUT = {
+OMITTED = {
     "BONG": "one explicit step, not a fixed point",
     "BLR": "a step length, not a fixed point",
     "BBB": "gradient steps of a given length, not a fixed point",
@@ -53,13 +53,13 @@ LEFT_OUT = {
 
 
 def simulated(key, model, q, shown):
-    """Truth after T ticks, x and y; a q of None starts anew with probability 0.3 at each tick."""
+    """Truth after T steps, x and y; a q of None is reset with probability 0.3 at each step."""
     keys = jax.random.split(key, 6)
     jumps = jax.random.normal(keys[0], (T, 2))
     if q is None:
-        anew = jax.random.bernoulli(keys[1], 0.3, (T,))
+        again = jax.random.bernoulli(keys[1], 0.3, (T,))
         first = jax.random.normal(keys[2], (2,))
-        path = jax.lax.scan(lambda old, row: (jnp.where(row[0], row[1], old),) * 2, first, (anew, jumps))[1]
+        path = jax.lax.scan(lambda old, row: (jnp.where(row[0], row[1], old),) * 2, first, (again, jumps))[1]
     else:
         path = jax.random.normal(keys[2], (2,))[None] + jnp.sqrt(q) * jnp.cumsum(jumps, axis=0)
     X = jax.random.normal(keys[3], (T, 2)) * jnp.asarray(shown)[None]
@@ -133,4 +133,4 @@ def test_counts_of_one_rate():
 
 
 def test_every_posterior_is_held_to_it_or_has_a_reason():
-    assert {name.split(",")[0] for name in ROWS} | set(LEFT_OUT) == set(POSTERIORS)
+    assert {name.split(",")[0] for name in ROWS} | set(OMITTED) == set(POSTERIORS)

@@ -71,14 +71,6 @@ def test_one_parameter_and_a_curve():
     np.testing.assert_allclose([got.belief.shape, got.belief.rate], [SHAPE + 0.5, RATE + 0.5 * (2 - h) ** 2 / scale])
 
 
-def test_what_is_too_far_or_missing_leaves_every_bit():
-    posterior, belief = begin()
-    for y, mask, evidence in ((1e200, True, -np.inf), (1e200, False, 0.0)):
-        got = update(posterior, belief, linear(noise=jnp.asarray(R)), H, np.full(3, y), np.full(3, mask))
-        assert (bool(got.ok), float(got.log_evidence)) == (not mask, evidence)
-        jax.tree.map(np.testing.assert_array_equal, got.belief, belief)
-
-
 def test_start_and_refusals():
     belief = UnknownNoise(shape=2, rate=3).start(jnp.zeros(1, "float32"), jnp.ones(1, "float32"), has_dynamics=True)
     assert float(belief.noise) == 3.0

@@ -14,9 +14,6 @@ pytestmark = pytest.mark.x64
 models = fx.models
 PRIOR = np.array([[2.0, 0.6], [0.6, 1.0]])
 X2 = np.array([1.0, -0.5])
-rng = np.random.default_rng(1)
-X = rng.normal(size=(12, 2))
-Y = (rng.random(12) < 0.5).astype(float)
 
 
 def test_forecast_is_that_of_the_extended_filter():
@@ -47,33 +44,6 @@ def test_samples_cost_memory_for_vectors_not_matrices():
     assert bool(info.ok)
 
 
-def test_chunks_draw_the_same_samples():
-    """Noise belongs to the tick: one scan and two agree to the last bit, another key does not."""
-    method = fx.method("RVGA(samples=10)+C-Static", model=models.linear(likelihood=models.bernoulli()))
-    state = method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(3))
-    whole, _ = method.scan(state, X, Y)
-    half, _ = method.scan(method.scan(state, X[:6], Y[:6])[0], X[6:], Y[6:])
-    np.testing.assert_array_equal(whole.hypotheses.belief.mean, half.hypotheses.belief.mean)
-    other, _ = method.scan(method.init(mean=np.zeros(2), cov=1.0, key=jax.random.key(4)), X, Y)
-    assert np.max(np.abs(whole.hypotheses.belief.mean - other.hypotheses.belief.mean)) > 1e-6
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "RVGA+C-Static",
-        "RVGA(iterations=2, samples=100)+C-ACI(q=0.01)",
-        "BONG(form=covariance)+C-Static",
-        "BLR(iterations=3, step=0.25)+C-Static",
-        "BONG(expectation=linearised)+C-Static",
-    ],
-)
-def test_names_are_printed_back(name):
-    method = fx.method(name, model=models.linear(noise=1.0))
-    assert method.name == name
-    assert fx.method(method.name.replace("RVGA", "VB"), model=models.linear(noise=1.0)).name == name
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -93,19 +63,6 @@ def test_names_are_printed_back(name):
 def test_wrong_settings_are_refused_with_a_sentence(settings, message):
     with pytest.raises(ValueError, match=message):
         fx.method(settings + "+C-Static", model=models.linear(noise=1.0))
-
-
-def test_a_step_length_is_a_leaf():
-    """Several lengths at once: a sweep is a vmap, also where it may be wrong."""
-    model = models.linear(noise=1.0)
-
-    def end(step):
-        method = fx.method("BLR+C-Static", model=model, posterior=Variational("natural", 1, step))
-        return method.belief(method.step(method.init(mean=np.zeros(1), cov=1.0), np.ones(1), 4.0)[0]).mean[0]
-
-    lengths = np.array([0.25, 1.0])
-    np.testing.assert_allclose(jax.vmap(end)(lengths), 4.0 * lengths / (1.0 + lengths), rtol=1e-12)
-    np.testing.assert_allclose(jax.grad(end)(0.25), 4.0 / 1.25**2, rtol=1e-10)
 
 
 def test_rules_refuse_what_they_do_not_take():

@@ -30,7 +30,7 @@ def laplace():
 
 
 def by_nuts():
-    """Draws (CHAINS, DRAWS, D); the chains start far apart, and their first 100 steps are left out."""
+    """Draws (CHAINS, DRAWS, D); the chains start far apart, and their first 100 steps are omitted."""
     mode, cov = laplace()
     kernel = blackjax.nuts(log_posterior, step_size=0.7, inverse_mass_matrix=jnp.asarray(cov))
     starts = mode + 2.0 * draw.normal(size=(CHAINS, D)) @ np.linalg.cholesky(cov).T

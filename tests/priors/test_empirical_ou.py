@@ -36,13 +36,6 @@ def test_one_share_is_the_most_probable_one(y):
     np.testing.assert_allclose(cpp.belief(after).cov, ou.belief(want).cov, atol=0.05)
 
 
-def test_missing_data_keep_everything():
-    cpp = fx.method("CPP-OU", model=model)
-    state, _ = cpp.scan(cpp.init(**START), X, Y)
-    after, _ = cpp.step(state, X[0], np.nan)
-    np.testing.assert_allclose(cpp.belief(after).mean, cpp.belief(state).mean, rtol=1e-12)
-
-
 def test_a_share_for_each_parameter_forgets_the_one_that_is_wrong():
     """The second feature is off and y is far away: only what the first says is doubted."""
     cpp = fx.method("CPP-OU(each_parameter=True)", model=model)

@@ -6,7 +6,7 @@ import pytest
 
 import filtax as fx
 from filtax.beliefs import Covariance, SquareRoot
-from filtax.priors import additive_inflation, shrink_perturb, static
+from filtax.priors import additive_inflation, shrink_perturb
 from moments import drifted, normal, same, spd
 
 pytestmark = pytest.mark.x64
@@ -20,16 +20,9 @@ def move(dynamics, form=SquareRoot, dt=None):
 
 
 @forms
-def test_static_returns_the_belief_itself(form):
-    belief = form.start(jnp.asarray(MEAN), jnp.asarray(COV))
-    assert static()(belief, None, None, jnp.asarray(7.0)) is belief
-    assert not static().moves
-
-
-@forms
 @pytest.mark.parametrize("q", [0.0, 0.4, np.array([0.0, 0.1, 2.0])])
 def test_additive_inflation(q, form):
-    """Variance q a tick, times the length of the tick; none in no time."""
+    """Variance q a step, times the length of the step; none in no time."""
     dynamics = additive_inflation(q)
     same(move(dynamics, form), drifted(MEAN, COV, Q=q))
     for dt in (0.0, 2.5):
@@ -45,20 +38,11 @@ def test_shrink_perturb(shrink, q, form):
 
 
 def test_shrink_perturb_over_time_gaps():
-    """The factor is a power of the gap, the variance what as many ticks add; nothing happens in no time."""
+    """The factor is a power of the gap, the variance what as many steps add; nothing happens in no time."""
     dynamics = shrink_perturb(0.8, 0.3)
     same(move(dynamics, dt=1.0), drifted(MEAN, COV, 0.8, None, 0.3))
     same(move(dynamics, dt=2.5), drifted(MEAN, COV, 0.8**2.5, None, 0.3 * (1 - 0.8**5.0) / (1 - 0.8**2)))
     same(move(dynamics, dt=0.0), drifted(MEAN, COV))
-
-
-def test_they_say_what_they_are():
-    """Name, settings and what a belief must offer: the framework spells and checks methods by these."""
-    parts = [static(), additive_inflation(0.1), shrink_perturb(0.9, 0.1)]
-    assert [part.name for part in parts] == ["Static", "ACI", "SP"]
-    assert [part.needs for part in parts] == [(), ("add",), ("affine",)]
-    assert [set(part.shown) for part in parts] == [set(), {"q"}, {"shrink", "q"}]
-    assert [part.moves for part in parts] == [False, True, True]
 
 
 @pytest.mark.parametrize(

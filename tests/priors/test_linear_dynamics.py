@@ -37,16 +37,10 @@ def move(dynamics, dt=None, form=SquareRoot):
     ],
 )
 def test_every_way_to_give_the_matrices(transition, offset, noise, form):
-    """What is left out is the identity, and nothing."""
+    """What is omitted is the identity, and nothing."""
     dynamics = linear_dynamics(transition, offset, noise)
     same(move(dynamics, form=form), drifted(MEAN, COV, transition, offset, noise))
     assert (dynamics.name, dynamics.needs, dynamics.moves) == ("LSSM", ("affine",), True)
-
-
-def test_whole_numbers_are_numbers():
-    with jax.numpy_dtype_promotion("standard"):
-        dynamics = linear_dynamics([[1, 1], [0, 1]], [1, 2], np.array([[4, 2], [2, 1]]))
-        same(move(dynamics), drifted(MEAN, COV, [[1, 1], [0, 1]], [1, 2], [[4, 2], [2, 1]]))
 
 
 @pytest.mark.parametrize("form", [SquareRoot, Covariance])

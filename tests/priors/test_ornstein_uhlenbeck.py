@@ -35,8 +35,8 @@ def test_it_solves_its_differential_equation(form):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0, np.array([0.0, 0.9])])
-def test_one_tick(rate):
-    """Rate 1 keeps, rate 0 starts anew, a vector keeps a share of each; a gap of one changes nothing."""
+def test_one_step(rate):
+    """Rate 1 keeps, rate 0 is reset, a vector keeps a share of each; a gap of one changes nothing."""
     want = mixed(MEAN, COV, MEAN0, COV0, rate)
     same(move(rate), want)
     same(move(rate, 1.0), want)
@@ -49,7 +49,7 @@ def test_no_time_forgets_nothing_and_the_certain_gain_doubt():
 
 
 def test_counts_are_forgotten_too():
-    """Over two ticks the share 0.25 of what was counted beyond the start is left."""
+    """Over two steps the share 0.25 of what was counted beyond the start is left."""
     dynamics, initial = ornstein_uhlenbeck(0.5), Beta(jnp.array([1.0]), jnp.array([2.0]))
     got = dynamics(Beta(jnp.array([9.0]), jnp.array([2.0])), initial, None, jnp.asarray(2.0))
     np.testing.assert_allclose([got.ones[0], got.zeros[0]], [3.0, 2.0])

@@ -1,4 +1,4 @@
-"""Resets: what a newborn starts from, against enumeration and against moments in plain numpy."""
+"""Resets: what a new hypothesis starts from, against enumeration and against moments in plain numpy."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +34,7 @@ def moments(belief):
 
 
 @pytest.mark.parametrize("family", FORMS)
-def test_newborn_starts_from_the_initial_belief_and_others_drift(family):
+def test_a_new_hypothesis_starts_from_the_initial_belief_and_others_drift(family):
     initial = family.start(jnp.ones(2), jnp.full(2, 9.0))
     mean, cov = moments(reset(additive_inflation(0.5))(proposal(family), initial, None))
     np.testing.assert_allclose(mean, [MEANS[0], np.ones(2), MEANS[2]], rtol=1e-10)
@@ -43,7 +43,7 @@ def test_newborn_starts_from_the_initial_belief_and_others_drift(family):
 
 
 @pytest.mark.parametrize("family", FORMS)
-def test_newborn_starts_from_the_moments_of_what_was_believed(family):
+def test_a_new_hypothesis_starts_from_the_moments_of_what_was_believed(family):
     """Weights nu(r) H(r), normalised (errata E13), centred."""
     initial = family.start(jnp.ones(2), jnp.full(2, 9.0))
     mean, cov = moments(moment_matched_reset()(proposal(family), initial, None))
@@ -55,7 +55,7 @@ def test_newborn_starts_from_the_moments_of_what_was_believed(family):
 
 
 def test_matching_needs_a_model_that_knows_its_regime():
-    """From one belief all newborns copy it: without a drift or a model of the run length MMPR is the static filter."""
+    """Without a drift or a model of the run length new hypotheses copy one belief, and MMPR is the static filter."""
     X, Y = rng.normal(size=(9, 2)), rng.normal(size=9)
     model, start = fx.models.linear(noise=0.5), dict(mean=jnp.zeros(2), cov=1.0)
     matched = fx.method("RL[4]-MMPR(hazard=0.2)", model=model)

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from filtax.report import Track, draw_stream
 from filtax.report.figure import STYLE, _compose, _views
-from filtax.streams import Stream, hourly_load
+from filtax.synthetic import Stream, hourly_load
 
 
 def tracks(stream: Stream) -> list[Track]:

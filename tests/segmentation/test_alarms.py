@@ -38,12 +38,6 @@ def test_odds_are_those_of_the_posterior():
     np.testing.assert_allclose(1.0 / (1.0 + np.exp(-seen.log_odds[-1])), new, rtol=1e-9)
 
 
-def test_a_bank_that_grows_is_given_room_at_once():
-    every = fx.method("NIG+RL[inf](capacity=4)-PR(hazard=0.01)", model=fx.models.since_change(1.0))
-    _, seen = watch(every, every.init(**START), None, JUMPS)
-    np.testing.assert_allclose(seen.start[seen.alarm], [70, 130], atol=1)
-
-
 def test_no_run_length_is_refused():
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     with pytest.raises(ValueError, match=r"watch: LG\+C-Static has no run lengths; use RL\[K\]"):
@@ -144,7 +138,7 @@ def test_what_is_no_reading_counts_as_missing(reading, at):
 
 
 def test_a_cycle_that_shows_while_it_is_waited_for_gives_no_alarm():
-    """Two days of hours are enough where they are alike; the one change is told of once, and nothing else."""
+    """Two days of hours are enough where they are alike; the one change is reported once, and nothing else."""
     noise, t = np.random.default_rng(4).normal(size=900), np.arange(900)
     y = 10.0 * np.sin(2 * np.pi * t / 24) + noise + np.where(t < 600, 0.0, 40.0)
     alarms = detect(y, warmup=100)

@@ -56,7 +56,7 @@ def test_rules():
     decide = lambda rows, gaps: [c.decide(Result({"rows": rows, "gaps": gaps})).text for c in find("catalogue").claims]
     assert decide({"a": good}, {"RL": {"evidence": 1e-14}}) == ["holds", "holds"]
     parts, exact = decide(rows, gaps)
-    left_out = "the 1 rows not built and the 1 rows built with other parts than the table's are left out"
-    assert parts == f"holds only if {left_out}"
+    omitted = "the 1 rows not built and the 1 rows built with other parts than the table's are omitted"
+    assert parts == f"holds only if {omitted}"
     assert exact == "does not hold"
     assert decide({"a": good | {"runs": False}}, gaps)[0] == "does not hold"

@@ -1,4 +1,4 @@
-"""Continual learning: what a run is made of, and what is told of it."""
+"""Continual learning: what a run is made of, and what is reported of it."""
 
 import os
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from filtax.streams import Images, TaskStream, permuted_tasks
-from thesis import Result, continual, find
-from thesis.continual import GRIDS, METHODS, SCENARIOS, Learned, Learner, Setting, scores
+from filtax.datasets import Images
+from filtax.synthetic import TaskStream, permuted_tasks
+from thesis import continual, find
+from thesis.continual import METHODS, SCENARIOS, Learned, Learner, Setting, scores
 
 AT_HAND = Path(os.environ.get("FILTAX_DATA", "absent")).is_dir()
 TINY = Setting(tasks=2, steps=6, tests=4, trials=2, side=2, keep=2)
@@ -35,7 +36,7 @@ def learner():
 
 
 def test_a_run_is_that_of_the_method_step_by_step(learner, tasks):
-    """Told of boundaries it is three filters that each learn one task; not told, one filter that learns all."""
+    """With known boundaries it is three filters that each learn one task; without, one filter that learns all."""
     at = [{"variance": 0.5, "number": 0.0}, {"variance": 0.1, "number": 0.0}]
     learned = learner.learn(at, tasks, [True, False])
     assert [part.shape for part in learned] == [(2, 3, 20), (2, 3), (2, 3, 3)]
@@ -63,22 +64,6 @@ def test_what_is_chosen_foresees_most(learner, tasks):
     assert shares[0] != shares[1]
     best = variances[int(np.argmax(shares))]
     assert learner.chosen(tasks, variances)["variance"] == learner.chosen(tasks, variances[::-1])["variance"] == best
-
-
-def test_streams_to_choose_on_share_no_image_with_the_others(images, monkeypatch):
-    marked = np.arange(600, dtype=np.uint16)[:, None, None] * np.ones((1, 4, 4), np.uint16)
-    numbered = Images(marked[:400], images.y, marked[400:], images.y_test)
-    monkeypatch.setattr(continual, "read_images", lambda name: numbered)
-    first, tasks = continual._streams(Setting(tasks=2, steps=70, tests=20, trials=2, side=2), "permuted", 0)
-    level = np.concatenate([one.X for one in first]).ravel()
-    assert level.mean() == pytest.approx(0.0, abs=1e-9)
-    assert level.std() == pytest.approx(1.0)
-    numbers = lambda X: set(np.round(X[..., 0].ravel(), 9))
-    mine, theirs = (
-        set().union(*(numbers(one.X) | numbers(one.X_test) for one in streams)) for streams in (first, tasks)
-    )
-    assert len(mine) == 2 * (70 + 20)
-    assert not mine & theirs
 
 
 def test_shuffled_tasks_hold_the_same_images(tasks):
@@ -109,26 +94,6 @@ def test_scores_are_means_over_trials():
         "forward transfer": 0.0,
     }
     assert set(scores(learned, mixed=True)) == {"foreseen", "average accuracy"}
-
-
-def test_the_figure_has_a_line_for_each_method():
-    rng = np.random.default_rng(0)
-    arrays = {"tasks": np.array(2), "steps": np.array(60)}
-    for scenario in SCENARIOS:
-        arrays[f"{scenario}, majority"] = np.zeros((3, 2, 60))
-        for name in (*METHODS, "Static, told", "Static, shuffled"):
-            arrays[f"{scenario}, {name}, right"] = rng.random((3, 2, 60)) < 0.5
-            arrays[f"{scenario}, {name}, matrix"] = rng.random((3, 2, 2))
-    figure = continual.draw(Result({"scores": dict.fromkeys(SCENARIOS)}, arrays))
-    assert len(figure.axes) == 6
-    assert len(figure.axes[0].lines) == len(METHODS) + 2 + 1  # told, majority, one boundary
-    last = figure.axes[0].lines[0].get_ydata()[-1]
-    assert last == pytest.approx(arrays["permuted, Static, right"][:, 1, 10:].mean())
-
-
-def test_every_method_has_numbers_to_choose_from():
-    assert list(GRIDS) == list(METHODS)
-    assert all(len(grid) == 3 for name, grid in GRIDS.items() if name != "Static")
 
 
 @pytest.mark.nightly

@@ -3,13 +3,12 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from filtax.streams import moons
-from thesis import Result, find
+from filtax.synthetic import moons
+from thesis import find
 from thesis.expfam_moons import Setting, mixed, moons_model, rolling
 
 pytestmark = [pytest.mark.x64, pytest.mark.nightly]
 experiment = find("expfam-moons")
-settles, degrades = (claim.decide for claim in experiment.claims)
 SMALL = Setting(starts=2, steps=60, noises=(0.1,), variances=(0.1, 1.0), batch=64, epochs=2)
 
 
@@ -53,45 +52,3 @@ def test_the_mixed_form_learns_16_times_too_much_from_one_label():
     gained = np.linalg.inv(found["cov"][0].astype(float)) - np.eye(theta.size)
     right = p * (1 - p) * np.outer(J, J)
     assert np.trace(gained) / np.trace(right) == pytest.approx(1 / (p * (1 - p)) ** 2, rel=0.01)
-
-
-def test_figures_and_verdicts(small):
-    assert all(claim.decide(small).evidence for claim in experiment.claims)
-    for draw in experiment.figures.values():
-        assert draw(small).axes
-
-
-def one(static=(0.98, 1.0, 1.0), walk=(0.98, 1.0, 1.0), peak=1.0, broken=0, best=1.0):
-    sound = {"not_finite": 0, "not_psd": 0, "peak": 1.0, "end": [0.9, 0.95, 1.0]}
-    first = {"end": list(static), "peak": peak, "not_finite": broken, "not_psd": 0}
-    return {"static": first, "walk": {**sound, "end": list(walk)}, "mixed": sound, "best_possible_at_end": best}
-
-
-@pytest.mark.parametrize(
-    ("noises", "text"),
-    [
-        ({"0.1": one()}, "holds"),
-        (
-            {"0.1": one(), "0.3": one(walk=(0.9, 0.92, 0.94), best=0.93)},
-            "holds only if the moons' noise is at most 0.1",
-        ),
-        ({"0.1": one(), "0.3": one(walk=(0.9, 0.91, 0.94), best=0.93)}, "does not hold"),
-        ({"0.3": one(walk=(0.9, 0.92, 0.94), best=0.92)}, "does not hold"),
-    ],
-)
-def test_settling(noises, text):
-    assert settles(Result({"noises": noises})).text == text
-
-
-@pytest.mark.parametrize(
-    ("noises", "text"),
-    [
-        ({"0.1": one(static=(0.7, 0.9, 1.0), broken=3)}, "holds"),
-        ({"0.1": one(static=(0.7, 0.9, 1.0))}, "does not hold"),
-        ({"0.1": one(static=(0.9, 0.97, 1.0), broken=3)}, "does not hold"),
-        ({"0.1": one(static=(0.88, 0.9, 0.9), broken=3)}, "does not hold"),
-        ({"0.1": one(), "0.2": one(static=(0.7, 0.9, 1.0), broken=3)}, "holds only if the moons' noise is 0.2"),
-    ],
-)
-def test_degrading_needs_a_fall_a_spread_and_a_failure(noises, text):
-    assert degrades(Result({"noises": noises})).text == text

@@ -4,60 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thesis import Result, find
+from thesis import find
 from thesis.fashion_mnist import GRIDS, Setting
 
 AT_HAND = Path(os.environ.get("FILTAX_DATA", "absent")).is_dir()
 CLAIMS = {claim.number: claim.decide for claim in find("fashion-mnist").claims}
-
-
-def made_up(draws=(), **errors):
-    """A result of given errors by kind, and of more draws of LoFi; a run takes 1 + d/100 s, one of LoFi twice that."""
-    kinds = {"subspace": "subspace", "untrained": "subspace, untrained", "pulse": "PULSE", "lofi": "LoFi"}
-    rows = [
-        (kinds[kind], d, error, (1 + d / 100) * (2 if kind == "lofi" else 1))
-        for kind, by_d in errors.items()
-        for d, error in by_d.items()
-    ]
-    return Result({"rows": rows, "draws": draws, "majority": 0.9})
-
-
-AS_PRINTED = made_up(
-    subspace={1: 0.9, 5: 0.89, 10: 0.88, 50: 0.5, 100: 0.29, 250: 0.28},
-    pulse={1: 0.35, 50: 0.31, 70: 0.28},
-    lofi={1: 0.28, 50: 0.27, 70: 0.28, 100: 0.28},
-)
-FLAT = made_up(
-    subspace={1: 0.2, 10: 0.18, 100: 0.17},
-    untrained={1: 0.9, 10: 0.86},
-    pulse={1: 0.17, 70: 0.17},
-    lofi={1: 0.19, 70: 0.14, 100: 0.145},
-)
-
-
-def test_what_is_printed_would_hold():
-    assert [CLAIMS[number](AS_PRINTED).text for number in (37, 38, 39, 40, 41)] == ["holds"] * 5
-    assert CLAIMS[40](made_up(lofi={1: 0.28, 25: 0.28})).text == "does not hold"  # it takes 1.24 times as long
-
-
-def test_the_rank_is_judged_by_the_mean_of_all_draws():
-    steep = {1: 0.32, 100: 0.28}
-    assert CLAIMS[40](made_up(lofi=steep)).text == "does not hold"
-    assert CLAIMS[40](made_up(lofi=steep, draws=[(1, 0.29), (100, 0.29)])).text == "holds"
-
-
-def test_a_good_start_refutes_it():
-    assert CLAIMS[38](FLAT).text == "holds only if the offset is untrained"
-    assert [CLAIMS[number](FLAT).text for number in (39, 40, 41)] == ["does not hold"] * 3
-
-
-def test_few_dimensions_do_not_decide_what_is_said_of_many():
-    narrow = made_up(subspace={1: 0.9, 30: 0.4}, pulse={1: 0.4, 10: 0.4}, lofi={1: 0.4, 10: 0.4})
-    verdict = CLAIMS[41](narrow)
-    assert verdict.text == "not decided at this size"
-    assert verdict.evidence.endswith("the largest that were run are 10 and 30")
-    narrower = made_up(subspace={1: 0.9, 99: 0.28}, pulse={70: 0.28}, lofi={70: 0.28, 100: 0.28})
-    assert CLAIMS[41](narrower).text == "not decided at this size"
 
 
 @pytest.mark.x64

@@ -6,8 +6,8 @@ from scipy import stats
 
 from filtax import method
 from filtax.models import bernoulli, linear
-from filtax.streams import jumping_labels, rotating_labels
-from thesis import Result, find, labelling, reproduce
+from filtax.synthetic import jumping_labels, rotating_labels
+from thesis import labelling, reproduce
 
 STEPS = 60
 SMALL = labelling.Setting(trials=10, steps=STEPS, budget=2, swept=10, keeps=(2, 4), hazards=(0.1, 0.4))
@@ -75,51 +75,6 @@ def test_a_small_run_and_its_baselines(monkeypatch):
     assert grid.rows[1][4] == pytest.approx(ends, rel=1e-6)
     assert len(labelling.draw_errors(result).axes) == 1
     assert len(labelling.draw_sweep(result).axes[0].lines) == 3
-
-
-def made(oupr, aci, cpp, pr, sweep, keeps):
-    """A result with little noise around given errors; the sweep has one hazard for each K."""
-    noise = 1e-4 * np.random.default_rng(0).normal(size=30)
-    named = {"RL[1]-OUPR": oupr, "C-ACI": aci, "CPP-OU": cpp, "RL[1]-PR": pr, "last label": 0.5}
-    arrays = {name: value + noise for name, value in named.items()}
-    grid = np.array(sweep)[:, None, None] - noise[None, None, ::-1]
-    return Result({}, arrays | {"sweep": grid, "keeps": np.array(keeps), "hazards": np.array([0.1])})
-
-
-@pytest.mark.parametrize(
-    ("errors", "sweep", "texts"),
-    [
-        ((0.12, 0.15, 0.2, 0.18), (0.2, 0.18, 0.17), ("holds", "holds")),
-        ((0.16, 0.15, 0.2, 0.18), (0.2, 0.18, 0.17), ("does not hold", "holds")),
-        ((0.12, 0.15, 0.2, 0.18), (0.2, 0.18, 0.11), ("holds", "does not hold")),
-        ((0.12, 0.15, 0.2, 0.18), (0.17, 0.18, 0.16), ("holds", "does not hold")),
-    ],
-)
-def test_rules_of_periodic_drift(errors, sweep, texts):
-    result = made(*errors, sweep, (1, 2, 3))
-    assert tuple(claim.decide(result).text for claim in find("periodic-drift").claims) == texts
-
-
-@pytest.mark.parametrize(
-    ("errors", "sweep", "texts"),
-    [
-        ((0.20, 0.201, 0.203, 0.22), (0.22, 0.21, 0.19), ("holds", "holds")),
-        ((0.20, 0.22, 0.203, 0.23), (0.22, 0.19, 0.19), ("does not hold", "does not hold")),
-        ((0.20, 0.201, 0.203, 0.19), (0.22, 0.21, 0.201), ("does not hold", "does not hold")),
-    ],
-)
-def test_rules_of_drift_and_jumps(errors, sweep, texts):
-    result = made(*errors, sweep, (1, 3, 5))
-    assert tuple(claim.decide(result).text for claim in find("drift-jumps").claims) == texts
-
-
-@pytest.mark.parametrize(
-    ("sweep", "said"),
-    [((0.22, 0.19, 0.21), "below OUPR in the mean at K = 3;"), ((0.22, 0.19, 0.19), "at K = 3, 5;")],
-)
-def test_where_more_hypotheses_pass_is_said_one_by_one(sweep, said):
-    evidence = find("drift-jumps").claims[1].decide(made(0.2, 0.2, 0.2, 0.22, sweep, (1, 3, 5))).evidence
-    assert said in f"{evidence};"
 
 
 @pytest.mark.nightly

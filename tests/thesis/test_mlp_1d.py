@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from thesis import Result, find
-from thesis.mlp_1d import METHODS, PUBLISHED, RUNS, TUNED, Setting, _data, _method, _rmedse, _starts, _tail
-from thesis.online_methods import SPACES, learner
+from thesis import find
+from thesis.mlp_1d import RUNS, Setting, _data, _method, _rmedse, _starts, _tail
+from thesis.online_methods import learner
 
 MLP = find("mlp-1d")
 
@@ -51,69 +51,6 @@ def test_errors_are_medians_and_what_diverged_counts():
     np.testing.assert_allclose(_rmedse(np.array([[1.0, -2.0, 9.0], [np.nan, np.inf, 1.0]])), [2.0, np.inf])
     data = {"x": np.array([[0.0, 2.5, -2.9, 3.0]]), "truth": np.zeros((1, 4))}
     assert _tail(np.array([[100.0, 1.0, -3.0, 2.0]]), data) == [2.0]
-
-
-def test_every_method_has_its_numbers():
-    for settings in (TUNED, PUBLISHED):
-        for model in ("MLP", "true"):
-            assert {name: set(of) for name, of in settings[model].items()} == {n: set(of) for n, of in SPACES.items()}
-
-
-LEVEL = {"EKF": 3.0, "EKF-B": 2.0, "EKF-IW": 1.0, "OGD": 4.0, "WoLF-IMQ": 1.0, "WoLF-TMD": 2.0}
-
-
-def made_up(part="", model="", name="", factor=1.0, slow=2.0, inlier=0.5):
-    rng = np.random.default_rng(0)
-    noise = 0.01 * rng.standard_normal(40)
-    levels = {
-        "rmedse": {"MLP": dict(LEVEL), "true": LEVEL | {"WoLF-TMD": 1.0}},
-        "tail": {"true": dict(LEVEL) | {"WoLF-TMD": 1.0}},
-    }
-    if part:
-        levels[part][model][name] *= factor
-    tails = np.where(noise >= np.sort(noise)[-3], 0.005, 0.0)  # EKF-IW has the longer ones
-    make = lambda of: {n: v * (1 + noise) + (tails if n == "EKF-IW" else 0) for n, v in of.items()}
-    numbers: dict = {
-        p: {m: {run: make(of) for run in RUNS} for m, of in models.items()} for p, models in levels.items()
-    }
-    numbers["times"] = {"EKF-IW": [slow] * 5, "WoLF-IMQ": [1.0] * 5}
-    numbers["inlier"] = {f"true {run}": inlier for run in RUNS}
-    x = np.linspace(-3, 3, 9)
-    arrays = {f"{run} {p}": x for run in RUNS for p in ("x", "y", "truth")}
-    arrays |= {f"{m} {run} {n}": x for m in ("MLP", "true") for run in RUNS for n in METHODS}
-    return Result(numbers, arrays)
-
-
-@pytest.mark.parametrize(
-    ("claim", "change"),
-    [
-        (0, {"part": "rmedse", "model": "MLP", "name": "WoLF-IMQ", "factor": 2.5}),
-        (0, {"part": "rmedse", "model": "MLP", "name": "EKF-IW", "factor": 2.5}),
-        (0, {"part": "rmedse", "model": "MLP", "name": "OGD", "factor": 0.1}),
-        (0, {"slow": 1.0}),
-        (0, {"slow": 3.0}),
-        (1, {"part": "rmedse", "model": "true", "name": "WoLF-TMD", "factor": 1.3}),
-        (1, {"part": "rmedse", "model": "true", "name": "EKF-IW", "factor": 0.8}),
-        (1, {"part": "tail", "model": "true", "name": "EKF", "factor": 0.4}),
-        (1, {"part": "tail", "model": "true", "name": "OGD", "factor": 0.3}),
-        (1, {"inlier": 0.9}),
-    ],
-)
-def test_each_part_of_a_claim_can_fail(claim, change):
-    decide = MLP.claims[claim].decide
-    assert decide(made_up()).text == "holds"
-    assert decide(made_up(**change)).text == "does not hold"
-
-
-def test_evidence_tells_of_what_does_not_hold():
-    assert MLP.claims[1].decide(made_up()).evidence == "10 of 10 parts hold"
-    said = MLP.claims[1].decide(made_up(inlier=0.9)).evidence
-    assert said.startswith("8 of 10 parts hold; not: sorted: EKF-B takes a clean datum as good with probability 0.90")
-
-
-def test_figures_are_drawn():
-    for draw in MLP.figures.values():
-        assert draw(made_up()).axes
 
 
 @pytest.mark.nightly

@@ -1,19 +1,13 @@
 """Parts of a run: what is handed on is the same, computed or found; what is not whole is computed again."""
 
-import ast
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from filtax.tuning import Log, Uniform
-from thesis import Experiment, Result, find, findings, keep, names, reproduce, runner
-from thesis import uci_corrupted as uci
-from thesis.findings import digest_of, folder_of, keeping
-
-SOURCE = Path(findings.__file__).parent
+from thesis import Experiment, Result, keep, reproduce, runner
+from thesis.findings import keeping
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,20 +82,6 @@ def test_parts_of_another_result_are_not_used(broken_off, long, asked):
     assert long.computed == [0, 1, 2]
 
 
-def test_a_damaged_part_is_computed_again(broken_off):
-    (path,) = (broken_off / "full" / "ridge" / "parts").iterdir()
-    whole = path.read_bytes()
-    at = whole.index(b"tree".decode().encode("utf-32-le"))
-    for damaged in (b"", whole[: len(whole) // 2], b"not a file of arrays", whole[:at] + b"u" + whole[at + 1 :]):
-        path.write_bytes(damaged)
-        with keeping(path.parent, digest_of(Long().experiment, "full", 0)) as shelf:
-            assert keep("part 0", lambda: "computed") == "computed"
-            assert shelf.saved == 0
-    path.write_bytes(whole)
-    with keeping(path.parent, digest_of(Long().experiment, "full", 0)):
-        assert keep("part 0", lambda: "computed") != "computed"
-
-
 def test_a_part_is_handed_on_alike_computed_or_found(tmp_path):
     made = {
         "a": np.arange(3, dtype="int8"),
@@ -120,30 +100,6 @@ def test_a_part_is_handed_on_alike_computed_or_found(tmp_path):
         assert one["c"] == float("inf")
 
 
-def test_seconds_of_a_part_are_counted_once_where_it_is_found(tmp_path, monkeypatch):
-    clock = iter(np.cumsum([0.0, 1.0, 10.0, 1.0, 5.0, 1.0, 1.0, 1.0]))
-    monkeypatch.setattr(findings.time, "perf_counter", lambda: float(next(clock)))
-    with keeping(tmp_path, "0"):
-        keep("inner", lambda: 1)  # 1 s
-    with keeping(tmp_path, "0") as shelf:
-        keep("outer", lambda: keep("inner", lambda: 2))  # 1 s, and 1 s of what is found
-        assert shelf.saved == 1.0
-    with keeping(tmp_path, "0") as shelf:
-        assert keep("outer", lambda: 3) == 1
-    assert shelf.saved == 2.0
-
-
-def test_a_name_twice_and_what_no_file_keeps_are_refused(tmp_path):
-    with keeping(tmp_path, "0"):
-        keep("one", lambda: 1)
-        with pytest.raises(ValueError, match="keep\\('one'\\) was called before"):
-            keep("one", lambda: 2)
-        with pytest.raises(TypeError, match="the key 1; name it in words"):
-            keep("two", lambda: {1: 2})
-        with pytest.raises(TypeError, match="holds object, which no file keeps"):
-            keep("three", object)
-
-
 # What the digest covers ----------------------------------------------------------------------------------------------
 
 
@@ -155,75 +111,3 @@ def test_a_changed_range_is_another_run(tmp_path):
         assert long.computed == [0, 1, 2]
     assert run(uniform, tmp_path)["seconds"] >= 0
     assert uniform.computed == [0, 1, 2]
-
-
-def test_the_ranges_of_the_corrupted_tables_are_in_their_digest():
-    known = find("uci-corrupted")
-    narrow = {**uci.SPACES, "EKF": {"p": Log(1e-3, 1.0)}}
-    other = dataclasses.replace(known, fixed={**known.fixed, "spaces": narrow})
-    assert digest_of(other, "full", 0) != digest_of(known, "full", 0)
-    assert digest_of(dataclasses.replace(known), "full", 0) == digest_of(known, "full", 0)
-
-
-def leaves(value):
-    if isinstance(value, dict):
-        return [leaf for one in value.values() for leaf in leaves(one)]
-    return [leaf for one in value for leaf in leaves(one)] if isinstance(value, tuple | list) else [value]
-
-
-def test_every_range_and_every_table_of_candidates_is_fixed_by_an_experiment():
-    """Ranges stand at the top of a module, where they can be seen; each belongs to what some experiment holds fixed."""
-    fixed = [value for name in names() for value in find(name).fixed.values()]
-    ranges = {leaf for leaf in leaves(fixed) if isinstance(leaf, Uniform)}
-    for path in SOURCE.glob("*.py"):
-        tree = ast.parse(path.read_text())
-        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-            calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
-            made = {called.id for called in calls if isinstance(called, ast.Name)}
-            assert not made & {"Log", "Uniform", "Whole"}, f"{path.name}: {function.name} has a range of its own"
-        if path.stem in ("__init__", "page"):
-            continue
-        module = vars(__import__(f"thesis.{path.stem}", fromlist=["_"]))
-        for name, value in module.items():
-            if name == "__builtins__":  # a doctest leaves its last value there, which may hold itself
-                continue
-            assert {leaf for leaf in leaves(value) if isinstance(leaf, Uniform)} <= ranges, f"{path.name}: {name}"
-            if name in ("SPACES", "GRIDS", "STORED", "TUNED") or (name == "PARTS" and isinstance(value, dict)):
-                assert any(value is one for one in fixed), f"{path.name}: {name} is in no experiment's fixed"
-
-
-def test_what_json_cannot_hold_is_not_fixed():
-    with pytest.raises(TypeError, match="holds function; give numbers"):
-        Experiment(
-            "x", "", {"quick": Setting(), "full": Setting()}, lambda *_: Result({}), {}, fixed={"f": find}
-        ).shared()
-
-
-# A real one ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_corrupted_tables_go_on_where_they_were_interrupted(tmp_path, monkeypatch):
-    rng, computed = np.random.default_rng(0), []
-    table = rng.normal(size=(40, 2)), rng.normal(size=40)
-    monkeypatch.setattr(uci, "_table", lambda name: table)
-    monkeypatch.setattr(uci, "_times", lambda setting, *_: {method: [1.0] for method in uci.METHODS})
-
-    def errors(setting, method, group, *_):
-        if method == "OGD" and "OGD" not in computed:
-            computed.append("OGD")
-            raise KeyboardInterrupt
-        computed.append(method)
-        return [(name, law, [float(len(method))] * setting.trials) for name in group for law in uci.LAWS]
-
-    monkeypatch.setattr(uci, "_errors", errors)
-    with pytest.raises(KeyboardInterrupt):
-        reproduce(["uci-corrupted"], out=tmp_path)
-    assert (folder_of(tmp_path, "uci-corrupted", "quick", 0) / "parts").is_dir()
-    (found,) = reproduce(["uci-corrupted"], out=tmp_path)
-    assert computed == ["EKF", "EKF-B", "EKF-IW", "OGD", "OGD", "WoLF-IMQ", "WoLF-TMD"]
-    assert {
-        method: set(of) for method, of in found["numbers"]["rmedse"]["text"]["wine"].items() if method != uci.LAST
-    } == {method: {float(len(method))} for method in uci.METHODS}
-    assert json.loads((found.folder / "result.json").read_text())["fixed"]["spaces"]["EKF"] == {
-        "p": "Log(low=0.001, high=100.0)"
-    }

@@ -1,5 +1,4 @@
 import dataclasses
-import html
 import json
 import os
 import shutil
@@ -23,7 +22,6 @@ from thesis import (
     reproduce,
     runner,
 )
-from thesis.findings import digest_of, folder_of
 from thesis.page import write_report
 
 WITHOUT_FIGURES = ("catalogue",)  # a table of the thesis, not a figure
@@ -73,35 +71,7 @@ def test_lost_figures_are_drawn_again_and_lost_arrays_found_again(mine, tmp_path
         assert len(gather(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
-def test_figures_that_were_cut_are_drawn_again(found, monkeypatch, ending):
-    out, path = found.folder.parents[1], found.folder / f"recursive-ridge-params-and-rmse.{ending}"
-    whole = path.read_bytes()
-    for left in (0, 100, -1):  # the last one is the hardest to see, and is drawn again
-        path.write_bytes(whole.rstrip()[:left])
-        assert gather(out) == []
-    drawn = dataclasses.replace(find("ridge"), run=lambda *_: pytest.fail("ran again"))
-    monkeypatch.setattr(runner, "find", lambda name: drawn)
-    reproduce(["ridge"], out=out)
-    assert len(gather(out)) == 1
-    assert path.read_bytes().rstrip()[-6:] == whole.rstrip()[-6:]
-    assert path.stat().st_size > len(whole) // 2
-
-
-def test_numbers_of_which_a_figure_cannot_be_drawn_any_more_are_found_again(mine, tmp_path, monkeypatch):
-    known, label, first = find("ridge"), "fig:recursive-ridge-params-and-rmse", mine
-    (first.folder / f"{label.removeprefix('fig:')}.svg").unlink()
-    draw = lambda result: known.figures[label](Result(result.numbers, {"new": result.arrays["new"], **result.arrays}))
-    run = lambda *given: (made := known.run(*given), Result(made.numbers, {**made.arrays, "new": made.arrays["rmse"]}))[
-        1
-    ]
-    changed = dataclasses.replace(known, figures={label: draw}, run=run)
-    monkeypatch.setattr(runner, "find", lambda name: changed)
-    assert reproduce(["ridge"], out=tmp_path)[0]["numbers"] == first["numbers"]
-    assert len(gather(tmp_path)) == 1
-
-
-def test_a_changed_rule_is_decided_anew_without_a_run(mine, tmp_path, monkeypatch):
+def test_a_changed_rule_is_decided_again_without_a_run(mine, tmp_path, monkeypatch):
     known, first = find("ridge"), mine
     strict = dataclasses.replace(known.claims[0], decide=lambda result: holds_if(result.numbers["rmse"] == 0, "not 0"))
     changed = dataclasses.replace(known, claims=(strict,), run=lambda *_: pytest.fail("ran again"))
@@ -115,12 +85,6 @@ def test_a_changed_rule_is_decided_anew_without_a_run(mine, tmp_path, monkeypatc
     monkeypatch.setattr(runner, "find", lambda name: dataclasses.replace(known, claims=(broken,)))
     with pytest.raises(KeyError, match="not kept then"):  # it is run again; here the rule is at fault
         reproduce(["ridge"], out=tmp_path)
-
-
-def test_a_name_given_twice_is_run_once(tmp_path):
-    told = []
-    assert len(reproduce(["ridge", "ridge"], out=tmp_path, told=lambda *said: told.append(said))) == 1
-    assert told.count(("ridge", 0.0)) == 1
 
 
 def test_another_seed_or_size_is_another_run(found):
@@ -139,14 +103,6 @@ def test_several_processes_find_the_same_and_tell_of_each_step(found, tmp_path):
     assert told[-1] == ("ridge", 1.0)
 
 
-def test_a_folder_holds_what_the_report_needs(found):
-    files = {path.name for path in found.folder.iterdir()}
-    name = "recursive-ridge-params-and-rmse"
-    assert files == {"result.json", "arrays.npz", f"{name}.png", f"{name}.svg"}
-    content = json.loads((found.folder / "result.json").read_text())
-    assert {"seed", "setting", "versions", "seconds", "claims", "tables", "numbers"} <= set(content)
-
-
 def test_the_page_escapes_what_it_is_told(found, tmp_path):
     words = "<script>alert(1)</script>"
     result = Result({}, tables=(Table(words, ("a",), [(words,)]),), notes=(words,))
@@ -157,66 +113,12 @@ def test_the_page_escapes_what_it_is_told(found, tmp_path):
     assert "http" not in page
 
 
-def test_the_page_shows_intervals_and_what_was_not_published(found, tmp_path):
-    table = Table(
-        "t", ("", "published", "ours", "95 %"), [("a", None, None, (0.25, 12345.0))], published=("published",)
-    )
-    content = {**found.content, "tables": [vars(table)], "notes": []}
-    page = write_report([runner.Finding(content, found.folder)], tmp_path / "report.html").read_text()
-    assert page.count("not published as a number") == 1
-    assert "[0.25, 12,340]" in page
-
-
-def test_the_page_gives_the_printed_form_beside_the_one_that_was_tested(found, tmp_path):
-    page = write_report([found], tmp_path / "report.html").read_text()
-    assert "tend to, and eventually match, the Ridge estimate</q> Tested: They are equal after every datum" in page
-    assert found["claims"][0]["evidence"] in html.unescape(page)
-
-
-def test_the_page_says_nothing_of_claims_where_there_are_none(found, tmp_path):
-    bare = Finding({**found.content, "claims": []}, found.folder)
-    page = write_report([bare], tmp_path / "report.html").read_text()
-    assert "claims," not in page
-    assert "the form tested" not in page
-    assert "Nothing was found" not in page
-    assert "Nothing was found" in write_report([], tmp_path / "empty.html").read_text()
-
-
 def test_every_experiment_is_named_as_it_is_listed_and_has_figures_and_claims():
     for name in names():
         experiment = find(name)
         assert experiment.name == name
         assert experiment.figures or name in WITHOUT_FIGURES
         assert experiment.claims or name in WITHOUT_CLAIMS
-
-
-def lay(out, found, name, size, seed, /, **change):
-    folder = folder_of(out, name, size, seed)
-    folder.mkdir(parents=True)
-    content = {**found.content, "name": name, "size": size, "seed": seed, "digest": digest_of(find(name), size, seed)}
-    (folder / "result.json").write_text(json.dumps(content | change))
-    (folder / "arrays.npz").write_bytes((found.folder / "arrays.npz").read_bytes())
-
-
-def test_what_lies_in_a_folder_is_gathered_in_order(found, tmp_path, monkeypatch):
-    plain = {name: dataclasses.replace(find(name), figures={}, claims=()) for name in names()}
-    monkeypatch.setattr(findings, "find", plain.__getitem__)
-    lay(tmp_path, found, "ridge", "quick", 0)
-    lay(tmp_path, found, "ewma", "full", 3)
-    lay(tmp_path, found, "ewma", "full", 0)
-    lay(tmp_path, found, "ridge", "full", 0)
-    lay(tmp_path, found, "tracking", "full", 0, digest="of another setting")
-    lay(tmp_path, found, "segments", "full", 0, seed="none")
-    lay(tmp_path, found, "catalogue", "quick", 0)
-    (tmp_path / "quick" / "catalogue" / "result.json").write_text("half a fil")
-    (tmp_path / "quick" / "ridge").rename(tmp_path / "ridge")  # where it is not looked for
-    lay(tmp_path, found, "ridge", "quick", 0)
-    assert [(one["name"], one["size"], one["seed"]) for one in gather(tmp_path)] == [
-        ("ridge", "full", 0),
-        ("ewma", "full", 0),
-        ("ewma", "full", 3),
-        ("ridge", "quick", 0),
-    ]
 
 
 def test_a_quick_run_leaves_a_full_one_alone(tmp_path, monkeypatch):
@@ -243,31 +145,10 @@ def test_a_quick_run_leaves_a_full_one_alone(tmp_path, monkeypatch):
         assert page.count(f'id="ridge-{size}-{seed}"') == page.count(f'href="#ridge-{size}-{seed}"') == 1
 
 
-def test_what_fails_in_a_process_is_never_told_as_done(tmp_path, monkeypatch):
-    monkeypatch.setenv("FILTAX_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = []
-    with pytest.raises(FileNotFoundError, match="data set djia"):
-        reproduce(["ewma"], out=tmp_path, jobs=2, told=lambda *said: told.append(said))
-    assert told in ([], [("ewma", 0.0)])  # begun, perhaps; never done
-
-
 def test_what_is_no_experiment_is_refused(tmp_path):
     with pytest.raises(ValueError, match="there is no experiment 'xyz'; there are ridge"):
         reproduce(["ridge", "xyz"], out=tmp_path)
     assert not any(tmp_path.iterdir())
-
-
-def test_an_experiment_has_both_sizes():
-    with pytest.raises(ValueError, match="quick and full"):
-        Experiment("x", "", {"quick": None}, lambda *_: Result({}), {})
-
-
-def test_arrays_that_json_cannot_hold_are_said(monkeypatch, tmp_path):
-    odd = Experiment("ridge", "", find("ridge").sizes, lambda *_: Result({"a": object()}), {})
-    monkeypatch.setattr(runner, "find", lambda name: odd)
-    with pytest.raises(TypeError, match="object, which JSON does not"):
-        reproduce(["ridge"], out=tmp_path)
 
 
 KILLED = """

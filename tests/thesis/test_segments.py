@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from filtax.streams import linked_parabolas
+from filtax.synthetic import linked_parabolas
 from thesis import Result, find, reproduce, segments
 
 pytestmark = pytest.mark.x64
@@ -87,7 +87,7 @@ def made(oupr, static, pr, mmpr, more, last, counts):
         (made(0.3, 1, 1.2, 1.1, 0.2, 0.5, (4, 5, 2)), ("holds only if rivals keep one hypothesis", "does not hold")),
         (
             made(0.3, 1, 1.2, 1.1, 0.2, 0.2, (20, 5, 4)),
-            ("holds only if rivals keep one hypothesis and the last value is left out", "does not hold"),
+            ("holds only if rivals keep one hypothesis and the last value is omitted", "does not hold"),
         ),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis.statistics import about, all_of, below, block_draws, holds_if, holds_only_if, of_mean, of_median, of_series
+from thesis.statistics import about, below, block_draws, of_mean, of_median, of_series
 
 rng = np.random.default_rng(0)
 BASE = rng.standard_normal(200)
@@ -61,22 +61,6 @@ def test_about_has_a_margin(shift, text):
 
 def test_about_is_not_decided_by_few_noisy_trials():
     assert about(BASE[:6], np.ones(6), margin=0.5).text == "not decided at this size"
-
-
-def test_parts_of_a_claim():
-    yes, no, maybe = holds_if(True, "a"), holds_if(False, "b"), holds_only_if(True, "it rains", "c")
-    assert all_of(yes, yes).text == "holds"
-    assert all_of(yes, maybe).text == "holds only if it rains"
-    assert all_of(maybe, no).text == "does not hold"
-    assert holds_only_if(False, "it rains", "c").text == "does not hold"
-
-
-def test_what_fails_comes_after_a_but_wherever_it_stood():
-    yes, no, maybe = holds_if(True, "a"), holds_if(False, "b"), holds_only_if(True, "it rains", "c")
-    assert all_of(no, yes).evidence == all_of(yes, no).evidence == "a; but b"
-    assert all_of(maybe, yes, no, yes).evidence == "a; a; but c; but b"
-    assert all_of(no, maybe).evidence == "c; but b"
-    assert all_of(no, no).evidence == "b; b"  # none holds: but for what?
 
 
 @pytest.mark.parametrize("n", [6, 7, 9, 20, 57, 500, 1200])

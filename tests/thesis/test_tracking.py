@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from filtax.streams import tracking_2d
+from filtax.synthetic import tracking_2d
 from thesis import Result, find, tracking
-from thesis.statistics import of_median
 from thesis.tracking import BETAS, KINDS, METHODS, RAW, RBPF, SHARED, Setting, _data, _filter
 
 TRACKING = find("tracking")
@@ -22,12 +21,6 @@ def small():
     plain = {kind: {**dict.fromkeys(parts, "LG"), RBPF: parts[RBPF]} for kind, parts in tracking.PARTS.items()}
     with mock.patch.object(tracking, "PARTS", plain):
         return TRACKING.run(SMALL, 5, lambda share: None)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_row_names_a_filter_of_its_own(kind):
-    names = [tracking._built(SMALL, kind, name)[0].name for name in tracking.ROWS]
-    assert len(set(names)) == len(tracking.ROWS)
 
 
 def kalman(y):
@@ -67,22 +60,6 @@ def test_many_particles_without_a_loss_are_the_kalman_filter():
     assert np.abs(means - kalman(y[0])).max() < 0.1  # the state itself has standard deviations of 1 to 2
 
 
-def test_particles_of_each_trial_and_seed_are_others():
-    """The same observations four times, two in a batch."""
-    y = np.repeat(tracking_2d(25, key=0, kind="student").y[None], 4, axis=0)
-    ends = np.concatenate([_filter(SMALL, "student", RBPF, seed=seed)(y)[:, -1, 0] for seed in (0, 5)])
-    assert len(set(ends.tolist())) == 8
-    assert np.ptp(_filter(SMALL, "student", "KF", seed=5)(y)[:, -1, 0]) < 1e-6
-
-
-def test_a_run_gives_its_seed_to_the_particles(small):
-    y = _data(SMALL, 5, "student")["y"]
-    beta = small.numbers["beta"]["student"]
-    means = {seed: _filter(SMALL, "student", RBPF, seed=seed, beta=beta)(y)[0] for seed in (0, 5)}
-    told = small.arrays[f"student {RBPF}"]
-    assert np.abs(told - means[5]).max() < 1e-4 < np.abs(told - means[0]).max()
-
-
 def test_beta_is_chosen_on_a_trial_that_is_not_scored(small):
     """The best of the candidates, one filter each, on a stream drawn here; no scored stream is like it."""
     own, noise = jax.random.split(jax.random.fold_in(jax.random.key(5), 4))
@@ -99,13 +76,6 @@ def test_beta_is_chosen_on_a_trial_that_is_not_scored(small):
     assert small.numbers["beta"]["student"] == BETAS[int(np.argmin(errors))]
     assert len(set(np.round(errors, 3))) > 1
     assert any("not among those that are scored" in note.replace("\n", " ") for note in small.notes)
-
-
-def test_all_is_drawn_and_told(small):
-    assert {table.title.split(":")[0] for table in small.tables} == {"Student", "Mixture", "Slow-down over the KF"}
-    assert small.arrays["mixture WoLF-TMD"].shape == (25, 4)
-    for draw in TRACKING.figures.values():
-        assert draw(small).axes
 
 
 def test_tables_hold_medians_and_their_intervals():
@@ -132,11 +102,6 @@ def test_tables_hold_medians_and_their_intervals():
     np.testing.assert_allclose(rows["KF-B"][-1], interval(ratio), rtol=5e-3)
     np.testing.assert_allclose(rows["KF-B"][4:6], (3.7, np.median(ratio)), rtol=5e-3)
     assert rows[RBPF][3] is None  # of three rounds none can be told
-
-
-def test_the_rbpf_is_timed_often_enough_for_an_interval():
-    for setting in TRACKING.sizes.values():
-        assert of_median(np.arange(min(setting.few, setting.rounds))) is not None
 
 
 def made_up(kind="", name="", factor=1.0, time=1.0):

@@ -136,26 +136,6 @@ def test_each_part_of_a_claim_can_fail(claim, change):
     assert decide(made_up(*change)).text == "does not hold"
 
 
-def test_what_was_timed_on_some_sets_is_not_decided():
-    texts = [claim.decide(made_up(timed=SETS[:2])).text for claim in UCI.claims]
-    assert texts == ["holds", "not decided at this size", "not decided at this size"]
-    assert "no better than the median" in UCI.claims[0].decide(made_up("wine", "WoLF-IMQ", 4.0)).evidence
-
-
-def test_the_evidence_of_times_is_what_the_table_says():
-    """Rounds in which the machine was slow for all: medians that are not paired say 13.5 x WoLF, the rounds 1.5 x."""
-    times = {s: dict(of) for s, of in made_up().numbers["times"].items()}
-    load = np.array([1.0, 1.0, 9.0, 9.0, 9.0])
-    slow = {"OGD": load, "EKF-B": 1.5 * load * [1, 1, 1, 4, 4], **dict.fromkeys(WOLF, load * [1, 1, 1, 1 / 9, 1 / 9])}
-    times["wine"] |= {m: of.tolist() for m, of in slow.items()}
-    result = Result({**made_up().numbers, "times": times})
-    verdict = UCI.claims[2].decide(result)
-    rows = {row[:2]: row[3] for row in uci.time_table(times).rows}
-    wolf = max(rows["wine", m] for m in WOLF)
-    assert f"wine: EKF-B {rows['wine', 'EKF-B'] / wolf:.1f} x WoLF-IMQ (1.50 and 1.00 x OGD)" in verdict.evidence
-    assert verdict.text == "does not hold"
-
-
 def test_tables_show_what_was_published_and_intervals_over_trials():
     """Student's interval and that of a median, both of scipy."""
     numbers = {**made_up().numbers, "size": dict.fromkeys(SETS, 9)}
@@ -180,23 +160,6 @@ def test_tables_show_what_was_published_and_intervals_over_trials():
     np.testing.assert_allclose(slow["EKF-B"][2:4], (6.1, np.median(ratio)), atol=5e-3)
     np.testing.assert_allclose(slow["EKF-B"][4], stats.quantile_test(ratio).confidence_interval(), atol=5e-3)
     assert slow["EKF"][2] is None
-
-
-def test_what_was_published_relative_to_ogd_is_the_quotient_of_what_was_published():
-    """The errors of the notebook and its relative errors were copied apart from each other."""
-    relative = {
-        "WoLF-IMQ": (-0.917, -0.866, -0.935, -0.764, -0.718, -0.875, -0.403, -0.802, -0.881),
-        "WoLF-TMD": (-0.919, -0.866, -0.943, -0.784, -0.730, -0.875, -0.418, -0.806, -0.880),
-        "EKF-B": (-0.916, -0.863, -0.937, -0.781, -0.718, -0.875, -0.420, -0.802, -0.871),
-        "EKF": (0.90, 1.59, 1.15, 0.81, 0.52, 0.46, 0.51, 0.79, 0.45),
-    }
-    for method, want in relative.items():
-        np.testing.assert_allclose(np.divide(PUBLISHED[method], PUBLISHED["OGD"]) - 1, want, atol=0.008)
-
-
-def test_the_figure_is_drawn():
-    (draw,) = UCI.figures.values()
-    assert draw(made_up()).axes
 
 
 @pytest.mark.nightly

@@ -196,7 +196,7 @@ def test_of_equal_twins_the_first_survives():
             lambda: fx.method("C-Static", model=model, weighting=gated()),
             "Gated with C: it weighs experts; use it with ME",
         ),
-        (lambda: fx.method("PF+ME[2]-Static", model=model, weighting=responsibilities()), "PF .* drawn anew; use LG"),
+        (lambda: fx.method("PF+ME[2]-Static", model=model, weighting=responsibilities()), "PF .* drawn again; use LG"),
         (
             lambda: fx.method("Cj+ME[2]-Static", model=fx.models.bernoulli(), weighting=responsibilities()),
             "Cj with Responsibilities: it has no spread; use LG",

@@ -113,9 +113,9 @@ def compiled(source: str, constants: tuple[tuple[str, int | float], ...], arch: 
 
 def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
     size = ctypes.c_size_t()
-    _check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    _check(nvrtc, nvrtc[f"nvrtcGet{what}Size"](program, ctypes.byref(size)))
     held = ctypes.create_string_buffer(size.value)
-    _check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, held))
+    _check(nvrtc, nvrtc[f"nvrtcGet{what}"](program, held))
     return held.value.decode()
 
 

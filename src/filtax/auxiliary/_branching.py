@@ -1,14 +1,14 @@
-"""(M.2) Hypotheses that split in two at every tick: change times CPT, change locations CPL, run length and count RLCC.
+"""(M.2) Hypotheses that split in two at every step: change times CPT, change locations CPL, run length and count RLCC.
 
 2K slots hold at most K survivors; each becomes a hypothesis that goes on and one that changes. CPT and CPL remember the
 whole path, so no hypotheses are merged, and after t data there are 2^t of them; RLCC knows the run length and the
 number of changes, and merges resets with equal counts (errata E17). The unknown hazard of RLCC has a Beta prior, so
-that after c changes in t ticks it is (a + c) / (a + b + t) (Wilson 2010).
+that after c changes in t steps it is (a + c) / (a + b + t) (Wilson 2010).
 
 With E experts inside (`CPT/ME`) any of them may hold after a change: each survivor becomes 1 + E hypotheses, and after
 t data there are E (1 + E)^t of them.
 
-Axes: C = 2K slots, M remembered changes. Cost: 2K updates a tick and one sort.
+Axes: C = 2K slots, M remembered changes. Cost: 2K updates a step and one sort.
 Thesis: eq:transition-cpl-independent, eq:transition-rl-markov (errata E16, E17).
 """
 
@@ -28,9 +28,9 @@ from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue, st
 
 
 class PathValue(RunLengthValue):
-    """The path of a hypothesis: besides its run length and expert, how often it changed in how many ticks, and when.
+    """The path of a hypothesis: besides its run length and expert, how often it changed in how many steps, and when.
 
-    `times` holds the ticks of the latest changes, newest first, -1 where there was none; a regime that begins with
+    `times` holds the steps of the latest changes, newest first, -1 where there was none; a regime that begins with
     datum t (counted from 1) has time t.
 
     >>> PathValue(jnp.array([0]), None, jnp.array([1]), jnp.array([5]), jnp.array([[5]])).count.tolist()
@@ -38,7 +38,7 @@ class PathValue(RunLengthValue):
     """
 
     count: Int[Array, " *C"]
-    ticks: Int[Array, " *C"]
+    steps: Int[Array, " *C"]
     times: Int[Array, "*C M"]
 
 
@@ -82,7 +82,7 @@ class Branching(Auxiliary):
         return self.futures * survivors
 
     def slots_needed(self, t: int) -> int | None:
-        """Slots needed for the tick after t; None when survivors are bounded."""
+        """Slots needed for the step after t; None when survivors are bounded."""
         return None if self.keep is not None else self.futures * self.cardinality(t)
 
     def cardinality(self, t: int) -> int:
@@ -114,7 +114,7 @@ class Branching(Auxiliary):
         h = self._hazard(old, dt).astype(log_weight.dtype)
         log_reset = log_weight + jnp.log(h)
         change = self._merged(log_reset, old.count) if self.merge else log_reset
-        now = old.ticks + 1
+        now = old.steps + 1
         stay = PathValue(old.runlength + 1, old.expert, old.count, now, old.times)
         times = jnp.concatenate([now[:, None], old.times[:, :-1]], axis=1)
         changed = PathValue(jnp.zeros_like(old.runlength), old.expert, old.count + 1, now, times)
@@ -123,7 +123,7 @@ class Branching(Auxiliary):
         if self.inner is not None:
             inner, log_prior = self.inner.start(log_weight.dtype)
             expert = jnp.concatenate([old.expert, jnp.repeat(inner.expert, K)])
-            aux = PathValue(aux.runlength, expert, aux.count, aux.ticks, aux.times)
+            aux = PathValue(aux.runlength, expert, aux.count, aux.steps, aux.times)
             change = change + jnp.repeat(log_prior, K)
         belief = jax.tree.map(lambda leaf: leaf[jnp.tile(best, self.futures)], hypotheses.belief)
         stays, rounded = going_on(log_weight, jnp.log1p(-h))
@@ -138,9 +138,9 @@ class Branching(Auxiliary):
         if not isinstance(self.hazard, tuple):
             return self.hazard(old.runlength, dt)
         if dt is not None:
-            raise ValueError("step(dt=...): RLCC counts ticks, not time; leave dt out.")
+            raise ValueError("step(dt=...): RLCC counts steps, not time; leave dt out.")
         a, b = (jnp.asarray(part) for part in self.hazard)
-        return (a + old.count.astype(a.dtype)) / (a + b + old.ticks.astype(a.dtype))
+        return (a + old.count.astype(a.dtype)) / (a + b + old.steps.astype(a.dtype))
 
     @staticmethod
     def _merged(log_reset: Array, count: Array) -> Array:
@@ -175,7 +175,7 @@ def change_times(
 
     Args:
         hazard_of: As for `run_length`; a law of segment lengths from `filtax.auxiliary.hazards` is usual.
-        keep: How many paths survive a tick; all 2^t if left out, which only short streams can afford.
+        keep: How many paths survive a step; all 2^t by default, which only short streams can afford.
         memory: How many of the latest changes a path remembers.
         capacity: Slots to begin with when all are kept.
         experts: `filtax.auxiliary.experts(...)`, for CPT/ME.
@@ -202,8 +202,8 @@ def run_length_count(
 
     Args:
         a: Number of changes in the prior, above 0.
-        b: Number of ticks without a change in the prior, above 0.
-        keep: How many hypotheses survive a tick; all if left out.
+        b: Number of steps without a change in the prior, above 0.
+        keep: How many hypotheses survive a step; all by default.
         memory: How many of the latest changes a hypothesis remembers.
         capacity: Slots to begin with when all are kept.
 
@@ -211,5 +211,5 @@ def run_length_count(
     7
     """
     checks.positive("RLCC(a=...)", a, hint="It is the number of changes in the prior.")
-    checks.positive("RLCC(b=...)", b, hint="It is the number of ticks without a change in the prior.")
+    checks.positive("RLCC(b=...)", b, hint="It is the number of steps without a change in the prior.")
     return _build("RLCC", (a, b), True, keep, memory, capacity)

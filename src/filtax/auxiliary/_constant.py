@@ -27,10 +27,6 @@ class Constant(Auxiliary):
     slots = 1
     shown = {}  # noqa: RUF012
 
-    def slots_needed(self, t: int) -> None:
-        """One slot is enough."""
-        return
-
     @property
     def values(self) -> str:
         """The set that psi lies in."""

@@ -1,16 +1,16 @@
 r"""(M.2) A mixture of experts ME: which of E dynamics of one model holds.
 
 Without a transition matrix one expert holds for the whole stream (Magill). With one, $P_{ij}$ is the probability that
-expert j follows i, and beliefs are merged before the tick so that there stay E of them: under `imm` the belief of each
+expert j follows i, and beliefs are merged before the step so that there stay E of them: under `imm` the belief of each
 expert is the mixture of those it can come from, under `gpb` all have the same mixture. Under `none` each keeps its own
 belief, and only the weights switch.
 
 The most probable path of experts that switch is found by Viterbi's recursion, from the weights that a scan has kept:
 $\delta_t(j) = \max_i \{\delta_{t-1}(i) + \log P_{ij}\} + \log p(y_t \mid j)$, and back from the best end. The score of
 each expert follows from $\nu_t(j) \propto p(y_t \mid j) \sum_i \nu_{t-1}(i) P_{ij}$, so that it is that of the merged
-beliefs (IMM, GPB) before the datum. The weights themselves are the posterior of the expert at each tick.
+beliefs (IMM, GPB) before the datum. The weights themselves are the posterior of the expert at each step.
 
-Axes: E experts. Cost: E updates a tick; merging E² (imm) or E (gpb) sums of moments; T E² for a path.
+Axes: E experts. Cost: E updates a step; merging E² (imm) or E (gpb) sums of moments; T E² for a path.
 Thesis: eqn:MELSSM; cardinality K; the switching state-space models (SSSM) among the tasks.
 """
 
@@ -58,10 +58,6 @@ class Experts(Auxiliary):
         """One for each expert."""
         return self.log_prior.shape[-1]
 
-    def slots_needed(self, t: int) -> None:
-        """The number of experts does not grow."""
-        return
-
     def cardinality(self, t: int) -> int:
         """Possible values after t data."""
         return self.slots
@@ -99,8 +95,8 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
 
     Args:
         count: Number of experts E. What differs between them is given by `filtax.priors.by_expert`.
-        prior: (E,) probabilities before any datum; equal if left out.
-        transition: (E, E), rows sum to 1; the identity (no switching) if left out.
+        prior: (E,) probabilities before any datum; equal by default.
+        transition: (E, E), rows sum to 1; the identity (no switching) by default.
         merge: "imm" or "gpb", how beliefs are merged when experts switch; "none" if each keeps its own.
 
     >>> import filtax as fx
@@ -140,7 +136,7 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
 
     Args:
         auxiliary: `filtax.auxiliary.experts(...)`, of the method that was run from its start.
-        log_weight: (T, E), from `scan(..., keep=("log_weight",))`; exp of it is the posterior of each tick.
+        log_weight: (T, E), from `scan(..., keep=("log_weight",))`; exp of it is the posterior of each step.
 
     Returns:
         (T,) whole numbers below E.

@@ -1,7 +1,7 @@
 r"""(M.2) Which of the remembered data belong to the present regime: CPL with s = 1 for membership, and CPV.
 
 For each of the last M data CPL says whether it belongs ($s \in \{0,1\}^M$), and CPV which share of it ($v \in
-(0,1)^M$). Both are independent of those at the last tick (Nassar 2022): $p(s_{1:t} \mid s_{1:t-1}) = p(s_{1:t})$, here
+(0,1)^M$). Both are independent of those at the last step (Nassar 2022): $p(s_{1:t} \mid s_{1:t-1}) = p(s_{1:t})$, here
 independent with probability `belong` for each datum. CPL[inf] holds all $2^M$ subsets, which is exact; CPL[1] and CPV
 hold one, which (A.2) searches. With a `rate`, CPV is fixed: a datum of age a counts as $\text{rate}^a$ of one (Kurle
 2019).
@@ -71,10 +71,6 @@ class Membership(Auxiliary):
     def slots(self) -> int:
         """One, or one for each subset."""
         return 2**self.memory if self.keep is None else 1
-
-    def slots_needed(self, t: int) -> None:
-        """The memory is bounded, and so is C."""
-        return
 
     def cardinality(self, t: int) -> int | float:
         """Possible values after t data, as far as they are remembered; a vector of shares has a continuum."""
@@ -162,7 +158,7 @@ def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: An
     Args:
         belong: Probability, before the datum, that a remembered one belongs; 1 makes all of them belong.
         memory: How many data are remembered; all subsets of more than 14 are too many.
-        keep: 1 for the best subset, found by `filtax.weighting.retrospective`; all if left out.
+        keep: 1 for the best subset, found by `filtax.weighting.retrospective`; all by default.
         fold: Absorb a datum that leaves the memory, instead of forgetting it.
 
     >>> import filtax as fx
@@ -173,7 +169,7 @@ def membership(*, belong: Any = 0.5, memory: Any = 8, keep: Any = None, fold: An
     checks.whole("CPL(memory=...)", memory, least=1, hint="It is the number of data remembered.")
     checks.flag("CPL(fold=...)", fold)
     if keep not in (None, 1):
-        raise ValueError(f"CPL[{keep}]-Sub: memberships are found anew at each datum; write CPL[1] or CPL[inf].")
+        raise ValueError(f"CPL[{keep}]-Sub: memberships are found again at each datum; write CPL[1] or CPL[inf].")
     if keep is None and memory > MOST:
         raise ValueError(f"CPL[inf](memory={memory}) would hold 2^{memory} subsets; give at most {MOST}, or CPL[1].")
     return Membership(belong, None, memory, bool(fold), keep, "CPL")

@@ -1,11 +1,11 @@
-r"""(M.2) The run length RL: how many ticks ago the regime began.
+r"""(M.2) The run length RL: how many steps ago the regime began.
 
 After t data there are t + 1 hypotheses (errata E17): the run that began before the stream, and one for each datum. At
-each tick every run goes on with probability 1 - H(r), and one new run takes the mass of all resets,
+each step every run goes on with probability 1 - H(r), and one new run takes the mass of all resets,
 $\sum_k \nu(r^{(k)})\,H(r^{(k)})$; its belief is the prior, which then absorbs the datum (errata E12). The new run takes
 the slot of least weight, so nothing is ever moved. With experts inside (`RL/ME`) there is a new run for each expert.
 
-Axes: C slots. Cost: C updates a tick.
+Axes: C slots. Cost: C updates a step.
 Thesis: eq:transition-rl-markov, algo:rl-pr-step (errata E12, E17, E19).
 """
 
@@ -24,7 +24,7 @@ from filtax.protocols import Auxiliary, Hypotheses, Proposal, RunLengthValue, st
 
 
 class RunLength(Auxiliary):
-    """Hypotheses about when the regime began; `keep` of them survive a tick, or all.
+    """Hypotheses about when the regime began; `keep` of them survive a step, or all.
 
     >>> run_length(0.01, keep=10).slots
     11
@@ -41,7 +41,7 @@ class RunLength(Auxiliary):
 
     @property
     def new_runs(self) -> int:
-        """New runs at a tick: one, or one for each expert."""
+        """New runs at a step: one, or one for each expert."""
         return 1 if self.inner is None else self.inner.slots
 
     @property
@@ -50,7 +50,7 @@ class RunLength(Auxiliary):
         return max(self.capacity, self.new_runs) if self.keep is None else max(self.keep, self.new_runs) + self.new_runs
 
     def slots_needed(self, t: int) -> int | None:
-        """Slots needed for the tick after t; None when survivors are bounded."""
+        """Slots needed for the step after t; None when survivors are bounded."""
         return None if self.keep is not None else (t + 2) * self.new_runs
 
     def cardinality(self, t: int) -> int:
@@ -106,12 +106,12 @@ class RunLength(Auxiliary):
 
 
 def run_length(hazard_of: Any, *, keep: Any = None, capacity: Any = 64, experts: Any = None) -> RunLength:
-    """Hypotheses about when the regime began: RL[K], or RL[inf] if `keep` is left out.
+    """Hypotheses about when the regime began: RL[K], or RL[inf] if `keep` is omitted.
 
     Args:
-        hazard_of: Probability of a change at a tick: a number in [0, 1], a function of the run length, or a law of
+        hazard_of: Probability of a change at a step: a number in [0, 1], a function of the run length, or a law of
             segment lengths from `filtax.auxiliary.hazards`.
-        keep: How many hypotheses survive a tick; all if left out, and C then doubles when it is full.
+        keep: How many hypotheses survive a step; all by default, and C then doubles when it is full.
         capacity: Initial number of slots if all are kept.
         experts: `filtax.auxiliary.experts(...)`, for RL/ME.
 

@@ -1,9 +1,9 @@
-r"""(M.2) Hazards: the probability that a regime which has lasted r ticks ends at the next one.
+r"""(M.2) Hazards: the probability that a regime which has lasted r steps ends at the next one.
 
 A hazard is a number, a function of the run length, or comes from a law of segment lengths: with $P(\ell)$ the
 probability that a segment holds $\ell$ data, $H(r) = P(r+1) / P(\ell > r)$.
 
-Thesis: eq:transition-rl-markov; hazards lie in [0, 1], 0 is the static filter and 1 a reset at every tick.
+Thesis: eq:transition-rl-markov; hazards lie in [0, 1], 0 is the static filter and 1 a reset at every step.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,8 +84,8 @@ def log_odds(law: Any, runlength: Int[Array, " C"], dt: Array | None, dtype: Any
 def going_on(old: Float[Array, " C"], log_stay: Float[Array, " C"]) -> tuple[Array, Array | None]:
     """Log weights of runs that go on, and their rounding errors; None in float64.
 
-    A constant hazard adds the same small number at every tick, and between two powers of 2 the sum is rounded in the
-    same direction each time: in float32 a run of 800 ticks has an error of 1e-4. Adding the rounding error to the next
+    A constant hazard adds the same small number at every step, and between two powers of 2 the sum is rounded in the
+    same direction each time: in float32 a run of 800 steps has an error of 1e-4. Adding the rounding error to the next
     score, which is of its size, avoids that.
 
     >>> weight, rounded = going_on(jnp.array([-5.0], "float32"), jnp.array([2.0**-30], "float32"))
@@ -121,7 +121,7 @@ def hazard(given: Any) -> Any:
             f"hazard=... must be one number, got shape {np.shape(given)}; give a function of the run length, or "
             "filtax.auxiliary.hazards.from_lengths(...), where it changes with the run."
         )
-    checks.share("hazard=...", given, hint="It is the probability of a change at a tick.")
+    checks.share("hazard=...", given, hint="It is the probability of a change at a step.")
     return Flat(given)
 
 
@@ -210,5 +210,5 @@ def _sampled(function: Callable) -> Any:
 def _no_gaps(dt: Array | None) -> None:
     if dt is not None:
         raise ValueError(
-            "step(dt=...): a hazard that depends on the run length counts ticks, not time; use a constant hazard."
+            "step(dt=...): a hazard that depends on the run length counts steps, not time; use a constant hazard."
         )

@@ -1,6 +1,6 @@
 """A bandit for applications: pull an arm, report its reward later, in any order.
 
-Each decision is one tick of time for all arms. The tick passes when the decision ends: by its reward, or, when more
+Each decision is one time step for all arms. The step passes when the decision ends: by its reward, or, when more
 decisions wait than `pending` allows, because it is the oldest and expires. Arms that are not pulled go on ageing.
 """
 
@@ -18,7 +18,6 @@ from filtax.bandits import step
 from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
 from filtax.bandits._validation import (
     check_arm,
-    check_key,
     check_method,
     check_outputs,
     check_pair,
@@ -29,7 +28,7 @@ from filtax.methods._parse import method as method_named
 from filtax.models import Direct, bernoulli, linear
 from filtax.state import State, stores_data, with_slots
 
-RATE = 0.999  # share of the learned information that one tick keeps
+RATE = 0.999  # share of the learned information that one step keeps
 
 
 def default_method(
@@ -41,7 +40,7 @@ def default_method(
         rewards: "binary" (0 or 1) or "number".
         features: Width of the context; 0 for none. A constant feature is not added.
         noise: Variance of rewards that are numbers.
-        rate: Share of the learned information that one tick keeps.
+        rate: Share of the learned information that one step keeps.
 
     Returns:
         The method, and the arguments of its `init`.
@@ -78,7 +77,7 @@ class Bandit:
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
         policy: From this package, or its short name; Thompson sampling by default.
         mean: Where each belief starts, as for `method.init`.
-        cov: How wide it starts; 1 if left out, and uniform for the default method.
+        cov: How wide it starts; 1 by default, and uniform for the default method.
         params: Instead of `mean`, a pytree.
         shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
             output for each arm.
@@ -152,7 +151,7 @@ class Bandit:
             The arm, the number under which to report its reward, and the probability it was chosen with.
         """
         x = self._context(context)
-        check_key("pull", key)
+        checks.key("pull(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
         arm, probability = step.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
@@ -168,7 +167,7 @@ class Bandit:
     def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
         """Compute the probability of each arm to be chosen now; the key is used where it must be estimated."""
         x = self._context(context)
-        check_key("probabilities", key)
+        checks.key("probabilities(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
         probabilities = step.choice_probabilities(self.method, self.policy, self._state, x, key, t, shared=self.shared)
@@ -200,7 +199,7 @@ class Bandit:
         return self._pending.end(id, "learned")
 
     def wait(self) -> None:
-        """Let one tick of time pass without a decision; a method that stores data needs one context before."""
+        """Let one time step pass without a decision; a method that stores data needs one context before."""
         if not self._allocated:
             raise ValueError(f"wait: {self.method.name} remembers data and has seen no context yet; pull first.")
         self._pass()
@@ -367,7 +366,7 @@ class Bandit:
         self._state = _age(self.method, self._with_slots(), x=x, shared=self.shared)
 
     def _with_slots(self) -> State:
-        """The state with slots for one more tick, where all hypotheses are kept."""
+        """The state with slots for one more step, where all hypotheses are kept."""
         return step.allocate_slots(self.method, self._state, 1)
 
 

@@ -132,7 +132,7 @@ def table(
         contexts: (N, ...), one row for each case.
         rewards: (N, A), what each arm would pay. The one-hot labels of a classification make it a bandit.
         key: Random key of the orders.
-        steps: Rounds; the length of the table if left out. Beyond it, rows are visited again, in a new order.
+        steps: Rounds; the length of the table by default. Beyond it, rows are visited again, in a new order.
         simulations: How many orders.
         means: Expectations of the rewards where they are not certain.
 

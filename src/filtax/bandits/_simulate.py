@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
+from filtax import _validation as checks
 from filtax.bandits._environments import World
-from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
+from filtax.bandits._validation import check_arms, check_method, check_pair, check_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior
 from filtax.protocols import Module
 from filtax.state import State
@@ -62,7 +63,7 @@ def play(
     policy = check_policy("play", policy)
     check_method("play", method)
     check_pair("play", method, policy)
-    check_key("play", key)
+    checks.key("play(key=...)", key)
     rank = 0 if shared else 1
     if state.t.ndim not in (rank, rank + 1):
         raise ValueError("play: give state=stack([method.init(...)] * arms), or method.init(...) with shared=True.")

@@ -4,8 +4,6 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from filtax import _validation as checks
@@ -69,23 +67,6 @@ def check_pair(call: str, method: Any, policy: Any) -> None:
         raise ValueError(
             f"{call}: {method.name} learns by a loss, so rewards have no distribution to draw them from; use "
             'draw="parameter" or draw="linearised".'
-        )
-
-
-def check_key(call: str, key: Any) -> None:
-    """Check that this is a single random key; a traced one passes.
-
-    >>> check_key("pull", 0)
-    Traceback (most recent call last):
-        ...
-    ValueError: pull(key=...) must be a single random key, got 0; give key=jax.random.key(0).
-    """
-    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    raw = hasattr(key, "dtype") and key.dtype == np.uint32 and getattr(key, "ndim", 0) == 1
-    if not (raw or (typed and key.shape == ())):
-        raise ValueError(
-            f"{call}(key=...) must be a single random key, got {' '.join(repr(key).split()):.60}; "
-            "give key=jax.random.key(0)."
         )
 
 

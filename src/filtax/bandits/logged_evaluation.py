@@ -30,7 +30,7 @@ from jaxtyping import Array
 from filtax import _validation as checks
 from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
-from filtax.bandits._validation import check_arms, check_key, check_method, check_pair, check_policy
+from filtax.bandits._validation import check_arms, check_method, check_pair, check_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior, stack
 from filtax.io import InputError, open_table
 from filtax.state import State
@@ -70,7 +70,7 @@ class Log:
 
     def __post_init__(self) -> None:
         for name in ("arm", "reward", "probability", "contexts"):
-            value = getattr(self, name)
+            value = vars(self)[name]
             given = value if value is None else checks.arrays(**{f"Log({name}=...)": value})[0]
             object.__setattr__(self, name, given if given is None else np.asarray(given))
             if given is not None and (given.ndim == 0 or len(given) != len(self.arm)):
@@ -107,12 +107,12 @@ def read_log(
 
     Args:
         path: As for `filtax.io.open_table`: CSV, TSV, JSON lines or Parquet, packed with gzip or not.
-        arms: All arms there are; those of the file, sorted, if left out.
-        context: Columns of the context, in order; all other columns if left out, but for `id`.
+        arms: All arms there are; those of the file, sorted, by default.
+        context: Columns of the context, in order; all other columns by default, but for `id`.
         uniform: Every arm was pulled with the same probability: a column of probabilities is then not needed.
 
     Raises:
-        InputError: At the first invalid row, with its place: no row is left out silently.
+        InputError: At the first invalid row, with its place: no row is omitted silently.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
@@ -297,7 +297,7 @@ def _ready(
     policy = check_policy("log", policy)
     check_method("log", method)
     check_pair("log", method, policy)
-    check_key("log", key)
+    checks.key("log(key=...)", key)
     checks.positive("unit=(shift, scale): the scale", unit[1])
     if not len(log):
         raise ValueError("log: it has no rows; give one or more.")
@@ -385,7 +385,7 @@ def evaluate_named_policy(
         policy: Name of a policy, such as "ts".
         rewards: "binary", "number", or "auto": binary if all rewards are 0 or 1. Numbers are brought to mean 0 and
             variance 1 for the method; the estimates are of the rewards themselves.
-        rate: Share of the learned information that a tick keeps.
+        rate: Share of the learned information that a step keeps.
         seed: Of the policy's draws.
         level: Of the intervals.
 

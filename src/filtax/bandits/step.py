@@ -2,7 +2,7 @@
 
 Arms come in two layouts. *Separate*: each arm has a state of its own, of one method; the states are stacked along a
 leading axis A, and all arms see the same context. *Shared*: one state of a model with an output for each arm (or a
-context that is a matrix, one row of features for each arm); a round shows one output. In both, every round is one tick
+context that is a matrix, one row of features for each arm); a round shows one output. In both, every round is one step
 of time for all arms: an arm that was not pulled ages under its prior, exactly as if its reward were missing.
 
 Thesis: experiment:bandits.
@@ -62,7 +62,7 @@ def stack(states: list[State]) -> State:
 
 
 def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool, draw: str = "parameter") -> Any:
-    """Form the posterior of the mean rewards at the next tick, by which policies choose.
+    """Form the posterior of the mean rewards at the next step, by which policies choose.
 
     Args:
         method: From `filtax.method`.
@@ -105,7 +105,7 @@ def learn(
     shared: bool,
     complete: bool = False,
 ) -> tuple[State, Array]:
-    """Let one tick pass: condition the pulled arm on its reward, and age the others.
+    """Let one step pass: condition the pulled arm on its reward, and age the others.
 
     It also returns whether the reward was taken. `complete` promises a finite and possible reward and context, as in
     `Bone.scan`.
@@ -133,7 +133,7 @@ def learn(
 
 
 def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
-    """Let one tick pass without a reward: a step with a missing datum, at less cost where the method allows it.
+    """Let one step pass without a reward: a step with a missing datum, at less cost where the method allows it.
 
     Methods that store data, and those that draw which hypotheses survive, need an x: any of the shape of the contexts.
 
@@ -178,7 +178,7 @@ def _advance(method: Any, state: State, x: Array | None, y: Array, complete: boo
 
 
 def _missing(method: Any, state: State, x: Array | None) -> Hypotheses:
-    """The hypotheses a tick later: a missing datum scores 0 under every one."""
+    """The hypotheses a step later: a missing datum scores 0 under every one."""
     hypotheses, initial = state.hypotheses, state.initial.decompress()
     weighting = method.weighting
     of_data = weighting.searches or weighting.shares or weighting.gates or method.prior.of_members
@@ -280,7 +280,7 @@ def allocate_slots(method: Any, state: State, steps: int) -> State:
     >>> allocate_slots(rl, rl.init(mean=0.5, cov=1 / 12), 5).hypotheses.log_weight.size
     8
     """
-    if method.auxiliary.slots_needed(0) is None:
+    if not method.auxiliary.grows:
         return state
     wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
     if wanted <= state.hypotheses.log_weight.shape[-1]:

@@ -68,9 +68,9 @@ class Beta(Belief):
         total = jnp.log(self.ones + self.zeros)
         return Bernoulli(jnp.log(self.ones) - total, jnp.log(self.zeros) - total, scalar)
 
-    def absorb(self, y: Float[Array, " O"], seen: Float[Array, " O"]) -> "Beta":
-        """Count y, each output as often as `seen` says (0 for missing, the squared trust when robust)."""
-        return Beta(self.ones + seen * y, self.zeros + seen * (1.0 - y))
+    def condition(self, y: Float[Array, " O"], observed: Float[Array, " O"]) -> "Beta":
+        """Count y, each output as often as `observed` says (0 for missing, the squared trust when robust)."""
+        return Beta(self.ones + observed * y, self.zeros + observed * (1.0 - y))
 
     def mix(self, initial: "Beta", keep: Array) -> "Beta":
         """Forget: move the counts towards the initial ones."""
@@ -133,9 +133,9 @@ class Gamma(Belief):
         """Predictive of the next count."""
         return NegativeBinomial(self.count, self.exposure, scalar)
 
-    def absorb(self, y: Float[Array, " O"], seen: Float[Array, " O"]) -> "Gamma":
-        """Count y, each output as often as `seen` says."""
-        return Gamma(self.count + seen * y, self.exposure + seen)
+    def condition(self, y: Float[Array, " O"], observed: Float[Array, " O"]) -> "Gamma":
+        """Count y, each output as often as `observed` says."""
+        return Gamma(self.count + observed * y, self.exposure + observed)
 
     def mix(self, initial: "Gamma", keep: Array) -> "Gamma":
         """Forget: move count and exposure towards the initial ones."""

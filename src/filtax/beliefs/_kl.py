@@ -4,9 +4,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from filtax.beliefs._conjugate import Beta, Gamma
+from filtax.beliefs._mixture_reduction import Collapsed
 from filtax.beliefs._normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs._point_estimate import Point
 from filtax.linalg import cholesky, solve_lower
+from filtax.protocols import Belief
 
 
 def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
@@ -30,7 +32,7 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
     1.0
     """
     for belief in (p, q):
-        if not hasattr(belief, "mean") or hasattr(belief, "log_prob"):  # a forecast is no belief
+        if not isinstance(belief, Belief | Collapsed):
             raise ValueError(f"kl: {type(belief).__name__} is no belief; give method.belief(state).")
     if p.mean.shape != q.mean.shape:
         raise ValueError(

@@ -5,6 +5,7 @@ moments.
 """
 
 import math
+from operator import attrgetter
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +62,7 @@ class Collapsed(Module):
                 f"{name}: this holds the beliefs of many states, as jax.vmap stacks them; ask inside: "
                 f"jax.vmap(lambda state: method.belief(state).{name})(states)."
             )
-        return jax.vmap(lambda belief: getattr(belief, name))(self.parts)
+        return jax.vmap(attrgetter(name))(self.parts)
 
 
 def collapse(parts: PyTree, log_weight: Float[Array, " C"]) -> PyTree:

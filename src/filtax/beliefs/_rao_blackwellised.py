@@ -8,7 +8,7 @@ $F_{\cdot v}PF_{\cdot v}^\top + Q = LL^\top$, L lower triangular. With $e \sim N
 times e move both $u_s$, which is drawn, and $m_s$, which is conditioned on it; what is left of L is the new root of P.
 Nothing is inverted. Data are assumed to look at u alone.
 
-Axes: S particles, D parameters, d of them drawn. Cost: O(SDd) for each tick, and one reduction of O(D³).
+Axes: S particles, D parameters, d of them drawn. Cost: O(SDd) for each step, and one reduction of O(D³).
 After Doucet, de Freitas, Murphy and Russell (2000); the shared covariance after Schön, Gustafsson and Nordlund (2005).
 """
 

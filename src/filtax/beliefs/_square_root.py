@@ -7,7 +7,7 @@ $$\begin{pmatrix} I & V \\ 0 & A \end{pmatrix} Q = \begin{pmatrix} L & 0 \\ U & 
 \qquad LL^\top = I + VV^\top, \quad U = AV^\top L^{-\top}, \quad A'A'^\top = AA^\top - UU^\top,$$
 
 and no product is formed that would square a condition number. Any root will do, so a reflection for each output is
-enough: those that would make A' triangular as well are left out. Beyond `FULL` it is a downdate by thin products. Noise
+enough: those that would make A' triangular as well are omitted. Beyond `FULL` it is a downdate by thin products. Noise
 costs O(D³).
 
 Axes: D parameters, O outputs. Thesis: prop:kf-equations (errata E3); the array form after Kaminski (1971), the downdate

@@ -8,8 +8,6 @@ import typer
 from filtax.cli._options import LARGEST_SEED
 from filtax.cli._talk import print_table, start_jax, talk
 
-__all__ = ["bandit"]
-
 
 def bandit(
     log: Annotated[Path, typer.Argument(help="CSV with the columns arm, reward, probability; others are the context.")],

@@ -6,8 +6,6 @@ import typer
 
 from filtax.cli._talk import print_table
 
-__all__ = ["data"]
-
 
 def data(
     what: Annotated[str, typer.Argument(metavar="[list]", help="What to do; there is nothing else.")] = "list",
@@ -19,8 +17,7 @@ def data(
     """
     if what != "list":
         raise typer.BadParameter(f"{what!r} was given, expected `list` or nothing.", param_hint="'WHAT'")
-    from filtax.streams.content import described
-    from filtax.streams.datasets import DATASETS, data_homes, whereabouts
+    from filtax.datasets import DATASETS, data_homes, whereabouts
 
     where = {name: whereabouts(name) for name in DATASETS}
     rows = [(name, where[name], one.licence, one.about, one.origin) for name, one in DATASETS.items()]
@@ -30,7 +27,7 @@ def data(
     if "public" in where.values():
         print(f"\nWhat is public is fetched into {data_homes()[-1]} when it is first read.")
     if absent := [name for name, place in where.items() if place == "absent"]:
-        files = [file for name in absent for file in DATASETS[name].files]
+        files = {file: known.described for name in absent for file, known in DATASETS[name].files.items()}
         folders = " or ".join(str(home) for home in data_homes())
         hint = "" if data_homes()[1:] else ", or into a folder that FILTAX_DATA names"
         print(f"\nWhat is absent was made from what stands under `from`. Bring these files into {folders}{hint}.")
@@ -41,17 +38,17 @@ def data(
         print()
         print_table([("name", "how it was made"), *((name, DATASETS[name].how) for name in absent)])
         print()
-        print_table([("file", "what it holds"), *((f, words) for f in files if (words := described(f)))])
+        print_table([("file", "what it holds"), *((file, words) for file, words in files.items() if words)])
 
 
 def _missing(name: str) -> list[tuple[str, str, str]]:
-    from filtax.streams.datasets import missing_files
+    from filtax.datasets import missing_files
 
     return [(name, file, digest) for file, digest in missing_files(name).items()]
 
 
 def _damage(name: str) -> str:
-    from filtax.streams.datasets import DamagedDatasetError, find_dataset
+    from filtax.datasets import DamagedDatasetError, find_dataset
 
     try:
         find_dataset(name)

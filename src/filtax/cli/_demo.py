@@ -1,66 +1,72 @@
-"""`filtax demo`: learn a generated hourly load online; print a table, draw a figure."""
+"""`filtax demo`: forecast a generated hourly load by all defaults; print a table, draw a figure, write a report."""
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from filtax.cli._options import LARGEST_SEED
 from filtax.cli._outcome import guarded
 from filtax.cli._run import go
-from filtax.cli._talk import print_wrapped, start_jax, talk
+from filtax.cli._talk import start_jax, talk
 
-__all__ = ["demo"]
+LATEST = 168  # hours in the rolling error
 
 
 def demo(
     hours: Annotated[int, typer.Option(min=336, max=1_000_000, help="Length of the stream.")] = 4368,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another number, another stream.")] = 0,
-    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the figure.")] = Path("out"),
-    methods: Annotated[
-        list[str] | None, typer.Option(help="Name of a method; repeat it for more. Three by default.")
-    ] = None,
-    table_alone: Annotated[bool, typer.Option("--report/--no-report", help="Whether to end with `filtax run`.")] = True,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for what it writes.")] = Path("out"),
 ) -> None:
-    """Learn a generated hourly load online: daily cycle, drift, a level shift, missing hours, gross errors.
+    """Forecast a generated hourly load: daily cycle, drift, a level shift, missing hours, gross errors.
 
-    Prints the scores of three methods beside those of simple baselines, and draws demo.png. Then it does what anybody
-    would with the table alone, demo.csv: `filtax run`, all defaults, and ends with the path of the report.
+    Writes the load as demo.csv, runs `filtax run` on it with all defaults, and draws demo.png: the forecasts through an
+    outlier, a gap and the level shift.
     """
-    start_jax()
-    from filtax.cli import _example as job
-    from filtax.report import progress
-    from filtax.runs.config import Config
-    from filtax.streams import hourly_load
-
-    try:
-        chosen = job.build(methods or job.METHODS)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'--methods'") from None
-    out.mkdir(parents=True, exist_ok=True)
-    stream = hourly_load(hours, key=seed)
-    talk(job.describe(stream))
-    with progress(list(chosen), len(stream)) as advance:
-        report = job.learn(stream, chosen, advance)
-    talk("mae: mean absolute error in GW. log_score: higher is better.")
-    talk("coverage(0.9): share of readings inside the 90 % interval; the closer to 0.9 the better.")
-    figure = job.draw(stream, report, out / "demo.png")
-    print_wrapped(f"{report}\n{job.winners(report)}\nFigure: {figure}\n")
-    if not table_alone:
-        return
-    table = job.write_readings(stream, out / "demo.csv")
-    talk(f"Now the table alone, as if it were yours: filtax run {table} --target load --time time")
     with guarded():
-        go(Config(str(table), "load", time="time"), _emptied(out / "demo", str(table)))
+        start_jax()
+        from filtax.pipeline import Config
+        from filtax.synthetic import hourly_load
+
+        stream = hourly_load(hours, key=seed)
+        table, root = out / "demo.csv", out / "demo"
+        _empty(root, table)
+        out.mkdir(parents=True, exist_ok=True)
+        rows = zip(stream.time.astype("datetime64[m]"), stream.y.tolist(), strict=True)
+        table.write_text("time,load\n" + "".join(f"{time},{'' if y != y else repr(y)}\n" for time, y in rows))
+        days = [f"on {stream.time[t].astype('datetime64[D]')} the level shifts" for t in stream.changes]
+        wrong = 0 if stream.outliers is None else int(stream.outliers.sum())
+        faults = f"Of {hours} hours the meter misses {int(stream.missing.sum())} and gets {wrong} grossly wrong"
+        talk(f"An hourly load in GW. {'; '.join([faults, *days])}.\nfiltax run {table} --target load --time time")
+        go(Config(str(table), "load", time="time"), root)
+        talk(f"Figure: {_draw(stream, root, out / 'demo.png')}")
 
 
-def _emptied(root: Path, source: str) -> Path:
-    """The folder of the run, without what an earlier demo left; anything else in its place is not touched."""
-    from filtax.runs.config import CONFIG, Config
+def _empty(root: Path, table: Path) -> None:
+    """Remove what an earlier demo left; anything else in its place is not touched."""
+    from filtax.pipeline import Config
+    from filtax.pipeline._config import CONFIG
 
     if (root / CONFIG).exists():
-        if Path(Config.read(root).source).resolve() != Path(source).resolve():
+        if Path(Config.read(root).source).resolve() != table.resolve():
             raise ValueError(f"{root} holds a run of something else; name another --out.")
         shutil.rmtree(root)
-    return root
+
+
+def _draw(stream: Any, root: Path, path: Path) -> Path:
+    """Draw the forecasts of the run, and rolling errors beside those of two baselines."""
+    import numpy as np
+
+    from filtax.evaluate import last_value, rolling, seasonal_naive
+    from filtax.pipeline import open_run
+    from filtax.report import Track, draw_stream
+
+    records = np.concatenate(list(open_run(root).records()))
+    error = lambda mean: np.where(np.arange(len(mean)) < LATEST, np.nan, rolling(np.abs(mean - stream.y), LATEST))  # noqa: E731
+    own, band = records["forecast"], (records["lower"], records["upper"])
+    tracks = [Track("filtax", own, error(own), band)]
+    for baseline in (last_value(), seasonal_naive(24)):
+        mean = np.asarray(baseline(stream.y).mean)
+        tracks.append(Track(baseline.name, mean, error(mean), baseline=True))
+    return draw_stream(stream, tracks, path)

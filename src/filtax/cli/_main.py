@@ -17,20 +17,15 @@ import typer
 from filtax.cli._bandit import bandit
 from filtax.cli._data import data
 from filtax.cli._demo import demo
-from filtax.cli._doctor import doctor
 from filtax.cli._methods import methods
 from filtax.cli._outcome import NOT_WRITTEN, failing
-from filtax.cli._predict import predict
-from filtax.cli._report import compare, report
+from filtax.cli._report import compare, doctor, predict, report
 from filtax.cli._reproduce import reproduce
-from filtax.cli._run import resume
+from filtax.cli._run import resume, segment
 from filtax.cli._run import run as learn
-from filtax.cli._segment import segment
 from filtax.cli._stopping import deaf, watch_signals
 from filtax.cli._talk import talk
 from filtax.cli._tune import tune
-
-__all__ = ["app", "main", "run"]
 
 app = typer.Typer(
     help="Bayesian filters that learn from a stream: adaptive, robust, scalable.",
@@ -125,10 +120,10 @@ app.command("resume", short_help="Go on with a run that was interrupted.")(resum
 app.command("predict", short_help="Forecast other rows with what a run has learned.")(predict)
 app.command("report", short_help="Write the report of a run again.")(report)
 app.command("compare", short_help="Hold runs against each other.")(compare)
-app.command("tune", short_help="Choose the settings of a run on its first rows.")(tune)
+app.command("tune", short_help="Choose the numbers in a method's name on the first rows.")(tune)
 app.command("segment", short_help="Find where a series changed.")(segment)
 app.command("doctor", short_help="Check that filtax works here.")(doctor)
-app.command("demo", short_help="Learn an hourly load online; print a table, draw a figure.")(demo)
+app.command("demo", short_help="Forecast an hourly load; a table, a figure, a report.")(demo)
 app.command("bandit", short_help="Judge a bandit policy by the log of another one.")(bandit)
 app.command("data", short_help="List the public data sets, and where they are.")(data)
 app.command("methods", short_help="List the parts of a method's name, and the published methods.")(methods)

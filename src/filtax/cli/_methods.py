@@ -6,8 +6,6 @@ import typer
 
 from filtax.cli._talk import print_table
 
-__all__ = ["methods"]
-
 
 def methods(
     name: Annotated[

@@ -1,41 +1,32 @@
-"""What `filtax run`, `tune` and `segment` share: options in the same words, and what is made of them."""
+"""Options that several commands share, and the configuration that is made of them."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "LARGEST_SEED",
-    "Features",
-    "Horizon",
-    "Key",
-    "NoFeatures",
-    "OnBad",
-    "Source",
-    "Target",
-    "Time",
-    "asked_for",
-    "name_of",
-]
+LARGEST_SEED = 2**63 - 1
 
 Source = typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
-Target = Annotated[str | None, typer.Option(help="Column that is to be learned.")]
+Target = Annotated[str | None, typer.Option(help="Column that is to be forecast.")]
 Time = Annotated[str | None, typer.Option(help="Column of times.")]
-Features = Annotated[str | None, typer.Option(help="Columns to learn from, a,b; all others by default.")]
-LARGEST_SEED = 2**63 - 1
+Features = Annotated[str | None, typer.Option(help="Columns known when a row is forecast, a,b.")]
 Horizon = Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")]
-Key = Annotated[str | None, typer.Option(help="Column that tells one series from another.")]
-OnBad = Annotated[
-    str | None,
-    typer.Option(help="reject: leave bad rows out, keep those without a target; stop: end at the first of either."),
+Delay = Annotated[int | None, typer.Option(help="Rows by which targets become known later.")]
+Key = Annotated[str | None, typer.Option(help="Column that names the series of a row.")]
+Season = Annotated[int | None, typer.Option(help="Rows of a season, without times; looked for by default.")]
+Settings = Annotated[
+    Path | None, typer.Option(help="TOML with these options, as every run and `filtax tune` write it.")
 ]
-NoFeatures = Annotated[bool, typer.Option("--no-features", help="Make no lags and calendar of the target.")]
+OnError = Annotated[
+    str | None,
+    typer.Option(help="reject: skip and count rows that cannot be read; stop: end at the first, or without a target."),
+]
 
 
 def asked_for(config: Path | None, **options: Any) -> dict[str, Any]:
     """Entries of a configuration: those of a file, and over them the options that were given."""
-    from filtax.runs.config import settings_of
+    from filtax.pipeline._config import settings_of
 
     given = {name: value for name, value in options.items() if value is not None}
     if "features" in given:

@@ -12,8 +12,6 @@ import typer
 
 from filtax.cli._talk import talk
 
-__all__ = ["BAD_CHECKPOINT", "BAD_INPUT", "FAILED", "INTERRUPTED", "NOT_WRITTEN", "failing", "guarded", "onward"]
-
 FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
 
 

@@ -11,8 +11,6 @@ from filtax.cli._options import LARGEST_SEED
 from filtax.cli._outcome import BAD_INPUT, FAILED
 from filtax.cli._talk import print_table, start_jax, talk
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Experiments by name; `all`; or `list` to see them.")],
@@ -90,7 +88,7 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
 
     What is public is fetched here, before any work.
     """
-    from filtax.streams.datasets import DamagedDatasetError, find_dataset
+    from filtax.datasets import DamagedDatasetError, find_dataset
     from thesis import find
 
     experiment, problems = find(name), []
@@ -116,8 +114,8 @@ def _done(name: str, size: str, seed: int, out: Path) -> bool:
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
+    from filtax.datasets import DamagedDatasetError
     from filtax.report import progress
-    from filtax.streams.datasets import DamagedDatasetError
     from thesis import expected_seconds
     from thesis import reproduce as reproduce_all
 

@@ -1,19 +1,35 @@
-"""`filtax run` and `filtax resume`: learn a table online, and go on where that stopped."""
+"""`filtax run`, `filtax resume` and `filtax segment`: learn a table, and go on where that stopped."""
 
 import signal
 import sys
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import Annotated, Any
 
 import typer
 
-from filtax.cli._options import Features, Horizon, Key, NoFeatures, OnBad, Source, Target, Time, asked_for, name_of
+from filtax.cli._options import (
+    Delay,
+    Features,
+    Horizon,
+    Key,
+    OnError,
+    Season,
+    Settings,
+    Source,
+    Target,
+    Time,
+    asked_for,
+    name_of,
+)
 from filtax.cli._outcome import INTERRUPTED, guarded, onward
 from filtax.cli._stopping import Asked, asked_to_stop, leave_now
 from filtax.cli._talk import start_jax, talk
 
-__all__ = ["folder_of", "go", "resume", "run"]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")]
+Out = Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")]
+Each = Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")]
 
 
 def run(
@@ -22,197 +38,188 @@ def run(
     time: Time = None,
     features: Features = None,
     task: Annotated[str | None, typer.Option(help="auto, regress, classify or segment.")] = None,
-    method: Annotated[str | None, typer.Option(help="Name of a filter; `filtax methods` lists the parts.")] = None,
+    method: Annotated[str | None, typer.Option(help="Name of a filter in place of the standard ones.")] = None,
+    season: Season = None,
     horizon: Horizon = None,
-    delay: Annotated[
-        int | None, typer.Option(help="Rows by which targets come late; steps, where features are made of times.")
-    ] = None,
+    delay: Delay = None,
     key: Key = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML with these options, as `filtax tune` and every run write it.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
-    on_bad: OnBad = None,
-    no_features: NoFeatures = False,
-    each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
-    every: Annotated[int | None, typer.Option(help="Rows between two checkpoints; 65536 by default.")] = None,
+    config: Settings = None,
+    out: Out = None,
+    resume: Resume = False,
+    on_error: OnError = None,
+    each: Each = False,
+    checkpoint_every: Annotated[int | None, typer.Option(help="Rows between two checkpoints; 65536.")] = None,
     block: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a table online: each row is forecast, then learned. Compares with baselines, and writes a report.
 
-    The folder of the run holds predictions, events, scores, a checkpoint and the report. After a crash, --resume goes
-    on as if nothing had happened. An option that is given counts more than the same one in --config.
+    With --time only the target and the --features are read, else all columns are. The folder of the run holds
+    predictions, events, scores, a checkpoint and the report. After a crash, --resume goes on as if nothing had
+    happened. An option that is given counts more than the same one in --config.
 
     Exit codes: 0 done, or stopped at a checkpoint by SIGTERM or SIGHUP; 2 wrong arguments, or a table that cannot be
     read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
+    options = {name: value for name, value in locals().items() if name not in ("config", "out", "resume", "each")}
     with guarded():
-        given = asked_for(
-            config,
-            source=source,
-            target=target,
-            time=time,
-            key=key,
-            features=features,
-            task=task,
-            method=method,
-            horizon=horizon,
-            delay=delay,
-            made=False if no_features else None,
-            on_bad=on_bad,
-            every=every,
-            block=block,
-        )
-        asked, root = folder_of(given, out, resume)
+        asked, root = folder_of(asked_for(config, **options), out, resume)
         _start(asked, root, each)
 
 
-def resume(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    each: Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")] = False,
-) -> None:
+def resume(folder: Annotated[Path, typer.Argument(help="Folder of a run.")], each: Each = False) -> None:
     """Go on with a run that was interrupted, or whose file has grown, from its latest checkpoint."""
     with guarded():
         _alone(folder)
-        from filtax.runs.config import Config
-        from filtax.runs.home import home_of
+        from filtax.pipeline._config import Config
 
         config = Config.read(folder)
         if not any((folder / "checkpoint").glob("*.json")):
-            talk(f"There is no checkpoint in {folder}: the run starts anew.")
-        _start(config, folder, each, home_of(config, folder))
+            talk(f"There is no checkpoint in {folder}: the run starts from the first row.")
+        _start(config, folder, each, config.find_home(folder))
+
+
+def segment(
+    source: Annotated[str, Source],
+    target: Annotated[str, typer.Option(help="Column that is to be segmented.")],
+    time: Time = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; out/segment-NAME by default.")] = None,
+    resume: Resume = False,
+    on_error: OnError = None,
+) -> None:
+    """Cut a series into segments, looking back, and list the alarms that could have been given as it came.
+
+    Prints one object of JSON: the segments with their lines, means and probabilities, the alarms with the starts they
+    named, the cycle if there is one. The folder of the run holds the same, each row with its segment, and a report. The
+    whole series is held in memory, 20,000 readings at most. After a crash, --resume goes on.
+    """
+    with guarded():
+        asked = asked_for(None, source=source, target=target, time=time, on_error=on_error, task="segment")
+        _start(*folder_of(asked, out, resume), each=False)
 
 
 def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
     """The configuration of what was asked for, and the folder of its run; one that is in use is refused."""
-    root = out or _usual(given, resume)
+    from filtax.pipeline._config import CONFIG, Config
+
+    name = ("segment-" if given.get("task") == "segment" else "") + name_of(given["source"])
+    root, number = out or Path("out") / name, 2
+    while out is None and not resume and (root / CONFIG).exists():
+        root, number = Path("out") / f"{name}-{number}", number + 1
     if not resume and root.resolve() == Path.cwd():
         raise ValueError("--out: a run would fill the working folder with its files; name a folder of its own.")
     _alone(root)
-    return _agreed(given, root, resume), root
-
-
-def _start(config: Any, root: Path, each: bool, home: Path | None = None) -> None:
-    """Learn a table, or cut a series."""
-    from filtax.cli._segment import cut
-
-    if config.task != "segment":
-        return go(config, root, each, home)
-    if each:
-        raise ValueError("--print: where a series is cut nothing is forecast; leave it out.")
-    return cut(config, root, home)
-
-
-def _usual(given: dict[str, Any], resume: bool) -> Path:
-    """out/NAME; a new run takes the first that is free."""
-    name = ("segment-" if given.get("task") == "segment" else "") + name_of(given["source"])
-    root, number = Path("out") / name, 2
-    while not resume and (root / "config.toml").exists():
-        root, number = Path("out") / f"{name}-{number}", number + 1
-    return root
-
-
-def _agreed(given: dict[str, Any], root: Path, resume: bool) -> Any:
-    """The configuration of the run in the folder, if there is one and it is what was asked for."""
-    from filtax.runs.config import CONFIG, Config
-    from filtax.runs.home import begun_here
-
     if not (root / CONFIG).exists():
-        return begun_here(Config.from_json(given), root)
+        return Config.from_json(given).begun(root), root
     if not resume:
         raise ValueError(f"{root} holds a run already; add --resume to go on with it, or name another --out.")
     known = Config.read(root)
     for name, value in given.items():
-        if value != known.to_json()[name] and (name, value) != ("task", "auto"):
+        own = known.to_json()[name]
+        if value != own and (name, value) != ("task", "auto"):
             raise ValueError(
-                f"--resume: the run in {root} has {name} = {known.to_json()[name]!r:.60}, not {value!r:.60}; leave it "
-                "out, or name another --out."
+                f"--resume: the run in {root} has {name} = {own!r:.60}, not {value!r:.60}; omit it, or name another "
+                "--out."
             )
-    return known
+    return known, root
+
+
+def _start(config: Any, root: Path, each: bool, home: Path | None = None) -> None:
+    """Learn a table, or segment a series."""
+    if config.task != "segment":
+        return go(config, root, each, home)
+    if each:
+        raise ValueError("--print: where a series is segmented nothing is forecast; omit it.")
+    start_jax()
+    from filtax.pipeline._segments import segment_source
+
+    found = None
+    with asked_to_stop(patient=False) as asked:
+        try:
+            found = segment_source(config, root, home=home, tell=talk, warn=talk)
+            show_segments(root, found, asked)
+        except KeyboardInterrupt:
+            talk(_stopped(config, root, found is not None))
+            _leave(root, asked)
+
+
+def show_segments(root: Path, found: Any, asked: Asked | None = None) -> None:
+    """Write what a series that was segmented leaves, and print it."""
+    import json
+
+    from filtax.pipeline._segments import write_segments
+
+    told, written = write_segments(root, found)
+    if asked is not None:
+        asked.patient = True  # there is nothing left to stop
+    print(json.dumps(told, indent=1, ensure_ascii=False))
+    talk(f"{written.words}\nReport: {written.report}")
 
 
 def go(config: Any, root: Path, each: bool = False, home: Path | None = None) -> None:
     """Learn to the end of the source, show it, write what a run leaves, and say where."""
-    start_jax()
-    from filtax.io import InputError
-    from filtax.runs import carry_on
-    from filtax.runs.job import WAIT
-    from filtax.runs.wording import counted
-
-    show, waits = _Show(each), config.source == "-"
-    if waits:
-        talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come by then.")
+    show, waits, written = _Show(each), config.source == "-", False
     with asked_to_stop(patient=False) as asked:  # until the first block: it takes long to compile, and loses nothing
-
-        def tell(*seen: Any) -> None:
-            asked.patient = not waits
-            show(*seen)
-
         try:
-            done = carry_on(config, root, home=home, tell=tell, stop=lambda: bool(asked), warn=talk)
+            start_jax()
+            from filtax.io import InputError
+            from filtax.pipeline import run_pipeline, write_outputs
+            from filtax.pipeline._runner import WAIT
+
+            if waits:
+                talk(f"The first {WAIT} rows of standard input are waited for, or its end; ^C takes what has come.")
+
+            def tell(*seen: Any) -> None:
+                asked.patient = not waits
+                show(config, *seen)
+
+            try:
+                done = run_pipeline(config, root, home=home, tell=tell, stop=lambda: bool(asked), warn=talk)
+            except InputError as problem:
+                if waits or not any((root / "checkpoint").glob("*.json")):
+                    raise
+                raise InputError(f"{problem} The rows before it are kept; {onward(config.source, root)}") from None
+            asked.patient = True
+            show.end(done)
+            if done.stopped:
+                raise KeyboardInterrupt
+            written, asked.patient = True, False
+            if asked:
+                raise KeyboardInterrupt
+            outputs = write_outputs(root)
+            asked.patient = True  # there is nothing left to stop
+            text = f"{outputs.table}\n{outputs.words}"
+            talk(text) if each else print(text)
+            talk(f"{outputs.about}\nReport: {outputs.report}")
         except KeyboardInterrupt:
-            kept = any((root / "checkpoint").glob("*.json"))
-            if (waits and not kept) or (not waits and len(asked) > 1):
-                raise
-            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
-            talk(f"Stopped. To {how}" if kept else _unlearned(root, waits))
-            if asked and not waits:
-                leave_now(_code(asked))
-            raise typer.Exit(_code(asked)) from None
-        except InputError as problem:
-            if waits or not any((root / "checkpoint").glob("*.json")):
-                raise
-            raise InputError(f"{problem} The rows before it are kept; {onward(config.source, root)}") from None
-        asked.patient = True
-        show.end(done)
-        if waits and done.rows < WAIT and not done.stopped:
-            talk(f"Standard input ended after {counted(done.rows, 'row')}: all was decided by these alone.")
-        if done.stopped:
-            how = f"write its report: filtax report {root}" if waits else f"go on: filtax resume {root}"
-            talk(f"Stopped after {counted(done.rows, 'row')}. To {how}")
-            raise typer.Exit(_code(asked))
-        _finish(config, root, done.rows, each, asked)
+            show.close()
+            talk(_stopped(config, root, written))
+            _leave(root, asked)
+        finally:
+            show.close()
 
 
-def _unlearned(root: Path, waits: bool) -> str:
-    begun = not waits and (root / "config.toml").exists()
-    how = f"To start again: filtax resume {root}" if begun else "There is nothing to go on from."
-    return f"Stopped before a row was learned. {how}"
+def _stopped(config: Any, root: Path, whole: bool) -> str:
+    """What is kept of a run that was left before its end, and how to go on."""
+    if whole:
+        return f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}"
+    if any((root / "checkpoint").glob("*.json")):
+        waits = config.source == "-"
+        return f"Stopped. To {'write its report: filtax report' if waits else 'go on: filtax resume'} {root}"
+    if (root / "config.toml").exists() and config.source != "-":
+        return f"Stopped before a checkpoint was written. To start again: filtax resume {root}"
+    return "Stopped before a row was learned: there is nothing to go on from."
 
 
-def _finish(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
-    """Leave what a run leaves, unless a signal came since the last block, or comes now."""
-    try:
-        asked.patient = False
-        if asked:
-            raise KeyboardInterrupt
-        _leave(config, root, rows, each, asked)
-    except KeyboardInterrupt:
-        talk(f"Stopped: all rows are learned and kept, the report is not written. To write it: filtax report {root}")
-        raise typer.Exit(_code(asked)) from None
-
-
-def _leave(config: Any, root: Path, rows: int, each: bool, asked: Asked) -> None:
-    """Write what a run leaves, and show it."""
+def _leave(root: Path, asked: Asked) -> None:
+    """End after a signal: nothing half written stays, and threads that still compile do not keep the process."""
     from filtax.io._files import PARTIAL, drop
-    from filtax.runs.outputs import write_outputs
-    from filtax.runs.wording import too_far
 
-    far = too_far(config.horizon, config.delay, rows)
-    if far:
-        talk(far)
-    try:
-        written = write_outputs(root)
-    except KeyboardInterrupt:
-        for unfinished in root.glob(f"*{PARTIAL}"):
-            drop(unfinished)
-        raise
-    asked.patient = True  # there is nothing left to stop
-    text = f"{written.table}\n{written.words}"
-    talk(text) if each else print(text)
-    talk(written.about)
-    talk(f"Report: {written.report}")
+    for unfinished in root.glob(f"*{PARTIAL}"):
+        drop(unfinished)
+    code = 0 if asked and asked[0] != signal.SIGINT else INTERRUPTED
+    if asked:
+        leave_now(code)
+    raise typer.Exit(code) from None
 
 
 def _alone(root: Path) -> None:
@@ -224,75 +231,46 @@ def _alone(root: Path) -> None:
             pass
 
 
-def _code(asked: list[int]) -> int:
-    return 0 if asked and asked[0] != signal.SIGINT else INTERRUPTED
-
-
 class _Show:
-    """Progress on standard error, and each forecast on standard output if wanted."""
+    """Progress on standard error, from the start on, and each forecast on standard output if wanted."""
 
     def __init__(self, each: bool) -> None:
-        self.each, self.live = each, sys.stderr.isatty()
-        self.said, self.began, self.first, self.named = 0.0, monotonic(), True, False
-        self.rejected: Any = None  # the first
+        self.each, self.head, self.rows, self.began, self.first = each, True, 0, monotonic(), None
+        self.over = Event()
+        self.over.set() if not sys.stderr.isatty() else Thread(target=self._draw, daemon=True).start()
 
-    def __call__(self, progress: Any, block: Any, told: dict[str, Any], stream: Any) -> None:
-        if not self.named:
-            self.named = True
-            _name_features(stream)
-        self.rejected = self.rejected or next(iter(block.rejected), None)
-        if self.each and block.rows:
-            self._print(block, told, stream)
-        if self.live and monotonic() - self.said > 0.2:
-            self.said = monotonic()
-            speed = progress.rows / max(self.said - self.began, 1e-9)
-            print(f"\r{progress.rows:,} rows, {speed:,.0f} a second\x1b[K", end="", file=sys.stderr, flush=True)
+    def __call__(self, config: Any, progress: Any, rejected: Any, learned: Any, learner: Any) -> None:
+        self.rows, self.first = progress.rows, self.first or next(iter(rejected), None)
+        if self.each and learned is not None and len(learned.rows):
+            from filtax.pipeline._run import plain_columns, write_csv
+
+            write_csv(plain_columns(config, learner, learned), sys.stdout, self.head)
+            self.head = False
 
     def end(self, progress: Any) -> None:
         """Leave a line that stays."""
-        print("\r\x1b[K" if self.live else "", end="", file=sys.stderr)
-        from filtax.runs.wording import counted
+        self.close()
+        from filtax.pipeline._page import counted
 
         learned = progress.rows - progress.blank
         blank = f"{progress.blank} without a target, " if progress.blank else ""
         missing = f", {counted(progress.missing, 'step')} missing" if progress.missing else ""
-        talk(
-            f"{counted(learned, 'row')} learned, {blank}{progress.rejected} left out, "
-            f"{progress.distrusted} not trusted, {counted(progress.changes, 'change')}{missing}."
-        )
+        alarms = f"{counted(progress.outliers, 'outlier')}, {counted(progress.changes, 'change')}"
+        talk(f"{counted(learned, 'row')} learned, {blank}{progress.rejected} rejected, {alarms}{missing}.")
         if progress.blank > learned:
             talk("Most rows have no target, and taught nothing: is it the column that you meant?")
-        if self.rejected is not None:
-            most = "More rows were left out than learned. " if progress.rejected > learned else ""
-            talk(f"{most}The first that was left out: {self.rejected}")
+        if self.first is not None:
+            most = "More rows were rejected than learned. " if progress.rejected > learned else ""
+            talk(f"{most}The first that was rejected: {self.first}")
 
-    def _print(self, block: Any, told: dict[str, Any], stream: Any) -> None:
-        import numpy as np
+    def close(self) -> None:
+        """End the line of progress."""
+        if not self.over.is_set():
+            self.over.set()
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
-        from filtax.runs.foresight import write_csv
-
-        columns = {"line": block.line}
-        if block.time is not None:
-            columns["time"] = block.time
-        if block.key is not None:
-            columns["key"] = block.key
-        names = ("forecast", "lower", "upper", "y") if "lower" in told else ("forecast", "probability", "y")
-        labels = getattr(stream, "labels", None)
-        for name in names:
-            columns[name] = told[name]
-            if labels is not None and name != "probability":
-                values = [None if value != value else labels[int(value)] for value in told[name].tolist()]
-                columns[name] = np.array(values, object)
-        write_csv(columns, sys.stdout, self.first)
-        self.first = False
-
-
-def _name_features(stream: Any) -> None:
-    """Say what is made of the target, where something is."""
-    maker = getattr(stream, "maker", None)
-    if maker is not None:
-        seasons = " and".join(f" {cycle} steps ago" for cycle in maker.season.cycles)
-        seasons = f", those{seasons}" if seasons else ""
-        calendar = ", the calendar" if any(" cos " in name for name in maker.names) else ""
-        made = f"{len(maker.names)} features are made of {stream.plan.config.target}"
-        talk(f"{made}: its latest changes{seasons}{calendar}; --no-features makes none.")
+    def _draw(self) -> None:
+        while not self.over.wait(0.5):
+            passed = monotonic() - self.began
+            words = f"{self.rows:,} rows, {self.rows / passed:,.0f} a second" if self.rows else "reading and compiling"
+            print(f"\r{words}, {passed:.0f} s\x1b[K", end="", file=sys.stderr, flush=True)

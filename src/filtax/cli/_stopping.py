@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from threading import Thread, Timer, current_thread, main_thread
 from typing import Any, NoReturn
 
-__all__ = ["Asked", "asked_to_stop", "deaf", "leave_now", "watch_signals"]
-
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TO_SAVE, TO_LEAVE = 5.0, 1.0  # seconds for a checkpoint after SIGTERM or SIGHUP, and to end after a second ^C
 

@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["print_table", "print_wrapped", "start_jax", "talk"]
-
 
 def talk(message: str) -> None:
     """Say something to the person, not to the program that reads the output."""

@@ -18,9 +18,8 @@ from filtax.distributions._numerics import (
     outward,
     per_datum,
     student_tail,
-    variances,
 )
-from filtax.linalg import cholesky, log_det, log_normal, psd_root, solve_lower, triangular_root
+from filtax.linalg import cholesky, diagonals, log_det, log_normal, psd_root, solve_lower, triangular_root
 from filtax.protocols import Module, static
 
 
@@ -47,7 +46,7 @@ class Normal(Module):
     @property
     def var(self) -> Array:
         """Forecast variance of each output."""
-        return outward(variances(self.covariance), self.scalar)
+        return outward(diagonals(self.covariance), self.scalar)
 
     @property
     def cov(self) -> Array:
@@ -106,7 +105,7 @@ class StudentT(Module):
     @property
     def var(self) -> Array:
         """Forecast variance of each output; infinite up to two degrees of freedom."""
-        return outward(variances(self._covariance), self.scalar)
+        return outward(diagonals(self._covariance), self.scalar)
 
     @property
     def cov(self) -> Array:
@@ -121,7 +120,7 @@ class StudentT(Module):
 
     @property
     def _spread(self) -> Array:
-        return outward(jnp.sqrt(variances(self.scale)), self.scalar)
+        return outward(jnp.sqrt(diagonals(self.scale)), self.scalar)
 
     @property
     def _freedom(self) -> Array:

@@ -69,12 +69,6 @@ def diagonal(values: Array) -> Array:
     return values[..., None] * jnp.eye(size, dtype=values.dtype).reshape((1,) * (values.ndim - 1) + (size, size))
 
 
-def variances(matrices: Array) -> Array:
-    """Diagonals of square matrices, for any leading axes; a slice is cheaper than the gather of `jnp.diagonal`."""
-    size = matrices.shape[-1]
-    return matrices.reshape(*matrices.shape[:-2], size * size)[..., :: size + 1]
-
-
 def per_datum(function: Callable, ranks: tuple[int, ...]) -> Callable:
     """Map a function of single forecasts over any leading axes; `ranks` are the ranks of its arguments for one.
 

@@ -27,7 +27,7 @@ class Run:
         losses: By the name of the metric, the loss of each row, (T,); NaN where nothing was scored.
         baseline: True for a baseline.
         state: State of the method after all rows; None for a baseline.
-        microseconds: Time per row, compilation left out; None for a baseline.
+        microseconds: Time per row, compilation omitted; None for a baseline.
 
     Example:
         >>> import numpy as np
@@ -99,7 +99,7 @@ class Report:
 
     @property
     def microseconds(self) -> float | None:
-        """Time per row of the one method, compilation left out."""
+        """Time per row of the one method, compilation omitted."""
         return self.only.microseconds
 
     def table(self) -> dict[str, dict[str, float]]:
@@ -232,7 +232,7 @@ def _same_rows(one: Report, two: Report) -> bool:
 def compare_in_words(table: Table, methods: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
     """Compare each method with all other lines, the baselines, in one sentence.
 
-    A metric that has no better side (coverage, PIT) is left out, and so is a line without a score.
+    A metric that has no better side (coverage, PIT) is omitted, and so is a line without a score.
 
     Example:
         >>> from filtax.evaluate.metrics import mae

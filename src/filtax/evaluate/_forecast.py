@@ -87,7 +87,7 @@ class Forecast(Module):
     def __check_init__(self) -> None:
         mean = numeric("Forecast(mean=...)", self.mean)
         for field in ("var", "scale", "df"):
-            value = getattr(self, field)
+            value = vars(self)[field]
             if value is not None and numeric(f"Forecast({field}=...)", value).shape != mean.shape:
                 raise ValueError(
                     f"Forecast({field}=...) has shape {value.shape} but the mean {mean.shape}; give one for each."
@@ -143,7 +143,7 @@ class Forecast(Module):
         return xp.where(xp.reshape(xp.asarray(self.spread), (-1,) + (1,) * (score.ndim - 1)), score, math.nan)
 
     def _given(self, field: str) -> Values:
-        value = getattr(self, field)
+        value = vars(self)[field]
         if value is None:
             raise ValueError(f"Forecast has no `{field}`, which this score needs; give Forecast(..., {field}=...).")
         return value

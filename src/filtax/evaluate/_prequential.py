@@ -116,7 +116,7 @@ def prequential(
         period: Steps in a season: adds the seasonal baselines to those.
         level: Of the interval that is recorded with the forecasts, and of the coverage if `metrics` is not given.
         mask: Of the shape of Y, False where y is to be taken as missing.
-        dt: (T,) lengths of the ticks.
+        dt: (T,) lengths of the steps.
         time: (T,) dates, for views by the calendar.
         chunk: Rows that are compiled into one loop.
         progress: Called after each chunk with the number of rows just learned.
@@ -251,7 +251,7 @@ def run(method: Any, state: PyTree, task: Task, progress: Callable[[int], object
     A method whose forecast is its mean and variance goes through its own `scan`. Anything else, delayed labels and
     several horizons too, goes through one loop that asks `forecast` for the rows ahead and then takes a `step`.
 
-    The time is that of `scan` for a row, its forecast included and compilation left out: of all full chunks but the
+    The time is that of `scan` for a row, its forecast included and compilation omitted: of all full chunks but the
     first where the run itself goes through `scan`, else of the first chunk once more.
 
     >>> import filtax as fx

@@ -2,13 +2,14 @@
 
 A view takes the losses of each step and the metric they belong to (its name will do; a plain mean if none is given) and
 applies the metric's own summary to parts of the stream: a rolling RMSE is the root of a mean, a rolling RMedSE that of
-a median. NaN is not scored. Cost: O(T) for means, whatever the window; others summarise every window anew.
+a median. NaN is not scored. Cost: O(T) for means, whatever the window; others summarise every window.
 """
 
 import bisect
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterator
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from filtax.evaluate.metrics import metric as find
 PLAIN = Metric("mean", lambda forecast, y: forecast.mean)
 
 
-_FAINT = 1e-12  # a loss with this share of the newest weight is left out of a fading median
+_FAINT = 1e-12  # a loss with this share of the newest weight is dropped from a fading median
 
 
 @QUIET
@@ -212,7 +213,7 @@ def times(call: str, time: Any) -> np.ndarray:
         raise ValueError(f"{call}: time must be dates, got numbers; give np.array(time, 'datetime64[s]') for seconds.")
     try:
         # only an array of dates has a unit; numpy would find none in a list whose first time is missing
-        unit = "datetime64[us]" if getattr(time, "dtype", np.dtype("O")).kind != "M" else "datetime64"
+        unit = "datetime64" if isinstance(time, np.ndarray) and time.dtype.kind == "M" else "datetime64[us]"
         with warnings.catch_warnings(action="error"):  # for a text with a zone, which numpy would convert to UTC
             time = np.asarray(time, unit)
     except (TypeError, ValueError, Warning) as error:
@@ -227,14 +228,10 @@ def times(call: str, time: Any) -> np.ndarray:
 
 def _by_the_clock(time: Any) -> Any:
     """Times without their zones, as local clocks showed them: from pandas, or anything that holds datetimes."""
-    own = getattr(time, "dt", time)  # a series of pandas, or its index
-    if getattr(own, "tz", None) is not None:
-        return np.asarray(own.tz_localize(None))
-    if isinstance(time, np.ndarray) and time.dtype.kind != "O":
-        return time
-    if isinstance(time, list | tuple | np.ndarray) or getattr(time, "dtype", None) == np.object_:
-        return [each.replace(tzinfo=None) if getattr(each, "tzinfo", None) is not None else each for each in time]
-    return time
+    array = np.asarray(time)
+    if array.dtype.kind != "O":
+        return array
+    return [each.replace(tzinfo=None) if isinstance(each, datetime) else each for each in array]
 
 
 def _buckets(time: np.ndarray, bucket: str | Callable[[np.ndarray], Numbers]) -> np.ndarray:

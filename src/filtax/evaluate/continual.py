@@ -2,7 +2,7 @@ r"""Scores of continual learning, from how well every task is done after each ta
 
 All take a matrix $a_{kj}$: the accuracy on task j after task k, K rows and N columns, N tasks in all of which K were
 learned so far. Leading axes, of repeated trials, stay. What is measured pulls two ways: one who never forgets cannot
-learn a task that contradicts an earlier one, and one who starts anew at each remembers nothing.
+learn a task that contradicts an earlier one, and one who resets at each remembers nothing.
 
 Average accuracy and forgetting are those of Chaudhry et al. (2018, "Riemannian Walk for Incremental Learning"), the two
 transfers those of Lopez-Paz and Ranzato (2017, "Gradient Episodic Memory for Continual Learning"), the accuracy at

@@ -58,7 +58,7 @@ def mean(values: Numbers, weights: Numbers | None = None) -> Values:
     observed = ~xp.isnan(values)
     share = xp.where(observed, weights, 0.0)
     total = xp.sum(share, axis=0)
-    # a value without weight is left out of the product, because infinity times zero is NaN
+    # a value without weight is dropped from the product, because infinity times zero is NaN
     summed = xp.sum(xp.where(share > 0, values, 0.0) * share, axis=0)
     return xp.where(total > 0, summed / xp.where(total > 0, total, 1.0), math.nan)
 

@@ -1,6 +1,6 @@
 """Tables in, checkpoints out: a user's own data as arrays, and states on disk that survive a crash.
 
-open_table(path, target=...)                  read CSV, TSV, JSON lines or Parquet in chunks; bad rows are told of
+open_table(path, target=...)                  read CSV, TSV, JSON lines or Parquet in chunks; bad rows are reported
 columns(frame)                                a table in memory, of whatever library, as numpy arrays by name
 save(folder, state, config=..., source=...)   write a generation of a state; the one before is kept
 load(folder, like)                            the newest sound generation, bit for bit, and its manifest
@@ -13,9 +13,9 @@ from filtax import _lazy
 from filtax.io._errors import Busy, Damaged, Foreign, InputError, Missing, Rejected
 
 if TYPE_CHECKING:
+    from filtax.io._arrow import columns
     from filtax.io._checkpoint import digest, generations, load, save
     from filtax.io._clock import read_times
-    from filtax.io._columns import columns
     from filtax.io._files import lock
     from filtax.io._table import Chunk, Position, Table, open_table
 
@@ -38,12 +38,12 @@ __all__ = [
     "read_times",
     "save",
 ]
-__getattr__, __dir__ = _lazy(  # whether a folder is free is told at once, without JAX
+__getattr__, __dir__ = _lazy(  # so that whether a folder is free is known without JAX
     __name__,
     __all__,
     _checkpoint="digest generations load save",
     _clock="read_times",
-    _columns="columns",
+    _arrow="columns",
     _files="lock",
     _table="Chunk Position Table open_table",
 )

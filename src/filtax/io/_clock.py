@@ -4,9 +4,9 @@ Times are ISO dates with or without a zone, seconds or milliseconds since 1970, 
 are written is decided by the first one, and holds for the whole source. Calendar times come out as `datetime64[us]` (in
 UTC if they carry a zone, else as written), plain numbers as float64.
 
-Times must grow: rows of a series whose time is missing, repeats or goes backwards are left out. A source whose newest
-row comes first would lose all rows but one. It is told by rows that lie before the row above them, nearly all of them,
-and refused with a word on how to turn it.
+Times must grow: rows of a series whose time is missing, repeats or goes backwards are rejected. A source whose newest
+row comes first would lose all rows but one: where nearly all rows lie before the row above them, it is refused with the
+command that turns it.
 """
 
 import re
@@ -29,8 +29,7 @@ _ISO = re.compile(
     r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?)?"
 )
 _ADVICE = "; write 2024-05-31, 2024-05-31T14:00, 2024-05-31T14:00:00+02:00, or seconds since 1970"
-LEAST = {"-": 50}  # steps back before standard input counts as newest first: it may begin with a few late rows
-FEW = 2  # and for a file, of which many rows are seen at once
+FEW, FEW_OF_PIPE = 2, 50  # steps back before a source counts as newest first: a pipe may begin with a few late rows
 RARE = 20  # steps back for each step forth
 
 
@@ -150,7 +149,7 @@ class Order:
         if time is None:
             return dict(self.latest)
         keys = [""] * rows if key is None else key[:rows].tolist()
-        return {**self.latest, **dict(zip(keys, _ticks(time[:rows]).tolist(), strict=True))}
+        return {**self.latest, **dict(zip(keys, _plain(time[:rows]).tolist(), strict=True))}
 
     def apply(self, file: str, raw: Raw, layout: Layout) -> tuple[np.ndarray | None, Layout]:
         """Read the times of rows, drop those rows (of `raw`, in place) that have none or are too late."""
@@ -167,43 +166,41 @@ class Order:
         key = raw.texts[layout.key] if layout.key else None
         faults = self._in_order(time, key, faults)
         self._refuse_newest_first(file, column)
-        if faults:
-            keep = np.ones(len(time), bool)
-            keep[list(faults)] = False
-            raw.drop(keep, {i: raw.record(file, i, column, reason) for i, reason in faults.items()})
-            time = time[keep]
-        return time, layout
+        raw.reject(file, {i: (column, reason) for i, reason in faults.items()})
+        return np.delete(time, list(faults)) if faults else time, layout
 
     def _in_order(self, time: np.ndarray, key: np.ndarray | None, faults: dict[int, str]) -> dict[int, str]:
-        ticks = _ticks(time)
-        if key is None and not faults and np.all(np.diff(ticks) > 0) and ticks[0] > self.latest.get("", -np.inf):
-            self.latest[""] = self._above[""] = ticks[-1].item()
-            self._steps[0] += len(ticks)
+        moments = _plain(time)
+        if key is None and not faults and np.all(np.diff(moments) > 0) and moments[0] > self.latest.get("", -np.inf):
+            self.latest[""] = self._above[""] = moments[-1].item()
+            self._steps[0] += len(moments)
             return faults
-        for i, tick in enumerate(ticks.tolist()):
+        for i, moment in enumerate(moments.tolist()):
             if i in faults:
                 continue
             series = "" if key is None else key[i]
-            latest, above = self.latest.get(series), self._above.get(series, tick)
-            self._steps[tick < above] += tick != above
-            self._above[series] = tick
-            if latest is None or tick > latest:
-                self.latest[series] = tick
+            latest, above = self.latest.get(series), self._above.get(series, moment)
+            self._steps[moment < above] += moment != above
+            self._above[series] = moment
+            if latest is None or moment > latest:
+                self.latest[series] = moment
             else:
-                told = "repeats" if tick == latest else "goes backwards: it is before"
-                faults[i] = f"{str(time[i]).removesuffix('.000000')} {told} the time of an earlier row"
+                wrong = "repeats" if moment == latest else "goes backwards: it is before"
+                faults[i] = f"{str(time[i]).removesuffix('.000000')} {wrong} the time of an earlier row"
         return dict(sorted(faults.items()))
 
     def _refuse_newest_first(self, file: str, column: str) -> None:
         forth, back = self._steps
-        if self._begun or back < LEAST.get(file, FEW) or back < RARE * forth:
+        if self._begun or back < (FEW_OF_PIPE if file == "-" else FEW) or back < RARE * forth:
             return
-        told = f"{file}: the newest row comes first: {back} times lie before the one above them, {forth} behind it"
         name = shlex.quote(file)
         turn = f", such as by (head -n 1 {name}; tail -n +2 {name} | tac) > turned.csv"
         way = turn if file.lower().endswith((".csv", ".tsv", ".txt")) else ""
-        raise InputError(f"{told}. Sort it by {shown(column)}, the oldest first{way}.")
+        raise InputError(
+            f"{file}: the newest row comes first: {back} times lie before the one above them, {forth} behind it. Sort "
+            f"it by {shown(column)}, the oldest first{way}."
+        )
 
 
-def _ticks(time: np.ndarray) -> np.ndarray:
+def _plain(time: np.ndarray) -> np.ndarray:
     return time.astype(np.int64) if time.dtype.kind == "M" else time

@@ -37,7 +37,7 @@ class Unwritten(OSError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row (or a column, or the rest of a file) that was left out.
+    """A row (or a column, or the rest of a file) that could not be read.
 
     Attributes:
         file: Its file, as the user named it; "-" for standard input.

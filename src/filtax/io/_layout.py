@@ -1,10 +1,9 @@
-"""Which columns of a table serve for what, which of them hold numbers, and the rows that every reader hands on.
+"""Which columns of a table serve for what, which of them hold numbers, and the rows that every reader returns.
 
 The layout is decided once, by what the user asked for and the first rows, and then holds for the whole source.
 """
 
 import difflib
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from filtax.io._errors import InputError, Rejected, RowError
-from filtax.io._text import BLOCK, LIMIT, Block, is_missing, number, show, shown
+from filtax.io._text import BLOCK, LIMIT, is_missing, number, show, shown
 
 KINDS = ("number", "text")
 MOST = 4096  # columns that are read
-_NUMERAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # the usual ones, told at a glance
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,11 @@ class Layout:
 
 @dataclass
 class Raw:
-    """Rows of one block as they stand in the source, before times are read, and what was left out between them.
+    """Rows of one block as they stand in the source, before times are read, and what was rejected between them.
 
     `before[i]` is the number of good rows before `rejected[i]`; `offset` is where each row ends; `digest(offset)` is
     the sha256 of the file up to there, and `place(offset, name)` the character where a column of that row begins.
-    `unended` says that the last row had no line end, so that it may still grow. Times stand in `texts` if the format
+    `unended` says that the last row had no line end, so that it may still grow. Times are in `texts` if the format
     holds them as text, else in `moments`.
     """
 
@@ -106,7 +104,7 @@ class Raw:
     unended: bool = False
 
     @classmethod
-    def left_out(cls, layout: Layout, rejected: Rejected, *, unended: bool = False) -> "Raw":
+    def empty(cls, layout: Layout, rejected: Rejected, *, unended: bool = False) -> "Raw":
         """No rows, and one record."""
         nothing = np.empty(0, np.int64)
         texts = {name: np.empty(0, object) for name in layout.words}
@@ -118,49 +116,23 @@ class Raw:
         cut = (self.numbers[:rows], texts, self.line[:rows], self.offset[:rows], self.rejected[:1], self.before[:1])
         return Raw(*cut, digest=self.digest, place=self.place, unended=self.unended and rows == len(self.line))
 
-    def drop(self, keep: np.ndarray, rejected: dict[int, Rejected]) -> None:
-        """Drop rows, and put their records in order with those that are there; `rejected` is by row."""
+    def reject(self, file: str, faults: Mapping[int, tuple[str, str]]) -> None:
+        """Reject rows, in place: `faults` has for each of them the column and the reason."""
+        if not faults:
+            return
+        keep = np.ones(len(self.line), bool)
+        keep[list(faults)] = False
         kept = np.concatenate([[0], np.cumsum(keep)])
         found = [(before, 0, each) for before, each in zip(self.before, self.rejected, strict=True)]
-        found += [(i, 1, each) for i, each in rejected.items()]
+        for i, (name, reason) in faults.items():
+            place = self.place(int(self.offset[i]), name) if self.place else 1
+            found.append((i, 1, Rejected(file, int(self.line[i]), place, f"{shown(name)}: {reason}")))
         found.sort(key=lambda entry: entry[:2])  # what stood before a row comes before that row
         self.rejected, self.before = [each for *_, each in found], [int(kept[i]) for i, *_ in found]
         self.unended = self.unended and bool(keep[-1])
         self.numbers, self.line, self.offset = self.numbers[keep], self.line[keep], self.offset[keep]
         self.texts = {name: values[keep] for name, values in self.texts.items()}
         self.moments = None if self.moments is None else self.moments[keep]
-
-    def record(self, file: str, row: int, name: str, reason: str) -> Rejected:
-        """A record of a row, at the place of one of its columns."""
-        place = self.place(int(self.offset[row]), name) if self.place else 1
-        return Rejected(file, int(self.line[row]), place, f"{shown(name)}: {reason}")
-
-
-def read_rows(
-    block: Block, layout: Layout, file: str, parse: Callable[[bytes], tuple[list[float], list[Any]] | None]
-) -> Raw:
-    """Read a block row by row; `parse` gives numbers and texts of a line, None of a blank one, or raises `RowError`."""
-    rows, lines, ends = [], [], []
-    rejected, before = list(block.rejected), [0] * len(block.rejected)
-    offset = block.offset
-    for line, data in enumerate(block.data.splitlines(keepends=True), block.line):
-        offset += len(data)
-        try:
-            row = parse(data.rstrip(b"\r\n"))
-        except RowError as fault:
-            rejected.append(Rejected(file, line, fault.column, fault.reason))
-            before.append(len(rows))
-            continue
-        if row is not None:
-            rows.append(row)
-            lines.append(line)
-            ends.append(offset)
-    numbers = np.array([row[0] for row in rows], np.float64).reshape(len(rows), len(layout.numbers))
-    texts = {name: np.empty(len(rows), object) for name in layout.words}
-    for j, name in enumerate(layout.words):
-        texts[name][:] = [row[1][j] for row in rows]
-    where = (np.array(values, np.int64) for values in (lines, ends))
-    return Raw(numbers, texts, *where, rejected=rejected, before=before, digest=block.digest)
 
 
 def choose(file: str, names: Collection[str], sample: Mapping[str, Sequence[Any]], request: Request) -> Layout:
@@ -218,6 +190,7 @@ def _is_number(value: Any) -> bool:
     if not isinstance(value, str):
         return isinstance(value, int | float) and not isinstance(value, bool)
     try:
-        return bool(_NUMERAL.fullmatch(value)) or number(value) is not None
+        number(value)
     except RowError as fault:
         return "64-bit" in fault.reason  # a number all the same
+    return True

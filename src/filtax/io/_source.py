@@ -8,14 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from filtax.io._errors import InputError, Rejected
-from filtax.io._jsonl import place_of, read_objects, sample_objects
 from filtax.io._layout import Layout, Raw, Request, choose, has_all
-from filtax.io._separated import Header, fields, header_of, read_separated, sample_rows, start_of
-from filtax.io._text import Block, ByteStream, Lines, decode, too_long
+from filtax.io._rows import Header, header_of, place_of, read_block, sample_rows
+from filtax.io._text import Block, ByteStream, Lines, decode
 
-FORMATS = ("csv", "tsv", "json", "parquet")
 NAMELESS = "the column has no name"
-_BOM = b"\xef\xbb\xbf"
+FORMATS = ("csv", "tsv", "json", "parquet")
 _SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".txt": "csv", ".jsonl": "json", ".ndjson": "json"}
 _FOREIGN = {
     b"PK\x03\x04": "is a zip archive or a spreadsheet; unpack it, or save the sheet as CSV",
@@ -73,7 +71,7 @@ def format_of(file: str, head: bytes, wanted: str | None = None) -> str:
     suffix = Path(file.removesuffix(".gz")).suffix.lower()
     if suffix in (".parquet", ".pq"):
         raise InputError(f"{file}:1:1: not a Parquet file: it does not begin with PAR1.")
-    body = head.removeprefix(_BOM).lstrip()
+    body = head.lstrip()
     if body.startswith(b"[") and suffix in (".json", ".jsonl", ".ndjson"):
         raise InputError(f"{file}:1:1: the file is one JSON list; write one object a line.")
     return _SUFFIXES.get(suffix, "json" if body.startswith(b"{") else "csv")
@@ -101,76 +99,43 @@ def read_text(
         reached: Offset, line and digest up to which it was read, and whether the last row had a line end.
     """
     lines = Lines(stream, file, block=request.block, limit=request.limit)
-    header, notices = None, []
+    header, notices, first = None, [], b"" if form == "json" else lines.first()
     if reached is not None:
-        header = None if form == "json" else _header_again(file, form, request)
         lines.skip(*reached[:3])
+    if form != "json" and lines.offset:
+        separator = request.separator or ("\t" if form == "tsv" else None)
+        header, nameless = header_of(file, first, separator, request.limit)
+        if layout is not None:
+            has_all(file, header.names, layout, before)
+        if reached is None:
+            notices = [Rejected(file, 1, column, NAMELESS) for column in nameless]
     for block in lines:
         if reached is not None and block.offset == reached[0]:
             _check_whole_line(file, block, reached)
-        if block.offset == 0 and block.data.startswith(_BOM):
-            block = block.tail(len(_BOM), 0)
-        if form != "json" and header is None:
-            header, notices, block = _take_header(file, block, form, request)
-            if layout is not None:
-                has_all(file, header.names, layout, before)
-        if block.rejected or block.data[:1024].strip(b"\r\n") or block.data.strip(b"\r\n"):
-            if layout is None and not block.data:
-                notices += block.rejected
-                continue
-            layout = layout or _decide(file, header, block, request)
-            yield layout, _read(block, header, layout, file, request, notices)
-            notices = []
+        if not block.rejected and not (block.data[:1024].strip(b"\r\n") or block.data.strip(b"\r\n")):
+            continue
+        if layout is None and not block.data:
+            notices += block.rejected
+            continue
+        layout = layout or _decide(file, header, block, request)
+        for piece, raw in read_block(block, header, layout, file, request.limit, request.quick):
+            raw.rejected, raw.before, notices = notices + raw.rejected, [0] * len(notices) + raw.before, []
+            raw.place = partial(_place, piece, header, request.limit)
+            raw.unended = bool(piece.data) and not piece.data.endswith((b"\n", b"\r"))
+            yield layout, raw
     if stream.cut and layout is None:
         raise InputError(f"{file}:1:1: {stream.cut}.")
     if stream.cut and layout is not None:
-        yield layout, Raw.left_out(layout, Rejected(file, lines.line, 1, stream.cut), unended=True)
+        yield layout, Raw.empty(layout, Rejected(file, lines.line, 1, stream.cut), unended=True)
     if lines.offset == 0:
         raise InputError(f"{file} is empty; a table begins with a line that names its columns.")
     if layout is None:  # there is a header alone: refuse what it does not have
         choose(file, [name for name in header.names if name] if header else [], {}, request)
 
 
-def _read(
-    block: Block, header: Header | None, layout: Layout, file: str, request: Request, notices: list[Rejected]
-) -> Raw:
-    if header is None:
-        raw = read_objects(block, layout, file, request.limit)
-    else:
-        raw = read_separated(block, header, layout, file, request.limit, request.quick)
-    raw.rejected, raw.before = notices + raw.rejected, [0] * len(notices) + raw.before
-    raw.place = partial(_place, block, header)
-    raw.unended = bool(block.data) and not block.data.endswith((b"\n", b"\r"))
-    return raw
-
-
-def _place(block: Block, header: Header | None, offset: int, name: str) -> int:
+def _place(block: Block, header: Header | None, limit: int, offset: int, name: str) -> int:
     """Character where a column begins, in the row that ends at an offset."""
-    text = decode(block.row(offset))
-    return place_of(text, name) if header is None else start_of(text, header.separator, header.index(name))
-
-
-def _take_header(file: str, block: Block, form: str, request: Request) -> tuple[Header, list[Rejected], Block]:
-    """The header, the columns that are left out for want of a name, and the rest of the block."""
-    first = block.data.splitlines(keepends=True)[0] if block.data else b""
-    if block.rejected or len(first) > request.limit:
-        raise InputError(f"{file}:1:{request.limit + 1}: the header cannot be read: {too_long(request.limit)}.")
-    line = first.rstrip(b"\r\n")
-    header = header_of(file, line, request.separator or ("\t" if form == "tsv" else None))
-    cells = zip(header.names, fields(decode(line), header.separator), strict=True)
-    notices = [Rejected(file, 1, at + 1, NAMELESS) for name, (at, _) in cells if not name]
-    return header, notices, block.tail(len(first), 1)
-
-
-def _header_again(file: str, form: str, request: Request) -> Header:
-    stream = ByteStream(request.at(file))
-    try:
-        for block in Lines(stream, file, block=request.block, limit=request.limit):
-            block = block.tail(len(_BOM), 0) if block.data.startswith(_BOM) else block
-            return _take_header(file, block, form, request)[0]
-    finally:
-        stream.close()
-    raise InputError(f"{file} has changed since it was read: it is empty now.")
+    return place_of(decode(block.row(offset), limit), header, name)
 
 
 def _check_whole_line(file: str, block: Block, reached: tuple[int, int, str, bool]) -> None:
@@ -178,16 +143,13 @@ def _check_whole_line(file: str, block: Block, reached: tuple[int, int, str, boo
     _, line, _, complete = reached
     if not complete and not block.data.startswith((b"\n", b"\r")):
         raise InputError(
-            f"{file} has changed since it was read: line {line - 1}, the last then, goes on. Start anew, or end "
+            f"{file} has changed since it was read: line {line - 1}, the last then, goes on. Start a new run, or end "
             "files with a line end."
         )
 
 
 def _decide(file: str, header: Header | None, block: Block, request: Request) -> Layout:
-    if header is not None:
-        names = [name for name in header.names if name]
-        return choose(file, names, sample_rows(block, header, request.limit), request)
-    sample = sample_objects(block, request.limit)
+    sample = sample_rows(block, header, request.limit)
     if not sample:
         raise InputError(f"{file}:{block.line}:1: there is no JSON object in the first lines.")
-    return choose(file, list(sample), sample, request)
+    return choose(file, [name for name in sample if name or header is None], sample, request)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from filtax.io._arrow import ParquetFile
 from filtax.io._clock import Order
 from filtax.io._errors import InputError, Rejected
 from filtax.io._layout import Layout, Raw, Request, has_all
-from filtax.io._parquet import ParquetFile
 from filtax.io._source import FORMATS, expand, format_of, read_text
 from filtax.io._text import BLOCK, LIMIT, ByteStream, show
 
@@ -26,7 +26,7 @@ class Position:
         offset: Bytes of the current file behind the row (uncompressed); for Parquet, rows.
         line: The next line.
         digest: sha256 of the current file up to the offset; for Parquet, of the whole file.
-        rows: Rows handed on so far.
+        rows: Rows returned so far.
         layout: The columns and their kinds.
         latest: Time of the latest row, or of the latest row of each key.
         complete: Whether the row had a line end; one without may have grown since.
@@ -73,7 +73,7 @@ class Chunk:
         key: T `str`, or None.
         line: Line of each row in its file.
         file: The file, as named.
-        rejected: What was left out, in order.
+        rejected: Rejected rows, in order.
 
     Example:
         >>> import pathlib, tempfile
@@ -115,8 +115,8 @@ class Table:
 
     Attributes:
         layout: The columns that are read, and their kinds.
-        rows: Rows handed on so far.
-        rejected: How many rows and columns were left out so far.
+        rows: Rows returned so far.
+        rejected: How many rows and columns were rejected so far.
 
     Example:
         >>> import pathlib, tempfile
@@ -211,18 +211,18 @@ class Table:
             raise InputError(f"{file}:1:1: the Parquet file is packed with gzip; unpack it first, as with gunzip.")
         source = ParquetFile(file, self._request.at(file))
         if start and source.digest(0) != start.digest:
-            raise InputError(f"{file} has changed since it was read. Start anew, or bring the old file back.")
+            raise InputError(f"{file} has changed since it was read. Start a new run, or bring the old file back.")
         layout = self.layout or source.choose(self._request)
         has_all(file, source.names, layout, before)
         for raw in source.read(layout, start.offset if start else 0):
             yield layout, raw
 
     def _finish(self, file: str, raw: Raw) -> Chunk:
-        """Read the times, leave out rows that are out of order, and cut at the first fault if the run is to stop."""
+        """Read the times, reject rows that are out of order, and cut at the first fault if the run is to stop."""
         assert self.layout is not None
         before, unended = dict(self._order.latest), raw.unended
         if self._on_bad == "stop":
-            _leave_out_blank(file, raw, self.layout)
+            _reject_blank(file, raw, self.layout)
         time, self.layout = self._order.apply(file, raw, self.layout)
         if unended and raw.rejected and not len(raw.line):  # the line without an end is alone in its block
             raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
@@ -261,14 +261,14 @@ def open_table(
         target: Column that is to be learned.
         time: Column of times; they must grow from row to row (of each key).
         features: Columns to learn from; all others by default.
-        key: Column that tells one series from another.
-        on_bad: "reject" leaves bad rows out and hands on a record of each; "stop" raises at the first, and at the
-            first row without a target too, which is handed on otherwise.
-        types: "number" or "text", for columns that the first rows would tell wrongly.
-        perhaps: Columns that are read beside the features where they are there.
+        key: Column that separates one series from another.
+        on_bad: "reject" skips bad rows and returns a record of each; "stop" raises at the first, and at the first row
+            without a target too, which is returned otherwise.
+        types: "number" or "text", for columns that the first rows would show wrongly.
+        perhaps: More columns that are read if they are there.
         start: Where an earlier reading ended; go on with the next row.
-        format: One of csv, tsv, json, parquet; told by the content and the name otherwise.
-        separator: Between the fields of a line; told by the header otherwise.
+        format: One of csv, tsv, json, parquet; found from the content and the name otherwise.
+        separator: Between the fields of a line; found from the header otherwise.
         line_limit: Bytes of the longest line that is read.
         block: Bytes that are read at a time.
         quick: Read regular blocks by pyarrow; the answer is the same without, and slower.
@@ -309,29 +309,24 @@ def open_table(
 def _check_files(files: list[str], read: list[list[Any]], request: Request) -> None:
     for i, (name, size) in enumerate(read):
         if i >= len(files) or files[i] != name:
-            raise InputError(f"{name} was read before, and is no longer file {i + 1} of the source. Start anew.")
+            raise InputError(f"{name} was read before, and is no longer file {i + 1} of the source. Start a new run.")
         if size is not None and Path(request.at(name)).stat().st_size != size:
-            raise InputError(f"{name} has changed since it was read: it had {size} bytes. Start anew.")
+            raise InputError(f"{name} has changed since it was read: it had {size} bytes. Start a new run.")
 
 
-def _leave_out_blank(file: str, raw: Raw, layout: Layout) -> None:
-    """Leave the first row without a target out of `raw`, in place, with a record of where the target would stand.
-
-    The rows behind it do not matter: reading ends there. Where there is no target, as for rows that are only to be
-    forecast, nothing is done.
-    """
+def _reject_blank(file: str, raw: Raw, layout: Layout) -> None:
+    """Reject the first row without a target, where reading ends; nothing if there is no target, as in a forecast."""
     target = layout.target
     if target is None or not len(raw.line):
         return
     text = layout.kinds[target] == "text"
     blank = raw.texts[target] == "" if text else np.isnan(raw.numbers[:, layout.numbers.index(target)])
     if blank.any():
-        row = int(np.argmax(blank))
-        raw.drop(np.arange(len(blank)) != row, {row: raw.record(file, row, target, NO_TARGET)})
+        raw.reject(file, {int(np.argmax(blank)): (target, NO_TARGET)})
 
 
 def _what_to_do(fault: Rejected) -> str:
     """How to go on where reading ended."""
     if fault.reason.endswith(f": {NO_TARGET}"):
-        return "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-bad reject."
-    return "Repair it, or have what is bad left out and counted: --on-bad reject."
+        return "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-error reject."
+    return "Repair it, or have bad rows rejected and counted: --on-error reject."

@@ -1,9 +1,9 @@
 r"""Bytes of a text file into blocks of whole lines, each with its place; and which texts are numbers.
 
 A line ends with \n, \r\n or \r. A line longer than the limit is skipped as it is read, so the memory needed does not
-depend on it. What is compressed is counted as it reads uncompressed.
+depend on it. Offsets count uncompressed bytes, without a byte order mark.
 
-One rule tells numbers in every text format, so that no number is changed in silence. A number is an optional sign,
+One rule holds for numbers in every text format, so that no number is changed silently. A number is an optional sign,
 decimal digits 0-9 with at most one point, and an optional exponent; blanks around it are ignored. Everything else is
 text: thousands separators, decimal commas, hexadecimal, digits of other scripts, booleans, infinities. A number is read
 as the nearest 64-bit one; what would become infinite or zero that way is refused.
@@ -26,7 +26,8 @@ from filtax.io._errors import InputError, Rejected, RowError
 BLOCK = 1 << 22  # bytes read at a time
 LIMIT = 1 << 20  # bytes of the longest line
 _PACKED = 1 << 20  # compressed bytes read at a time
-_LINES = 1 << 15  # lines of a block: each may leave a record of why it was left out
+_LINES = 1 << 15  # lines of a block: each may leave a record of why it was rejected
+_BOM = b"\xef\xbb\xbf"
 
 MISSING = ("", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None")  # and these in any other case
 _MISSING = {text.lower() for text in MISSING}
@@ -73,8 +74,10 @@ def shown(name: str) -> str:
     return show(name)[1:-1]
 
 
-def decode(line: bytes) -> str:
-    """Turn the bytes of a line into text; raise `RowError` at a NUL and where it is not UTF-8."""
+def decode(line: bytes, limit: int) -> str:
+    """Turn the bytes of a line into text; raise `RowError` where it is too long, at a NUL, and where it is no UTF-8."""
+    if len(line) > limit:
+        raise RowError(limit + 1, too_long(limit))
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -86,12 +89,12 @@ def decode(line: bytes) -> str:
 
 
 def too_long(limit: int) -> str:
-    """The reason why a long line is left out."""
+    """The reason why a long line is rejected."""
     return f"the line is longer than {limit} bytes"
 
 
 class ByteStream:
-    """Bytes of a file, or of standard input for "-", unpacked if they are gzip.
+    """Bytes of a file, or of standard input for "-", unpacked if they are gzip, without a byte order mark.
 
     `head` shows the first bytes, `packed` says whether they came as gzip, and `cut` why they ended too early.
     """
@@ -104,6 +107,9 @@ class ByteStream:
         read: Callable[[int], bytes] = self._raw.read if whole else self._raw.read1
         self._read = _Gunzip(read).read if self.packed else read
         self._kept = self._next(block)
+        while _BOM.startswith(self._kept) and (more := self._next(block)):
+            self._kept += more
+        self._kept = self._kept.removeprefix(_BOM)
         self.head = self._kept[:512]
 
     def read1(self, size: int) -> bytes:
@@ -112,6 +118,10 @@ class ByteStream:
             data, self._kept = self._kept[:size], self._kept[size:]
             return data
         return self._next(size)
+
+    def put_back(self, data: bytes) -> None:
+        """Have these bytes read next."""
+        self._kept = data + self._kept
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -129,7 +139,7 @@ class ByteStream:
 
 
 class _Gunzip:
-    """Unpack gzip, of several members if need be, as far as it goes."""
+    """Unpack gzip, of several members if need be, up to where it is damaged; `gzip` would drop what it has read."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._more, self._packed = read, b""
@@ -162,12 +172,19 @@ class Block:
     hasher: Any  # of all bytes of the file before this block
     rejected: list[Rejected] = field(default_factory=list)
 
-    def count(self) -> int:
-        """Count the lines."""
-        ends = self.data.count(b"\n")
-        if b"\r" in self.data:
-            ends += self.data.count(b"\r") - self.data.count(b"\r\n")
-        return ends + (not self.data.endswith((b"\n", b"\r")) if self.data else 0)
+    def split(self, *, lines: int = 1, size: int = 0) -> Iterator["Block"]:
+        """Cut at line ends into blocks of at least that many lines and bytes each; the hasher moves on to their end."""
+        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == (10 if b"\n" in self.data else 13)) + 1
+        if size:
+            found = np.searchsorted(ends, np.arange(size, len(self.data), size))
+            ends = ends[found[found < len(ends)]]
+        line = self.line
+        for start, end in pairwise(dict.fromkeys([0, *ends[lines - 1 :: lines].tolist(), len(self.data)])):
+            data = self.data[start:end]
+            block = Block(data, line, self.offset + start, self.hasher.copy())
+            line += _count(data)
+            self.hasher.update(data)
+            yield block
 
     def digest(self, offset: int) -> str:
         """Return the sha256 of the file up to an offset inside this block."""
@@ -175,42 +192,49 @@ class Block:
         hasher.update(self.data[: offset - self.offset])
         return hasher.hexdigest()
 
-    def tail(self, start: int, lines: int) -> "Block":
-        """Drop the first `start` bytes, which hold that many lines."""
-        hasher = self.hasher.copy()
-        hasher.update(self.data[:start])
-        return Block(self.data[start:], self.line + lines, self.offset + start, hasher, self.rejected)
-
     def row(self, offset: int) -> bytes:
         """The line that ends at an offset, without its end. Either line end may be in use."""
         end = offset - self.offset
         while end and self.data[end - 1] in b"\r\n":
             end -= 1
         found, least, reach = -1, end, 256
-        while found < 0 and least:  # what is looked through grows as needed
+        while found < 0 and least:  # the part that is searched grows as needed
             least, reach = max(end - reach, 0), 4 * reach
             found = max(self.data.rfind(b"\n", least, end), self.data.rfind(b"\r", least, end))
         return self.data[found + 1 : end]
 
 
 class Lines:
-    """Iterate over the blocks of a byte stream; a line is handed on as soon as it is there."""
+    """Iterate over the blocks of a byte stream; a line is returned as soon as it is there."""
 
     def __init__(self, stream: ByteStream, file: str, *, block: int = BLOCK, limit: int = LIMIT) -> None:
         self.file, self.limit, self.line, self.offset = file, limit, 1, 0
         self._stream, self._size, self._carry = stream, block, b""
         self._hasher = hashlib.sha256()
 
+    def first(self) -> bytes:
+        """Take the first line, without its end; of one that is too long, a part that is too long."""
+        data = b""
+        while (
+            not (end := _first_end(data)) and len(data) <= self.limit + 2 and (more := self._stream.read1(self._size))
+        ):
+            data += more
+        end = end or (0 if self._stream.cut else len(data))
+        self._stream.put_back(data[end:])
+        self._advance(data[:end])
+        self.line += 1
+        return data[:end].rstrip(b"\r\n")
+
     def skip(self, offset: int, line: int, digest: str) -> None:
         """Go on behind a position that was reached before; refuse if what stands before it is no longer the same."""
-        left = offset
-        while left and (data := self._stream.read1(min(left, self._size))):
+        left = offset - self.offset
+        while left > 0 and (data := self._stream.read1(min(left, self._size))):
             self._hasher.update(data)
             left -= len(data)
         if left or self._hasher.hexdigest() != digest:
             raise InputError(
                 f"{self.file} has changed since it was read up to line {line - 1}: what stands before is no longer the "
-                "same. Start anew, or bring the old file back."
+                "same. Start a new run, or bring the old file back."
             )
         self.offset, self.line = offset, line
 
@@ -228,11 +252,9 @@ class Lines:
             yield from self._blocks(self._carry)
 
     def _blocks(self, data: bytes) -> Iterator[Block]:
-        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == (10 if b"\n" in data else 13)) + 1
-        for start, end in pairwise(dict.fromkeys([0, *ends[_LINES - 1 :: _LINES].tolist(), len(data)])):
-            block = Block(data[start:end], self.line, self.offset, self._hasher.copy())
-            self._advance(block.data)
-            self.line += block.count()
+        for block in Block(data, self.line, self.offset, self._hasher).split(lines=_LINES):
+            self.offset += len(block.data)
+            self.line += _count(block.data)
             yield block
 
     def _skip_line(self) -> Block:
@@ -254,6 +276,14 @@ class Lines:
     def _advance(self, data: bytes) -> None:
         self._hasher.update(data)
         self.offset += len(data)
+
+
+def _count(data: bytes) -> int:
+    """How many lines there are."""
+    ends = data.count(b"\n")
+    if b"\r" in data:
+        ends += data.count(b"\r") - data.count(b"\r\n")
+    return ends + (bool(data) and not data.endswith((b"\n", b"\r")))
 
 
 def _first_end(data: bytes) -> int:

@@ -128,7 +128,7 @@ def _bbb(
 
 
 def _enkf(size: Any = 100, inflation: Any = 1.0) -> Any:
-    """Ensemble Kalman filter: the datum is perturbed anew for each member."""
+    """Ensemble Kalman filter: the datum is perturbed for each member."""
     return post.EnsembleKalman(size, inflation)
 
 

@@ -72,7 +72,7 @@ def magill_1965(model: Any, dynamics: list) -> Bone:
 
 @_row("filtering", "both", "ME", "LSSM", "LG", "CA")
 def chang_athans_1978(model: Any, dynamics: list, transition: Any) -> Bone:
-    """Chang and Athans (1978): switching Kalman filters, merged into one belief at each tick (GPB).
+    """Chang and Athans (1978): switching Kalman filters, merged into one belief at each step (GPB).
 
     >>> import filtax as fx
     >>> pair = [fx.priors.linear_dynamics(F=0.9, Q=0.1), fx.priors.linear_dynamics(F=0.5, Q=0.1)]
@@ -174,7 +174,7 @@ def mellor_shapiro_2013(model: Any, hazard: Any = 0.01) -> Bone:
 
 @_row("online continual learning", "abrupt", "CPL", "Sub", "VB", "DA[1]")
 def nguyen_2017(model: Any, memory: int = 16, posterior: str = "VB") -> Bone:
-    """Nguyen et al. (2017), VCL: all data belong; the last ones are a coreset, learned again at each tick.
+    """Nguyen et al. (2017), VCL: all data belong; the last ones are a coreset, learned again at each step.
 
     >>> import filtax as fx
     >>> nguyen_2017(fx.models.linear(noise=1.0)).name
@@ -287,7 +287,7 @@ def titsias_2023(model: Any) -> Bone:
 
 @_row("prequential", "both", "ME", "LSSM", "LG", "DA[K]")
 def abeles_2024(model: Any, dynamics: list, share: Any = 0.01) -> Bone:
-    """Abeles et al. (2024): Kalman experts, aggregated online; at each tick a share of the weight is spread over all.
+    """Abeles et al. (2024): Kalman experts, aggregated online; at each step a share of the weight is spread over all.
 
     >>> import filtax as fx
     >>> pair = [fx.priors.linear_dynamics(F=0.9, Q=0.1), fx.priors.linear_dynamics(F=0.5, Q=0.1)]

@@ -128,7 +128,7 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
                 f"Network.apply: x has shape {jnp.shape(x)} but the network takes {self.shape}; "
                 "give one input at a time, and use `jax.vmap` or `scan` for many."
             )
-        activate = getattr(jax.nn, self.activation) if isinstance(self.activation, str) else self.activation
+        activate = vars(jax.nn)[self.activation] if isinstance(self.activation, str) else self.activation
         values = jnp.reshape(jnp.asarray(x, params[0]["weight"].dtype), self.shape)
         depth = len(self.filters)
         if depth:
@@ -217,9 +217,8 @@ def lenet5(
 def _checked_activation(activation: str | Callable[[Array], Array]) -> str | Callable[[Array], Array]:
     """Keep functions of `jax.nn` by name: they cannot be pickled, a name can."""
     if not isinstance(activation, str):
-        name = getattr(activation, "__name__", "")
-        return name if getattr(jax.nn, name, None) is activation else activation
-    if not callable(getattr(jax.nn, activation, None)):
+        return next((name for name, value in vars(jax.nn).items() if value is activation), activation)
+    if not callable(vars(jax.nn).get(activation)):
         raise ValueError(f'activation "{activation}" is not in `jax.nn`; use "relu", "tanh", "elu" or a function.')
     return activation
 

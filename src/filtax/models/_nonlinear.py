@@ -80,7 +80,7 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
     Args:
         h: Function of the parameters and x that returns a scalar or (O,). After `init(mean=...)` it receives the flat
             vector (D,); after `init(params=...)` the pytree. It is part of the method's identity: give the same
-            function object each time, or every new one is compiled anew.
+            function object each time, or every new one is compiled again.
         noise: Variance, O variances, O x O covariance, or a function of x that returns one of these.
         likelihood: Instead of `noise`, any likelihood, whose natural parameter h then is (logits, log rates).
 

@@ -91,7 +91,7 @@ def warmup(
         params: Parameters to begin with, a pytree or a vector.
         X: (N, ...) inputs.
         Y: (N,) or (N, O) outputs; NaN where missing.
-        optimiser: Of optax, or a learning rate for Adam; 0.001 if left out.
+        optimiser: Of optax, or a learning rate for Adam; 0.001 by default.
         epochs: How many times to go through the data.
         batch: Data in one step; the last batch of an epoch may be smaller.
         skip: Store nothing before this many epochs (or steps).
@@ -127,7 +127,7 @@ def warmup(
         raise ValueError("warmup: the order of the data is drawn at random; give key=jax.random.key(0).")
     begin, update = _optimiser(optimiser)
     warm = start or Warm(params, np.zeros((0, theta.size), theta.dtype), (), begin(params), key)
-    loss = _Loss(model.predictor.bind(layout), getattr(model.likelihood, "inner", model.likelihood))
+    loss = _Loss(model.predictor.bind(layout), model.likelihood.plain)
     stored, losses = [warm.iterates], []
     if start is None and skip == 0:
         stored.append(np.asarray(theta)[None])
@@ -204,7 +204,7 @@ def _checked(model: Model, theta: Array, layout: Layout, X: Any, Y: Any) -> tupl
     Y = jnp.asarray(Y.reshape(len(Y), -1), theta.dtype)
     outputs = Model(model.predictor.bind(layout), None).outputs(theta, X[0])
     width = model.likelihood.width(outputs)
-    kind = type(getattr(model.likelihood, "inner", model.likelihood)).__name__.removesuffix("Likelihood").lower()
+    kind = type(model.likelihood.plain).__name__.removesuffix("Likelihood").lower()
     if Y.shape[1] != width:
         raise ValueError(
             f"warmup: the network has {outputs} output{'s' * (outputs > 1)}, for which a {kind} likelihood takes "

@@ -46,7 +46,7 @@ def since_change(noise: Any = None, *, unit: Any = 100.0, likelihood: Any = None
 
     Args:
         noise: Variance, O variances, O x O covariance, or a function of x; relative (1.0) under NIG.
-        unit: Ticks in one unit of time: the slope is the rise over so many ticks.
+        unit: Steps in one unit of time: the slope is the rise over so many steps.
         likelihood: Instead of `noise`, any likelihood.
 
     Returns:
@@ -60,5 +60,5 @@ def since_change(noise: Any = None, *, unit: Any = 100.0, likelihood: Any = None
     >>> info.runlength[-1].item()
     19
     """
-    checks.positive("since_change(unit=...)", unit, hint="It is a number of ticks.")
+    checks.positive("since_change(unit=...)", unit, hint="It is a number of steps.")
     return Model(SinceChange(unit), resolve("since_change", noise, likelihood))

@@ -183,7 +183,7 @@ def last_layer(model: Any, params: PyTree, last: Any = True) -> Model:
     Args:
         model: A model of the network, such as `nonlinear(net.apply, noise=0.1)`.
         params: Parameters of the network; the hidden layers keep theirs, `init()` starts the last one at its own.
-        last: Where the last layer is, as for `last_layer_range`; found if left out.
+        last: Where the last layer is, as for `last_layer_range`; searched for by default.
 
     Returns:
         A model of the last layer's parameters: PULSE without directions.

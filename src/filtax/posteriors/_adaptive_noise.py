@@ -8,7 +8,7 @@ It includes the uncertainty of theta. h is linearised once, at the mean of the p
 In a form that conditions exactly, s and the covariance follow from the covariance of the forecast before the datum,
 $BJ\Sigma J^\top B^\top = KK^\top$: with $I + K^\top C^\top CK = LL^\top$ the covariance after it is
 $KL^{-\top}L^{-1}K^\top$. An iteration then costs O(O³) and no pass over the belief. A form that drops correlations is
-conditioned anew each time. The adapted noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never formed: C B takes the
+conditioned again each time. The adapted noise is $B^{-1}(C^\top C)^{-1}B^{-\top}$ and is never formed: C B takes the
 place of the whitener B, so that C = 0 leaves the belief bit for bit as it was.
 
 Forecast and evidence are those of the plain model with noise R. Hypotheses are weighed by the evidence under the
@@ -33,7 +33,7 @@ from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.linalg import factor, log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.numerics import safe_scale, safe_sqrt
-from filtax.posteriors._extended import DENSE, FORMS, Extended, absorb, check_form, gaussian_belief
+from filtax.posteriors._extended import DENSE, FORMS, Extended, check_form, condition, gaussian_belief
 from filtax.protocols import Module, Posterior, Update, static
 
 EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms that condition without approximation
@@ -374,7 +374,7 @@ def _absorb(
     at = model.linearise(datum.prior.mean, x, aux)
     forecast = Extended().forecast(datum.prior, model, x, aux)
     model = Model(model.predictor, _Adapted(whitened, log_scale, flat, datum.count, share))
-    return absorb(datum.prior, model, x, y, mask, at, forecast, log_normal)
+    return condition(datum.prior, model, x, y, mask, at, forecast, log_normal)
 
 
 class _Adapted(Module):

@@ -237,7 +237,7 @@ def blockwise(
     Args:
         forms: For each block the form of its belief: "auto", "root", "covariance", "precision" or "diagonal"; a
             `LowRankForm(rank)`; or a function from (mean, cov) to a belief of your own family.
-        sizes: How many parameters each block has; those of the model if left out.
+        sizes: How many parameters each block has; those of the model by default.
         coupled: Blocks share each datum by one joint solve; with False each block takes the whole residual, as PULSE
             did at first.
         inner: Any posterior on Gaussian forms, such as `Extended()`, which is the default.

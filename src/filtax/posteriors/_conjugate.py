@@ -65,7 +65,7 @@ class Conjugate(Posterior):
             observed = observed * jnp.square(model.likelihood.trust.w)  # the datum counts as a share of one
         score = jnp.where(ok, log_evidence, -jnp.inf)
         return Update(
-            belief.absorb(y, observed), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok
+            belief.condition(y, observed), forecast, score, score, jnp.ones_like(score), jnp.zeros_like(score), ok
         )
 
 

@@ -16,12 +16,12 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import _validation as checks
 from filtax import beliefs
-from filtax.beliefs import Conditioned, Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
+from filtax.beliefs import Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
-from filtax.models import Linearised, Model, Whitened
+from filtax.models import Linearised, Model
 from filtax.models._robust import RobustLikelihood
-from filtax.protocols import Posterior, Update, static
+from filtax.protocols import Posterior, Update, static, with_fields
 
 FORMS = {
     "root": SquareRoot,
@@ -109,7 +109,7 @@ class Extended(Posterior):
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
         belief = belief.prepare(at.jacobian)  # the forecast and the update share products with J
-        first = absorb(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
+        first = condition(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
         if (
             isinstance(model.likelihood, RobustLikelihood) and first.trust is not None
@@ -119,7 +119,7 @@ class Extended(Posterior):
             # relinearise at the new mean, but condition the old belief, so that the datum is counted once
             offset = new.mean - belief.mean
             at = model.linearise(new.mean, x, aux)
-            later = absorb(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
+            later = condition(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
             new, ok = later.belief, ok & later.ok
         return Update(
             new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
@@ -190,7 +190,7 @@ def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamic
     return FORMS[form].start(mean, cov)
 
 
-def absorb(
+def condition(
     belief: PyTree,
     model: Model,
     x: Array | None,
@@ -220,7 +220,12 @@ def absorb(
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
     conditioned = belief.condition(J, B, r)
-    evidence = _evidence(conditioned, whitened, y, mask, density) if asked is None else asked
+    if asked is None:  # the evidence comes from the factor of the update; it is exactly 0 if y is missing
+        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+        evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
+        evidence = evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
+    else:
+        evidence = asked
     ok = sound & conditioned.ok
     conditioning_ratio = _conditioning_ratio(belief, J, B)
     if robust:  # forecast and evidence are those of the plain model, for a datum of any size, taken or not
@@ -240,19 +245,12 @@ def _conditioning_ratio(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:
     return jnp.sum(V * V)
 
 
-def _evidence(conditioned: Conditioned, whitened: Whitened, y: Array, mask: Array | None, density: Callable) -> Array:
-    """Evidence from the factor of the update; exactly 0 if y is missing."""
-    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-    value = density(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
-    return value if mask is None else jnp.where(count > 0, value, 0.0)
-
-
 def _predictive(belief: PyTree, model: Model, x: Array | None, at: Linearised, plugin: bool) -> PyTree:
     spread = jnp.zeros((at.eta.size, at.eta.size), at.eta.dtype) if plugin else belief.project_cov(at.jacobian)
     forecast = model.likelihood.predictive(at.eta, spread, x, at.scalar)
     if plugin or not isinstance(forecast, Normal):
         return forecast
-    return Normal(forecast.location, forecast.covariance, forecast.scalar, total_root(belief, model, x, at))
+    return with_fields(forecast, root=total_root(belief, model, x, at))
 
 
 def total_root(belief: PyTree, model: Model, x: Array | None, at: Linearised) -> Float[Array, "O O"] | None:

@@ -4,7 +4,7 @@ At each natural parameter a likelihood turns y into a whitener B and a residual 
 $B^\top r$. Such pairs at many points, each scaled by the root of its weight and stacked, are again such a pair, whose
 curvature and score are the weighted averages. So nothing is subtracted, the averaged curvature is positive semidefinite
 by construction, and no likelihood needs a derivative of its own. For a network the curvature is that of Gauss and
-Newton, $J^\top B^\top B J$: the part with the second derivative of h is left out.
+Newton, $J^\top B^\top B J$: the part with the second derivative of h is omitted.
 
 Axes: D parameters, O outputs, S samples, N stacked rows. Memory: O(S O D), never S D².
 Thesis: eq:rvga-mu-sigma-update, eq:sample-expectation (errata E6).

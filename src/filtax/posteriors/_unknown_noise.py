@@ -19,7 +19,7 @@ from filtax.distributions import StudentT
 from filtax.distributions._normal import log_student
 from filtax.models import Linearised, Model
 from filtax.models._robust import RobustLikelihood
-from filtax.posteriors._extended import FORMS, absorb, check_form, gaussian_belief, total_root
+from filtax.posteriors._extended import FORMS, check_form, condition, gaussian_belief, total_root
 from filtax.protocols import Posterior, Update, static
 
 
@@ -74,10 +74,10 @@ class UnknownNoise(Posterior):
         forecast = _predictive(belief, model, x, at, plugin=False)
         density = partial(log_student, belief.shape, belief.rate)
         if not isinstance(model.likelihood, RobustLikelihood):
-            return absorb(belief, model, x, y, mask, at, forecast, density)
+            return condition(belief, model, x, y, mask, at, forecast, density)
         # the trust is computed from the residual in units of the present estimate of the noise
         model = Model(model.predictor, model.likelihood.in_units(jnp.sqrt(belief.rate / belief.shape)))
-        update = absorb(belief, model, x, y, mask, at, forecast, density)
+        update = condition(belief, model, x, y, mask, at, forecast, density)
         count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
         trust = jnp.ones_like(count) if update.trust is None else update.trust
         gain = jnp.where(update.ok, 0.5 * count * jnp.square(trust), 0.0)

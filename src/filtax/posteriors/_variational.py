@@ -65,7 +65,7 @@ class Variational(Posterior):
         rule: "implicit" (RVGA), "explicit" (BONG), "natural" (BLR) or "gradient" (BBB).
         iterations: Inner iterations; the explicit rule has one.
         step: Length of a step in (0, 1], of the natural and the gradient rule.
-        samples: Average over this many samples of theta, an even number; needs `init(key=...)`. If left out, a fixed
+        samples: Average over this many samples of theta, an even number; needs `init(key=...)`. By default, a fixed
             rule over the outputs is used.
         expectation: That rule: "quadrature", or "linearised" for the mean alone.
         form: Of the belief, as for `Extended`; "auto" takes the square root where samples are drawn or gradients taken.

@@ -40,7 +40,7 @@ def covariance_inflation(beta: Any = 0.5, dynamics: Any = None) -> CovarianceInf
 
     Args:
         beta: In (0, 1]; the covariance is divided by it.
-        dynamics: How the parameters move between changes; not at all if left out.
+        dynamics: How the parameters move between changes; not at all by default.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPL[4]-MCI(hazard=0.1, beta=0.25)", model=fx.models.linear(noise=1.0)).prior.beta

@@ -48,7 +48,7 @@ class Static(Dynamics):
 
 
 class AdditiveInflation(Dynamics):
-    """A random walk: the variance of each parameter grows by q at each tick.
+    """A random walk: the variance of each parameter grows by q at each step.
 
     >>> additive_inflation(0.1).q
     0.1
@@ -61,7 +61,7 @@ class AdditiveInflation(Dynamics):
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The belief after one tick."""
+        """The belief after one step."""
         q = jnp.asarray(self.q)
         return belief.add(_finite(q if dt is None else q * dt, belief.mean.dtype))
 
@@ -84,7 +84,7 @@ class ShrinkPerturb(Dynamics):
         """Theta -> shrink theta + e, e ~ N(0, q)."""
         shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
         if dt is not None:
-            shrink, q = shrink**dt, q * _ticks_worth(shrink, dt)
+            shrink, q = shrink**dt, q * _steps_worth(shrink, dt)
         return belief.affine(shrink, None, jnp.sqrt(_finite(q, belief.mean.dtype)))
 
 
@@ -125,7 +125,7 @@ class LinearDynamics(Dynamics):
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The belief after one tick, or after a time step dt."""
+        """The belief after one step, or after one of length dt."""
         if dt is not None and any(part is not None for part in (self.F, self.b, self.root)):
             raise ValueError(
                 "step(dt=...): linear_dynamics with a constant F, b or Q does not know what another time step does; "
@@ -167,7 +167,7 @@ class NonlinearDynamics(Dynamics):
     moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The belief after one tick; of an ensemble or particles each member moves by f, otherwise f is linearised."""
+        """The belief after one step; of an ensemble or particles each member moves by f, otherwise f is linearised."""
         if dt is not None:
             raise ValueError(
                 "step(dt=...): nonlinear_dynamics knows one time step only; write dt into f as a parameter."
@@ -196,11 +196,8 @@ class Continue(Prior):
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs before the datum, (C, ...)."""
-
-        def move(belief: PyTree, aux: PyTree) -> PyTree:
-            return self.dynamics(belief, initial, aux, dt)
-
-        return over_hypotheses(move, proposal.hypotheses.belief, proposal.hypotheses.aux)
+        before = proposal.hypotheses
+        return over_hypotheses(lambda belief, aux: self.dynamics(belief, initial, aux, dt), before.belief, before.aux)
 
 
 def static() -> Static:
@@ -214,7 +211,7 @@ def static() -> Static:
 
 
 def additive_inflation(q: Any) -> AdditiveInflation:
-    """Let the parameters walk at random (ACI): each variance grows by q at each tick, times dt.
+    """Let the parameters walk at random (ACI): each variance grows by q at each step, times dt.
 
     Args:
         q: Variance, or (D,) variances, at least 0. Zero is `static()`.
@@ -232,7 +229,7 @@ def additive_inflation(q: Any) -> AdditiveInflation:
 
 
 def shrink_perturb(shrink: Any, q: Any) -> ShrinkPerturb:
-    """Shrink the parameters by a factor and add variance q at each tick.
+    """Shrink the parameters by a factor and add variance q at each step.
 
     Args:
         shrink: Factor in [0, 1], or (D,) of them; 1 is `additive_inflation(q)`.
@@ -254,7 +251,7 @@ def ornstein_uhlenbeck(rate: Any) -> OrnsteinUhlenbeck:
     """Relax towards the initial belief, which forgets old data slowly.
 
     Args:
-        rate: Share kept at each tick, in [0, 1], or (D,) of them. 1 is `static()`, 0 forgets everything at each tick.
+        rate: Share kept at each step, in [0, 1], or (D,) of them. 1 is `static()`, 0 forgets everything at each step.
 
     >>> import filtax as fx
     >>> ou = fx.method("LG+C-OU", model=fx.models.linear(noise=1.0), prior=ornstein_uhlenbeck(0.0))
@@ -271,10 +268,10 @@ def linear_dynamics(F: Any = None, b: Any = None, Q: Any = None) -> LinearDynami
 
     Args:
         F: Transition: a factor, (D,) factors, a (D, D) matrix, or a function of dt that returns one; the identity
-            if left out.
-        b: Added at each tick: a number, or (D,).
+            by default.
+        b: Added at each step: a number, or (D,).
         Q: Covariance of the process noise: a variance, (D,) variances, a (D, D) matrix that may be singular, or a
-            function of dt that returns one; none if left out.
+            function of dt that returns one; none by default.
 
     >>> import filtax as fx
     >>> walk = linear_dynamics(F=jnp.array([[1.0, 1.0], [0.0, 1.0]]), Q=0.0)
@@ -310,7 +307,7 @@ def nonlinear_dynamics(f: Callable[[Array], Array], Q: Any = None) -> NonlinearD
 
     Args:
         f: Differentiable function from (D,) to (D,).
-        Q: Covariance of the process noise: a variance, (D,) variances or a (D, D) matrix; none if left out.
+        Q: Covariance of the process noise: a variance, (D,) variances or a (D, D) matrix; none by default.
 
     >>> import filtax as fx
     >>> swing = nonlinear_dynamics(lambda s: jnp.array([s[0] + 0.1 * s[1], s[1] - jnp.sin(s[0])]), Q=0.01)
@@ -347,8 +344,8 @@ def _finite(q: Array, dtype: Any) -> Array:
     return jnp.minimum(q, 0.25 * jnp.finfo(dtype).max)
 
 
-def _ticks_worth(shrink: Array, dt: Array) -> Array:
-    r"""Noise of dt ticks in units of that of one tick, $(1 - s^{2dt})/(1 - s^2)$."""
+def _steps_worth(shrink: Array, dt: Array) -> Array:
+    r"""Noise of dt steps in units of that of one step, $(1 - s^{2dt})/(1 - s^2)$."""
     still = shrink >= 1.0
     safe = jnp.where(still, 0.5, shrink)
     return jnp.where(still, dt, (1.0 - safe ** (2.0 * dt)) / (1.0 - safe**2))

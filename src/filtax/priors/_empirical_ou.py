@@ -114,8 +114,8 @@ def empirical_ou(
         each_parameter: One share for each parameter instead of one for all.
         steps: Gradient steps, for the shares of single parameters or with a rate.
         step: Length of the first step for the shares of single parameters, in logits.
-        rate: Learning rate of the ascent for one share; searched to the maximum if left out.
-        dynamics: How the parameters move besides; not at all if left out.
+        rate: Learning rate of the ascent for one share; searched to the maximum by default.
+        dynamics: How the parameters move besides; not at all by default.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPP-OU", model=fx.models.linear(noise=1.0)).name

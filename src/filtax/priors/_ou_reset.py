@@ -60,7 +60,7 @@ def ou_reset(threshold: Any = 0.5, dynamics: Any = None) -> OrnsteinReset:
 
     Args:
         threshold: In [0, 1], on the probability that the regime goes on; 0 always mixes, 1 always resets.
-        dynamics: How the parameters move besides; not at all if left out.
+        dynamics: How the parameters move besides; not at all by default.
 
     >>> import filtax as fx
     >>> fx.method("LG+RL[1]-OUPR(hazard=0.1)", model=fx.models.linear(noise=1.0)).name

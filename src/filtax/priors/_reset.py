@@ -6,8 +6,8 @@ follow the dynamics.
 
 In a model that counts time from the beginning of a regime, such as `since_change`, the parameters have another meaning
 in each regime. With a `frame`, beliefs are expressed in the frame of the new regime before their moments are matched:
-$\theta \to F(r)\theta$ where r ticks lie between the two origins. For a polynomial $\sum_j a_j u^j$ with
-$u = r/\text{unit}$ an origin s ticks later means $a'_i = \sum_{j \ge i} \binom{j}{i} (s/\text{unit})^{j-i} a_j$.
+$\theta \to F(r)\theta$ where r steps lie between the two origins. For a polynomial $\sum_j a_j u^j$ with
+$u = r/\text{unit}$ an origin s steps later means $a'_i = \sum_{j \ge i} \binom{j}{i} (s/\text{unit})^{j-i} a_j$.
 
 Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13, E19; Fearnhead and Liu 2011).
 """
@@ -54,7 +54,7 @@ class Reset(Prior):
         return replace_new(proposal.is_new, Continue(self.dynamics)(proposal, initial, dt), start)
 
     def _moved(self, proposal: Proposal) -> PyTree:
-        """Beliefs before the tick, in the frame of a regime that begins with it."""
+        """Beliefs before the step, in the frame of a regime that begins with it."""
         if self.frame is None:
             return proposal.hypotheses.belief
         aux = proposal.hypotheses.aux
@@ -84,7 +84,7 @@ def reset(dynamics: Any = None) -> Reset:
     """Start from the initial belief at a change (PR).
 
     Args:
-        dynamics: How the parameters move between changes, such as `additive_inflation(0.01)`; not at all if left out.
+        dynamics: How the parameters move between changes, such as `additive_inflation(0.01)`; not at all by default.
 
     >>> import filtax as fx
     >>> fx.method("LG+RL[4]-PR(hazard=0.1)", model=fx.models.linear(noise=1.0)).prior.name
@@ -97,9 +97,9 @@ def moment_matched_reset(dynamics: Any = None, frame: Any = None) -> Reset:
     """Start at a change from one Gaussian with the moments of the beliefs before it (MMPR).
 
     Args:
-        dynamics: How the parameters move between changes; not at all if left out.
+        dynamics: How the parameters move between changes; not at all by default.
         frame: For models that count time from the beginning of a regime: `polynomial_shift(...)`, or a function
-            (r, theta) -> F, (D, D), of the ticks r between the old origin and the new one.
+            (r, theta) -> F, (D, D), of the steps r between the old origin and the new one.
 
     >>> moment_matched_reset().name
     'MMPR'
@@ -121,7 +121,7 @@ class PolynomialShift(Module):
     outputs: int = structure()
 
     def __call__(self, run: Array, theta: Float[Array, " D"]) -> Float[Array, "D D"]:
-        """F for an origin `run` ticks later."""
+        """F for an origin `run` steps later."""
         s = run.astype(theta.dtype) / jnp.asarray(self.unit, theta.dtype)
         D, n, O = theta.size, self.degree + 1, self.outputs
         if D < n * O:
@@ -139,7 +139,7 @@ def polynomial_shift(degree: Any = 1, *, unit: Any = 100.0, outputs: Any = 1) ->
 
     Args:
         degree: Of the polynomial, at least 0; 1 for `filtax.models.since_change`.
-        unit: Ticks in one unit of time, as in the model.
+        unit: Steps in one unit of time, as in the model.
         outputs: Number of outputs O; coefficients lie in rows of O, as in `since_change`.
 
     >>> import filtax as fx
@@ -149,6 +149,6 @@ def polynomial_shift(degree: Any = 1, *, unit: Any = 100.0, outputs: Any = 1) ->
     'MMPR'
     """
     checks.whole("polynomial_shift(degree=...)", degree, least=0)
-    checks.positive("polynomial_shift(unit=...)", unit, hint="It is a number of ticks.")
+    checks.positive("polynomial_shift(unit=...)", unit, hint="It is a number of steps.")
     checks.whole("polynomial_shift(outputs=...)", outputs, least=1)
     return PolynomialShift(unit, degree, outputs)

@@ -4,7 +4,7 @@ $\pi(\theta; s) \propto p(\theta) \prod_j p(y_j \mid \theta, x_j)^{s_j}$: the in
 it, learns the remembered data again, oldest first, each as far as it belongs. For linear models this is exact; others
 are linearised again at each replay.
 
-Cost: M updates for each hypothesis and tick.
+Cost: M updates for each hypothesis and step.
 Thesis: the conditional prior CPL-Sub of chapter 3 (Nguyen 2017, Kurle 2019, Nassar 2022).
 """
 
@@ -61,7 +61,7 @@ def subset(dynamics: Any = None) -> Subset:
     """Learn from the data that belong to the regime (Sub); for CPL and CPV.
 
     Args:
-        dynamics: How the parameters move between those data and the next; not at all if left out.
+        dynamics: How the parameters move between those data and the next; not at all by default.
 
     >>> import filtax as fx
     >>> fx.method("LG+CPL[inf](memory=3)-Sub", model=fx.models.linear(noise=1.0)).prior.name

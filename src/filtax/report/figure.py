@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from filtax.streams import Stream
+from filtax.synthetic import Stream
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def draw_stream(stream: Stream, tracks: Sequence[Track], path: str | Path, unit:
     """Draw the figure and write it as a picture; the folder is made if there is none.
 
     Args:
-        stream: What `filtax.streams.hourly_load` returns.
+        stream: What `filtax.synthetic.hourly_load` returns.
         tracks: Methods and baselines; of those with a band, the first and the last are shown in the close views.
         path: Where to write; the ending chooses the format.
         unit: Unit of y, for the axes.
@@ -74,7 +74,7 @@ def draw_stream(stream: Stream, tracks: Sequence[Track], path: str | Path, unit:
         >>> import tempfile, numpy as np
         >>> from pathlib import Path
         >>> from filtax.report import Track, draw_stream
-        >>> from filtax.streams import hourly_load
+        >>> from filtax.synthetic import hourly_load
         >>> stream = hourly_load(400, key=0)
         >>> track = Track("truth", stream.truth, np.zeros(400), (stream.truth - 0.1, stream.truth + 0.1))
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -49,7 +49,7 @@ class Watched(Module):
         start: Most probable start of the present segment, as an index; at an alarm, the estimated start.
         log_odds: Log odds of a segment after the confirmed one; -inf as long as it holds less than `least` data.
         log_evidence: Log predictive density of each datum.
-        log_hazard: Log probability that each run length ends at the next tick, (T, C); None if not kept.
+        log_hazard: Log probability that each run length ends at the next step, (T, C); None if not kept.
         starts: Start of the segment under each hypothesis, (T, C); None if not kept.
         log_weight: Their log probabilities, (T, C); -inf where a slot is unused; None if not kept.
 
@@ -92,7 +92,7 @@ def watch(
         least: Data that a new segment must hold before an alarm.
         since: Index at which the last confirmed regime began: the start that the last alarm of an earlier watch named.
         initial: Belief of a segment that begins at each datum, with a leading axis T, where the prior must follow the
-            data; the initial belief of the state if left out.
+            data; the initial belief of the state by default.
         silent: (T,) True where no alarm is to be given.
         posterior: Keep the run-length posterior at every datum.
 

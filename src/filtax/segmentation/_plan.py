@@ -54,7 +54,7 @@ class Settings:
     def __post_init__(self) -> None:
         checks.share("Settings(hazard=...)", self.hazard, hint="It is the probability of a change at a step.")
         for name in ("shape", "noise", "precision", "unit"):
-            checks.positive(f"Settings({name}=...)", getattr(self, name))
+            checks.positive(f"Settings({name}=...)", vars(self)[name])
         checks.whole("Settings(keep=...)", self.keep, least=1, hint="It is the number of hypotheses kept.")
 
 
@@ -139,7 +139,7 @@ def finite_readings(call: str, y: Any, known: int | None = None) -> np.ndarray:
     Args:
         call: The function named in an error message.
         y: (T,) or (T, O).
-        known: How many of the first readings decide what is absurd; all if left out.
+        known: How many of the first readings decide what is absurd; all by default.
 
     >>> finite_readings("segment", [1.0, np.inf, 2.0, 4.0, 1e30])[:, 0].tolist()
     [1.0, nan, 2.0, 4.0, nan]

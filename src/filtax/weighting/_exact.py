@@ -1,6 +1,6 @@
 r"""(A.2) Weights by Bayes' rule, DA[inf]: every hypothesis is kept, and the weights are normalised in log space.
 
-With a fixed share, a part of the weight is spread over all hypotheses at each tick, so that none is ever lost:
+With a fixed share, a part of the weight is spread over all hypotheses at each step, so that none is ever lost:
 $\nu_k \leftarrow (1-s)\,\nu_k + s/K$ (Herbster and Warmuth). An expert that was bad for long comes back after about
 $\log(K/s)$ nats of better evidence.
 
@@ -50,7 +50,7 @@ class FixedShare(Weighting):
 
 
 def fixed_share(share: Any = 0.01) -> FixedShare:
-    """Spread a share of the weight over all experts at each tick; for ME, whose hypotheses are never replaced.
+    """Spread a share of the weight over all experts at each step; for ME, whose hypotheses are never replaced.
 
     Args:
         share: In [0, 1]; 0 is exact weights, 1 equal ones.
@@ -58,5 +58,5 @@ def fixed_share(share: Any = 0.01) -> FixedShare:
     >>> fixed_share(0.1).share
     0.1
     """
-    checks.share("fixed_share(share=...)", share, hint="It is spread over all experts at each tick.")
+    checks.share("fixed_share(share=...)", share, hint="It is spread over all experts at each step.")
     return FixedShare(share)

@@ -1,4 +1,4 @@
-r"""(A.2) DA[K]: of all hypotheses at most K survive a tick. DA[1] is the greedy choice.
+r"""(A.2) DA[K]: of all hypotheses at most K survive a step. DA[1] is the greedy choice.
 
 `bounded` keeps the K most probable ones.
 
@@ -41,7 +41,7 @@ class Bounded(Weighting):
             return jnp.where(jnp.arange(C, dtype=jnp.int32) == argleast(-log_weight), 0.0, -jnp.inf).astype(
                 log_weight.dtype
             )
-        if self.keep == C - 1:  # one new hypothesis a tick: only the worst is dropped, which needs no sort
+        if self.keep == C - 1:  # one new hypothesis a step: only the worst is dropped, which needs no sort
             log_weight = jnp.where(jnp.arange(C, dtype=jnp.int32) == argleast(log_weight), -jnp.inf, log_weight)
         elif self.keep < C:
             best = jax.lax.top_k(log_weight, self.keep)[1]
@@ -50,7 +50,7 @@ class Bounded(Weighting):
 
 
 def bounded(keep: Any) -> Bounded:
-    """Keep the `keep` most probable hypotheses at each tick.
+    """Keep the `keep` most probable hypotheses at each step.
 
     >>> bounded(1).keep
     1
@@ -117,7 +117,7 @@ class Sampled(Weighting):
 
 
 def sampled(keep: Any) -> Sampled:
-    """Draw `keep` times which hypotheses survive a tick.
+    """Draw `keep` times which hypotheses survive a step.
 
     >>> sampled(10).keep
     10

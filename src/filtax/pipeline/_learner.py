@@ -1,0 +1,436 @@
+"""What a run learns: one `Series` and one `Monitor` for each key, or one `Labels`; rows in, columns and events out.
+
+A forecast of step k of row t was made k steps before it. Where known columns are needed ahead, rows wait until those of
+the rows ahead of them have been read.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from filtax.forecasting import Labels, Series
+from filtax.monitoring import Monitor
+from filtax.pipeline._config import Config
+from filtax.pipeline._plan import Columns, Plan, label_of
+from filtax.pipeline._rows import Block
+
+ENDS = ("forecast", "lower", "upper")
+SEEN = ("tail", "outlier", "change_probability", "runlength")
+THINNED = 500  # rows at which the weights of the experts are kept, at most
+Event = tuple[int, str, Any]  # row of a batch, kind, value
+State = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table.
+
+    Attributes:
+        place: (T, 5) number of the row, line, number of the file, number of the series, microseconds since 1970.
+        y: (T,) targets, or codes of labels; NaN where missing.
+        known: (T, F) known columns.
+        time: (T,) times that are plain numbers; NaN where they are dates.
+    """
+
+    place: np.ndarray
+    y: np.ndarray
+    known: np.ndarray
+    time: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: Any) -> "Rows":
+        """Some of the rows."""
+        return Rows(*(part[rows] for part in vars(self).values()))
+
+    @staticmethod
+    def joined(parts: list["Rows"]) -> "Rows":
+        """Rows one after the other."""
+        return Rows(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
+
+    @property
+    def times(self) -> np.ndarray:
+        """Dates, for a series that has them."""
+        return np.ascontiguousarray(self.place[:, 4]).view("datetime64[us]")
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Rows that were learned, in order, and what there is to say of each.
+
+    Attributes:
+        rows: The rows.
+        released: (T,) numbers of the rows that had to be read before these could be learned; mostly their own.
+        columns: (T, N) numbers, as `names` of the learner.
+        chances: (T, C) probabilities of the labels met so far; no columns for numbers.
+        events: Row of this batch, kind and value of what happened, in order.
+    """
+
+    rows: Rows
+    released: np.ndarray
+    columns: np.ndarray
+    chances: np.ndarray
+    events: list[Event]
+
+    @staticmethod
+    def nothing(width: int, known: int) -> "Learned":
+        """No rows."""
+        rows = Rows(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros((0, known)), np.zeros(0))
+        return Learned(rows, np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
+
+
+class Trace:
+    """Weights of the experts at evenly spaced rows, at most `THINNED` of them, whatever the batches.
+
+    >>> trace = Trace()
+    >>> for _ in range(3):
+    ...     trace.learn(("last", "mean"), np.ones((400, 2)))
+    >>> len(trace.rows), trace.rows[:3].tolist(), trace.weights.shape
+    (300, [0, 4, 8], (300, 2))
+    """
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.rows, self.weights, self.stride, self.count = np.zeros(0, np.int64), np.zeros((0, 0)), 1, 0
+
+    def learn(self, names: tuple[str, ...], weights: np.ndarray) -> None:
+        """Weights (T, K) of the next rows; experts that are new had no weight before."""
+        if names != self.names:
+            wide = np.zeros((len(self.weights), len(names)))
+            for i, name in enumerate(self.names):
+                if name in names:
+                    wide[:, names.index(name)] = self.weights[:, i]
+            self.names, self.weights = names, wide
+        rows = np.arange(self.count, self.count + len(weights))
+        self.count += len(weights)
+        self.rows, self.weights = np.concatenate([self.rows, rows]), np.concatenate([self.weights, weights])
+        while True:
+            keep = self.rows % self.stride == 0
+            self.rows, self.weights = self.rows[keep], self.weights[keep]
+            if len(self.rows) <= THINNED:
+                return
+            self.stride *= 2
+
+    def settings(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {"names": list(self.names), "stride": self.stride, "count": self.count}
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], rows: np.ndarray, weights: np.ndarray) -> "Trace":
+        """Go on from what was kept."""
+        trace = cls()
+        trace.names, trace.stride, trace.count = tuple(settings["names"]), settings["stride"], settings["count"]
+        trace.rows, trace.weights = rows, weights
+        return trace
+
+
+class Track:
+    """One series of numbers: its forecasts, and what is unusual.
+
+    Args:
+        config: Of the run.
+        plan: Of the run.
+        saved: Settings and arrays to go on from.
+    """
+
+    def __init__(self, config: Config, plan: Plan, saved: tuple[dict, State] | None = None) -> None:
+        self.config, self.plan = config, plan
+        steps = tuple(step + config.delay for step in config.steps)
+        self.waits = steps[-1] - 1 if plan.width else 0
+        self.dated = plan.clock.kind != "index"
+        if saved is None:
+            self.series = Series(
+                steps, known=plan.width, season=config.season, miss=round(1.0 - config.level, 12), method=config.method
+            )
+            self.monitor = Monitor(config.level, config.false_alarms)
+            self.last: int | float | None = None  # time of the last row
+            self.held = Learned.nothing(0, plan.width).rows
+            return
+        settings, arrays = saved
+        parts: dict[str, State] = {"series": {}, "monitor": {}, "held": {}}
+        for name, array in arrays.items():
+            room, _, own = name.partition(".")
+            parts[room][own] = array
+        self.series = Series.restore(settings["series"], parts["series"])
+        self.monitor = Monitor.restore(settings["monitor"], parts["monitor"])
+        self.last, self.held = settings["last"], Rows(**parts["held"])
+
+    def state(self) -> tuple[dict, State]:
+        """Settings and arrays to go on from."""
+        parts = {"series": self.series.arrays(), "monitor": self.monitor.arrays(), "held": vars(self.held)}
+        arrays = {f"{room}.{name}": np.asarray(each) for room, part in parts.items() for name, each in part.items()}
+        return {"series": self.series.settings(), "monitor": self.monitor.settings(), "last": self.last}, arrays
+
+    def learn(self, rows: Rows, trace: Trace | None, end: bool = False) -> Learned:
+        """Learn rows, but those that wait for known columns ahead; at the end these too."""
+        whole = Rows.joined([self.held, rows])
+        ready = len(whole) if end else max(len(whole) - self.waits, 0)
+        self.held, rows = whole.take(slice(ready, None)), whole.take(slice(ready))
+        if not ready:
+            return Learned.nothing(3 * len(self.config.steps) + len(SEEN), self.plan.width)
+        known = whole.known[: ready + self.waits] if self.plan.width else None
+        out = self.series.learn(rows.y, rows.times if self.dated else None, known)
+        if trace is not None:
+            trace.learn(self.series.names, out.weights)
+        seen = self.monitor.learn(rows.y, *out.due[:, 0].T)
+        events = [(row, "gap", missing) for row, missing in self._gaps(rows)]
+        events += [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
+        changes = (seen.change_probability, seen.runlength)
+        if self.config.delay:  # errors of late targets come in groups, so a run of them is no change
+            changes = (np.full(ready, np.nan), np.full(ready, np.nan))
+        else:
+            events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
+        unusual = np.stack([seen.tail, seen.outlier, *changes], axis=1)
+        said = np.concatenate([out.due[:, -1:], out.due[:, :-1]], axis=1).reshape(ready, -1)
+        columns = np.concatenate([said, unusual], axis=1)
+        released = whole.place[len(whole) - ready :, 0]
+        return Learned(rows, released, columns, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
+
+    def after(self, count: int) -> Rows:
+        """The next rows, of which nothing is known."""
+        last, steps = self.last or 0.0, np.arange(1, count + 1)
+        place, time = np.zeros((count, 5), np.int64), np.full(count, np.nan)
+        if self.dated:
+            times = self.plan.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
+            place[:, 4] = times.astype(np.int64)
+        else:
+            time = last + self.plan.clock.step * steps
+        return Rows(place, np.full(count, np.nan), np.full((count, self.plan.width), np.nan), time)
+
+    def _gaps(self, rows: Rows) -> list[tuple[int, int]]:
+        """Rows before which steps of the clock are missing, and how many."""
+        if not self.dated:
+            self.last = float(rows.time[-1]) if np.isfinite(rows.time[-1]) else (self.last or 0.0) + len(rows)
+            return []
+        before = rows.times[:1] if self.last is None else np.array([int(self.last)]).view("datetime64[us]")
+        missing = self.plan.missing(before, rows.times)
+        self.last = int(rows.place[-1, 4])
+        return [(int(row), int(missing[row])) for row in np.flatnonzero(missing)]
+
+
+class Numbers:
+    """All series of a table of numbers."""
+
+    def __init__(self, config: Config, plan: Plan) -> None:
+        self.config, self.plan = config, plan
+        self.columns, self.keys, self.trace = Columns(plan), dict[str, int](), Trace()
+        self.tracks: list[Track] = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of `Learned`."""
+        nearer = [f"{end}_{step}" for step in self.config.steps[:-1] for end in ENDS]
+        return (*ENDS, *nearer, *SEEN)
+
+    def read(self, block: Block, first: int) -> Rows:
+        """Rows of a block, the first of which has number `first` in the table."""
+        T, target = len(block), self.config.target
+        if block.key is None:
+            series = np.zeros(T, np.int64)
+            self.keys.setdefault("", 0)
+        else:
+            values, begins, at = np.unique(block.key.astype(str), return_index=True, return_inverse=True)
+            for value in values[np.argsort(begins)].tolist():
+                self.keys.setdefault(value, len(self.keys))
+            series = np.array([self.keys[value] for value in values.tolist()], np.int64)[at]
+        known = self.columns.read(block.numbers, block.texts)
+        y = block.numbers.get(target, np.full(T, np.nan))
+        return _rows(block, first, series, y, known if self.plan.width else np.zeros((T, 0)))
+
+    def learn(self, rows: Rows) -> Learned:
+        """Learn rows, those of a series together; they come out in the order in which the last row they need came."""
+        self.make_room()
+        found = []
+        for number, own in by_series(rows.place[:, 3]):
+            found.append(self.tracks[number].learn(rows.take(own), self.trace if number == 0 else None))
+        return _in_order(found, len(self.names), self.plan.width)
+
+    def make_room(self) -> None:
+        """A track for each key."""
+        while len(self.tracks) < len(self.keys):
+            self.tracks.append(Track(self.config, self.plan))
+
+    def finish(self) -> Learned:
+        """Learn the rows that wait, whose known columns ahead are those of the last row."""
+        none = Learned.nothing(0, self.plan.width).rows
+        tracks = [(number, track) for number, track in enumerate(self.tracks) if len(track.held)]
+        found = [track.learn(none, self.trace if number == 0 else None, end=True) for number, track in tracks]
+        return _in_order(found, len(self.names), self.plan.width)
+
+    def state(self) -> State:
+        """All that a resumed run needs."""
+        about = {"keys": list(self.keys), "met": self.columns.met, "trace": self.trace.settings()}
+        state = pack([track.state() for track in self.tracks])
+        return {**state, "about": to_bytes(about), "trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` returned."""
+        state = dict(state)
+        about = from_bytes(state.pop("about"))
+        self.keys = {key: number for number, key in enumerate(about["keys"])}
+        self.columns = Columns(self.plan, about["met"])
+        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
+        self.tracks = [Track(self.config, self.plan, saved) for saved in unpack(state)]
+
+
+class Classes:
+    """Labels of a table."""
+
+    names = ("forecast", "probability", "p_true", *SEEN)
+
+    def __init__(self, config: Config, plan: Plan) -> None:
+        self.config, self.plan = config, plan
+        self.columns, self.trace, self.codes = Columns(plan), Trace(), dict[str, int]()
+        self.labels = Labels(plan.width, method=config.method, delay=config.delay)
+        self.monitor = Monitor(config.level, config.false_alarms)
+
+    def read(self, block: Block, first: int) -> Rows:
+        """Rows of a block, the first of which has number `first` in the table."""
+        T, target = len(block), self.config.target
+        known = self.columns.read(block.numbers, block.texts) if self.plan.width else np.zeros((T, 0))
+        if target in block.texts:
+            words = block.texts[target].astype(str).tolist()
+        elif target in block.numbers:
+            words = [label_of(value) if np.isfinite(value) else "" for value in block.numbers[target].tolist()]
+        else:
+            words = [""] * T
+        codes = [self.codes.setdefault(word, len(self.codes)) if word else np.nan for word in words]
+        return _rows(block, first, np.zeros(T, np.int64), np.array(codes, float), known)
+
+    def learn(self, rows: Rows) -> Learned:
+        """Forecast each row, then learn it."""
+        codes, T = np.nan_to_num(rows.y, nan=-1.0).astype(int), len(rows)
+        out = self.labels.learn(codes, rows.known)
+        self.trace.learn(self.labels.names, out.weights)
+        chances = np.asarray(out.probability)
+        seen = self.monitor.learn_labels(codes, chances)
+        total = chances.sum(axis=1)
+        own = chances[np.arange(T), np.maximum(codes, 0)] if chances.shape[1] else np.zeros(T)
+        own = np.where(own > 0.0, own, 1.0 - total)  # a label never met has the rest
+        best = np.argmax(chances, axis=1) if chances.shape[1] else np.zeros(T)
+        highest = chances.max(axis=1, initial=0.0)
+        said = [best.astype(float), highest, own]
+        said = [np.where(total > 0.0, each, np.nan) for each in said]
+        said[2] = np.where(codes >= 0, said[2], np.nan)
+        unusual = (seen.tail, np.asarray(seen.outlier, float), seen.change_probability, seen.runlength)
+        events = [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
+        if not self.config.delay:
+            events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
+        events.sort(key=lambda event: event[0])
+        return Learned(rows, rows.place[:, 0], np.stack([*said, *unusual], axis=1), chances, events)
+
+    def finish(self) -> Learned:
+        """No row waits."""
+        return Learned.nothing(len(self.names), self.plan.width)
+
+    def state(self) -> State:
+        """All that a resumed run needs."""
+        settings = {"labels": self.labels.settings(), "monitor": self.monitor.settings()}
+        about = {"codes": list(self.codes), "met": self.columns.met, "trace": self.trace.settings()}
+        arrays = {f"labels.{name}": each for name, each in self.labels.arrays().items()}
+        arrays |= {f"monitor.{name}": each for name, each in self.monitor.arrays().items()}
+        trace = {"trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
+        return {**pack([(settings, arrays)]), "about": to_bytes(about), **trace}
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` returned."""
+        state = dict(state)
+        about = from_bytes(state.pop("about"))
+        self.codes = {label: code for code, label in enumerate(about["codes"])}
+        self.columns = Columns(self.plan, about["met"])
+        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
+        [(settings, arrays)] = unpack(state)
+        own = lambda room: {name.partition(".")[2]: each for name, each in arrays.items() if name.startswith(room)}  # noqa: E731
+        self.labels = Labels.restore(settings["labels"], own("labels."))
+        self.monitor = Monitor.restore(settings["monitor"], own("monitor."))
+
+
+Learner = Numbers | Classes
+
+
+def make(config: Config, plan: Plan) -> Learner:
+    """The learner of a plan."""
+    return Classes(config, plan) if plan.task == "classify" else Numbers(config, plan)
+
+
+def pack(parts: list[tuple[dict, State]]) -> State:
+    """The settings and arrays of many objects; arrays of equal shape in one array each.
+
+    >>> state = pack([({"a": 1}, {"x": np.zeros(2)}), ({"a": 2}, {"x": np.ones(2)})])
+    >>> state["0/x|float64"].tolist(), [settings["a"] for settings, _ in unpack(state)]
+    ([[0.0, 0.0], [1.0, 1.0]], [1, 2])
+    """
+    kinds: dict[tuple, list[int]] = {}
+    for number, (_, arrays) in enumerate(parts):
+        kind = tuple((name, np.asarray(each).dtype.name, np.shape(each)) for name, each in sorted(arrays.items()))
+        kinds.setdefault(kind, []).append(number)
+    state = {"settings": to_bytes([settings for settings, _ in parts])}
+    for group, (kind, members) in enumerate(kinds.items()):
+        state[f"{group}/"] = np.array(members, np.int64)
+        for name, dtype, _ in kind:
+            stacked = np.stack([np.asarray(parts[number][1][name]) for number in members])
+            state[f"{group}/{name}|{dtype}"] = stacked.view(np.int64) if stacked.dtype.kind in "mM" else stacked
+    return state
+
+
+def unpack(state: State) -> list[tuple[dict, State]]:
+    """The settings and arrays of each object."""
+    settings = from_bytes(state["settings"])
+    arrays: list[State] = [{} for _ in settings]
+    for name, stacked in state.items():
+        group, slash, own = name.partition("/")
+        if slash and own:
+            own, _, dtype = own.rpartition("|")
+            stacked = stacked.view(dtype) if np.dtype(dtype).kind in "mM" else stacked
+            for number, array in zip(state[f"{group}/"].tolist(), stacked, strict=True):
+                arrays[number][own] = array
+    return list(zip(settings, arrays, strict=True))
+
+
+def to_bytes(value: Any) -> np.ndarray:
+    """JSON as bytes, for what grows with the keys: a manifest has a largest size."""
+    return np.frombuffer(zlib.compress(json.dumps(value).encode()), np.uint8).copy()
+
+
+def from_bytes(stored: np.ndarray) -> Any:
+    """What `to_bytes` stored."""
+    return json.loads(zlib.decompress(stored.tobytes()))
+
+
+def _rows(block: Block, first: int, series: np.ndarray, y: np.ndarray, known: np.ndarray) -> Rows:
+    T = len(block)
+    dated = block.time is not None and block.time.dtype.kind == "M"
+    when = block.time.astype("datetime64[us]").astype(np.int64) if dated and block.time is not None else np.zeros(T)
+    place = np.stack([first + np.arange(T), block.line, block.file, series, when.astype(np.int64)], axis=1)
+    time = np.full(T, np.nan) if dated or block.time is None else block.time.astype(float)
+    return Rows(place.astype(np.int64), np.asarray(y, float), known, time)
+
+
+def by_series(series: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Rows of each series."""
+    order = np.argsort(series, kind="stable")
+    numbers, starts = np.unique(series[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=False)  # no row, no series
+
+
+def _in_order(found: list[Learned], width: int, known: int) -> Learned:
+    """Rows of all series in the order of the rows that released them."""
+    if not found:
+        return Learned.nothing(width, known)
+    released = np.concatenate([learned.released for learned in found])
+    order = np.argsort(released, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    events, start = [], 0
+    for learned in found:
+        events += [(int(place[start + row]), kind, value) for row, kind, value in learned.events]
+        start += len(learned.rows)
+    rows = Rows.joined([learned.rows for learned in found]).take(order)
+    columns = np.concatenate([learned.columns for learned in found])[order]
+    events.sort(key=lambda event: event[0])
+    return Learned(rows, released[order], columns, np.zeros((len(rows), 0)), events)

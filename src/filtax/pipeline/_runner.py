@@ -1,0 +1,338 @@
+"""A run: read rows, forecast, learn, write, checkpoint; from the start, or from where an earlier one ended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from filtax import io as store
+from filtax.io import InputError, Position, Rejected, Table, open_table
+from filtax.io._source import NAMELESS
+from filtax.pipeline._config import Config
+from filtax.pipeline._folder import hold
+from filtax.pipeline._learner import Learned, Learner, Numbers, from_bytes, make, to_bytes
+from filtax.pipeline._plan import SAMPLE, Plan, decide
+from filtax.pipeline._records import EMPTY, Records, record_type
+from filtax.pipeline._rows import KEPT, Block, blocks
+
+PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
+WAIT = 50  # rows that standard input must give before anything is decided
+TIMED = 64  # rows that standard input must give at once for their time to say how long a row takes
+BLOCK, KEYED = 4096, 65536  # rows of a block; more with keys, so that each series has some
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        rows: Rows learned.
+        blank: Those without a target.
+        rejected: Rows that could not be read.
+        outliers, changes: Alarms.
+        gaps, missing: Places where steps of a regular clock are missing, and how many.
+        seconds: Time spent on all rows but those of the first block of a process, for which programs are compiled, and
+            those that came a few at a time.
+        untimed: Rows of those.
+        stopped: Whether it was asked to stop before the end of its source.
+    """
+
+    rows: int = 0
+    blank: int = 0
+    rejected: int = 0
+    outliers: int = 0
+    changes: int = 0
+    gaps: int = 0
+    missing: int = 0
+    seconds: float = 0.0
+    untimed: int = 0
+    stopped: bool = False
+
+
+Tell = Callable[[Progress, list[Rejected], Learned | None, Learner | None], object]
+
+
+def run_pipeline(
+    config: Config,
+    root: Path,
+    *,
+    home: Path | None = None,
+    tell: Tell | None = None,
+    stop: Callable[[], bool] | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Progress:
+    r"""Learn a source to its end, from the latest checkpoint in the folder if there is one.
+
+    Args:
+        config: What to do. Where there is a checkpoint, that of the run it belongs to.
+        root: Folder of the run; made if it is not there.
+        home: Folder of a relative source; the working one if not given.
+        tell: Called after each block with the progress, the rows rejected, those learned, and what learned them.
+        stop: Asked after each block; True ends the run at a checkpoint.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
+
+    Returns:
+        How far it came.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from filtax.pipeline import Config, open_run, run_pipeline
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "t.csv"
+        ...     _ = path.write_text("x,y\n" + "".join(f"{t % 7},{2 * (t % 7) + 0.5}\n" for t in range(100)))
+        ...     done = run_pipeline(Config(str(path), "y", task="regress"), Path(folder) / "run")
+        ...     done.rows, open_run(Path(folder) / "run").rows
+        (100, 100)
+    """
+    with hold(root) as folder:
+        job = _Job(config, root, folder, home, warn)
+        try:
+            for block in job.blocks():
+                learned = job.learn(block)
+                if tell is not None:
+                    tell(job.progress, block.rejected, learned, job.learner)
+                if stop is not None and stop():
+                    job.progress.stopped = True
+                    break
+            if job.learner is None and not job.progress.stopped:
+                why = f"; the first that was rejected: {job.early[0]}" if job.early else ""
+                raise InputError(f"{config.source}: not one row could be read{why}.")
+            learned = job.save(end=not job.progress.stopped)
+            if tell is not None and learned is not None and len(learned.rows):
+                tell(job.progress, [], learned, job.learner)
+        except InputError:  # the rows before the bad one are kept
+            job.save()
+            raise
+        except KeyboardInterrupt:
+            if not job.busy:  # else the block is learned again from the last checkpoint
+                job.save()
+            raise
+        finally:
+            job.close()
+        return job.progress
+
+
+class _Job:
+    """One process's part of a run."""
+
+    def __init__(self, config: Config, root: Path, folder: Path, home: Path | None, warn: Any) -> None:
+        self.config, self.root, self.folder, self.home = config, root, folder, home
+        self.files: list[str] = []
+        self.plan: Plan | None = None
+        self.learner: Learner | None = None
+        self.records: Records | None = None
+        self.table: Table | None = None
+        self.position: Position | None = None  # of the latest checkpoint
+        self.latest: Callable[[], Position] | None = None  # of the latest block
+        self.dated, self.read, self.progress = False, 0, Progress()
+        self.told, self.open = [-1, 0], list[int]()  # file and line of the last rejected row; if that had no line end
+        self.early: list[Rejected] = []  # rows rejected before there was a folder to write to
+        self.saved, self.warm, self.busy = (0, perf_counter()), False, False
+        if store.generations(folder):
+            self._restore(warn)
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows that are left."""
+        c, eager = self.config, self.config.source == "-"
+        try:
+            self.table = open_source(c, self.home, self.position)
+        except (InputError, OSError) as problem:
+            if self.position is None:
+                raise
+            why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
+            raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
+        size = min(c.block or (KEYED if c.key else BLOCK), c.checkpoint_every)
+        least = 1 if self.learner else WAIT if eager else SAMPLE
+        yield from blocks(self.table, size, self.files, eager=eager, least=least)
+
+    def learn(self, block: Block) -> Learned | None:
+        """Learn a block."""
+        began, self.busy = perf_counter(), True
+        if self.learner is None and len(block):
+            self._begin(block)
+        events = [(self.read + before, event) for before, event in self._rejected(block)]
+        learned = None
+        if len(block) and self.learner is not None:
+            rows = self.learner.read(block, self.read)
+            with np.errstate(over="ignore"):
+                learned = self.learner.learn(rows)
+            if self.records is None:  # a method that cannot run has left nothing
+                self.config.write(self.root)
+                self.records = Records(self.root, record_type(self.learner, self.dated), EMPTY)
+            self.read, self.latest = self.read + len(block), block.position or self.latest
+            self._write(learned, events)
+        elif self.records is not None:
+            for _, event in events:
+                self.records.event(event)
+        if self.warm and (self.config.source != "-" or len(block) >= TIMED):
+            self.progress.seconds += perf_counter() - began
+        else:
+            self.progress.untimed += len(block)
+            self.warm = self.warm or len(block) > 0
+        if self.read - self.saved[0] >= self.config.checkpoint_every or perf_counter() - self.saved[1] > PATIENCE:
+            self.save()
+        self.busy = False
+        return learned
+
+    def save(self, end: bool = False) -> Learned | None:
+        """Write a checkpoint: first what it counts on, then itself. At the end, also the rows that waited."""
+        if self.learner is None or self.records is None or self.plan is None:
+            return None
+        # A file may grow: what a resumed run goes on from is the state before the rows that waited were learned.
+        marks, state, progress = self.records.flush(), self.learner.state(), asdict(self.progress)
+        learned = None
+        if end:
+            learned = self.learner.finish()
+            self._write(learned, [])
+        if self.latest is not None:
+            self.position, self.latest = self.latest(), None
+        note = {
+            "marks": marks,
+            "whole": self.records.flush(),
+            "read": self.read,
+            "files": self.files,
+            "told": self.told,
+            "open": self.open,
+            "dated": self.dated,
+            "before": progress,
+            "progress": asdict(self.progress),
+            "plan": self.plan.to_json(),
+            "done": end,
+        }
+        source = None if self.position is None else self.position.to_json()
+        state |= {"latest": to_bytes(source.pop("latest") if source else {})}  # times of the last row of each key
+        store.save(self.folder, state, config=self.config.to_json(), source=source, note=note, held=True)
+        self.saved = (self.read, perf_counter())
+        return learned
+
+    def close(self) -> None:
+        """Close what is open."""
+        for each in (self.table, self.records):
+            if each is not None:
+                each.close()
+
+    def _begin(self, block: Block) -> None:
+        self.plan = decide(self.config, block)
+        self.config = replace(self.config, task=self.plan.task, version=version("filtax"))
+        self.learner = make(self.config, self.plan)
+        self.dated = block.time is not None and block.time.dtype.kind == "M"
+
+    def _restore(self, warn: Any) -> None:
+        self.learner, self.plan, manifest = restored(self.config, self.folder, warn)
+        note = manifest["note"]
+        if manifest["source"] is None:
+            raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
+        self.position = Position.from_json(manifest["source"])
+        self.files, self.dated, self.read = note["files"], note["dated"], note["read"]
+        self.told, self.open = note["told"], note["open"]
+        self.progress = Progress(**{**note["before"], "stopped": False})
+        self.records = Records(self.root, record_type(self.learner, self.dated), note["marks"])
+        self.saved = (self.read, perf_counter())
+
+    def _rejected(self, block: Block) -> list[tuple[float, dict[str, Any]]]:
+        """Events of rejected rows, each once, with the number of rows of the block before it.
+
+        A run that goes on reads what was rejected behind the last row again. A line without an end that was rejected
+        may have been completed since.
+        """
+        for row in block.rejected:
+            at = [self.files.index(row.file), row.line]
+            if at > self.told:
+                self.told, self.open = at, at if row.unended else []
+                self.progress.rejected += row.reason != NAMELESS  # a column is no row
+                if self.learner is not None or len(self.early) < KEPT:
+                    self.early.append(row)
+        if self.learner is None:
+            return []
+        found: list[tuple[float, dict[str, Any]]] = []
+        rows, self.early = self.early, []
+        for row in rows:
+            file = self.files.index(row.file)
+            before = int(np.sum((block.file < file) | ((block.file == file) & (block.line < row.line))))
+            found.append((before - 0.5, {"event": "rejected", **row.to_json()}))
+        if self.open and ((block.file == self.open[0]) & (block.line == self.open[1])).any():
+            self.progress.rejected -= 1
+            found.append((-0.5, {"event": "completed", "file": self.files[self.open[0]], "line": self.open[1]}))
+            self.open = []
+        return found
+
+    def _write(self, learned: Learned, events: list[tuple[float, dict[str, Any]]]) -> None:
+        """Write records and events, in an order that does not depend on how rows were cut."""
+        assert self.records is not None
+        first = self.records.count
+        self.records.append(learned)
+        blank = [(int(row), "blank", None) for row in np.flatnonzero(np.isnan(learned.rows.y))]
+        self.progress.rows += len(learned.rows)
+        self.progress.blank += len(blank)
+        every = [*blank, *learned.events]
+        found = [(float(learned.released[row]), self._event(learned, first, row, *each)) for row, *each in every]
+        for _, event in sorted([*events, *found], key=lambda each: each[0]):
+            self.records.event(event)
+
+    def _event(self, learned: Learned, first: int, row: int, kind: str, value: Any) -> dict[str, Any]:
+        assert self.records is not None
+        assert self.learner is not None
+        number, line, file, series, _ = learned.rows.place[row].tolist()
+        event: dict[str, Any] = {"event": kind, "row": number + 1, "file": self.files[file], "line": line}
+        if self.dated:
+            event["time"] = str(learned.rows.times[row]).removesuffix(".000000")
+        elif self.config.time:
+            event["time"] = str(learned.rows.time[row])
+        if isinstance(self.learner, Numbers) and self.config.key:
+            event["key"] = list(self.learner.keys)[series]
+        if kind == "change":
+            self.progress.changes += 1
+            event["began"] = self.records.earlier(first + row, value)
+        elif kind == "outlier":
+            self.progress.outliers += 1
+            event["tail"] = value
+        elif kind == "gap":
+            self.progress.gaps, self.progress.missing = self.progress.gaps + 1, self.progress.missing + value
+            event["missing"] = value
+        return event
+
+
+def open_source(config: Config, home: Path | None, start: Position | None = None, **more: Any) -> Table:
+    """Open the table of a run with the columns that it reads: with times and a target of numbers no others."""
+    asked = {"target": config.target, "time": config.time, "key": config.key, "on_bad": config.on_error}
+    asked |= {"folder": home, "start": start, **more}
+    features = None if config.features is None else list(config.features)
+    if "features" in more:
+        return open_table(config.source, **asked)
+    if features is None and config.time is not None and config.task != "classify":
+        table = open_table(config.source, **asked, features=[])
+        text = table.layout is not None and table.layout.kinds.get(config.target) == "text"
+        if not text or config.source == "-":
+            return table
+        table.close()
+    return open_table(config.source, **asked, features=features)
+
+
+def restored(config: Config, folder: Path, warn: Any) -> tuple[Learner, Plan, dict[str, Any]]:
+    """What the newest sound checkpoint of a run holds; a sentence to `warn` for each newer one."""
+
+    def like(manifest: dict) -> dict[str, np.ndarray]:
+        return {name[2:-2]: np.zeros(each["shape"], each["dtype"]) for name, each in manifest["arrays"].items()}
+
+    state, manifest = store.load(folder, like, config=config.to_json())
+    plan = Plan.from_json(manifest["note"]["plan"])
+    learner = make(config, plan)
+    latest = from_bytes(state.pop("latest"))
+    if manifest["source"] is not None:
+        manifest["source"]["latest"] = latest
+    learner.restore(state)
+    for number, reason in enumerate(manifest["skipped"], 1):
+        where = ""
+        if number == len(manifest["skipped"]) and manifest["source"] is not None:
+            place = Position.from_json(manifest["source"])
+            where = (
+                f", which stands behind row {manifest['note']['read']}, line {place.line - 1} of {place.files[-1][0]}"
+            )
+        if warn is not None:
+            warn(f"{reason.rstrip('.')}; the checkpoint before it is used{where}.")
+    return learner, plan, manifest

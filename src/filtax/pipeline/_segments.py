@@ -1,0 +1,283 @@
+"""A series cut into segments, looking back, and the alarms that could have been given as it came.
+
+Its rows are read and kept, then it is segmented; both survive a crash. The whole series is in memory.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from filtax import io as store
+from filtax.io import InputError, Position
+from filtax.io._files import write_whole
+from filtax.io._source import NAMELESS
+from filtax.pipeline._config import Config
+from filtax.pipeline._figures import chart, short
+from filtax.pipeline._folder import CHECKPOINT, hold
+from filtax.pipeline._page import Written, cards_of, counted, html_of, listing
+from filtax.pipeline._records import FILES
+from filtax.pipeline._rows import KEPT
+from filtax.pipeline._run import write_table
+from filtax.pipeline._runner import open_source
+from filtax.segmentation import detect, segment
+from filtax.segmentation._segments import MUCH, neighbour_correlation
+
+LONGEST = 20_000  # readings; the posterior of the run length grows with their square
+WAIT = 100  # readings before the first alarm: a cycle of up to fifty shows in them
+MARGIN = 5  # readings by which the start that an alarm names may miss a change
+LISTED = 200
+
+
+@dataclass(eq=False)
+class Segments:
+    """The rows of a series, and what was found in them.
+
+    Attributes:
+        config: What was asked.
+        columns: Line, number of the file, time (0 without one) and target of each row, (T,) each; once it is
+            segmented, the probability that a segment begins there.
+        files: Names of the files.
+        rejected: The first rows that could not be read, as plain values; `count` of them, `behind` of which are behind
+            the last row and will be read again.
+        dated: Whether times are dates.
+        found: Changes, period, alarms and their starts, by row; None before.
+    """
+
+    config: Config
+    columns: dict[str, np.ndarray]
+    files: list[str]
+    rejected: list[dict[str, Any]]
+    dated: bool
+    count: int = 0
+    behind: int = 0
+    found: dict[str, Any] | None = None
+
+
+def segment_source(
+    config: Config,
+    root: Path,
+    *,
+    home: Path | None = None,
+    tell: Callable[[str], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Segments:
+    """Read a series to its end, from the latest checkpoint in the folder if there is one, and segment it.
+
+    Args:
+        config: What to do, with the task "segment".
+        root: Folder of the run.
+        home: Folder of a relative source.
+        tell: Called with a sentence before the long part.
+        warn: Called with a sentence for each newer checkpoint that could not be used.
+    """
+    with hold(root) as folder:
+        known, position = _restored(config, root, warn) if store.generations(folder) else (None, None)
+        config = config if known else replace(config, version=version("filtax"))
+        if known is not None and position is None:
+            raise store.Damaged(f"{root}: a run on standard input cannot be resumed; name a file.")
+        read, position = _read(config, root, known, position, home)
+        if known is None or len(read.columns["y"]) > len(known.columns["y"]) or known.found is None:
+            config.write(root)
+            read.columns.pop("probability", None)
+            _save(folder, read, position)
+            if tell is not None:
+                tell(f"{len(read.columns['y'])} rows read; looking for changes ...")
+            _segment(read)
+            _save(folder, read, position)
+        return read
+
+
+def open_segments(root: Path, warn: Callable[[str], object] | None = None) -> Segments:
+    """Open the folder of a series that was segmented; one that is only half done is refused in a sentence."""
+    found, _ = _restored(Config.read(root), root, warn)
+    if found.found is None:
+        raise ValueError(f"{root}: its series was read and not segmented yet; to go on: filtax resume {root}")
+    return found
+
+
+def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
+    """Write predictions.parquet, events.jsonl, metrics.json and report.html; what was found, and what to say of it."""
+    y, columns = one.columns["y"], one.columns
+    assert one.found is not None
+    bounds = [0, *one.found["changes"], len(y)]
+    parts = [
+        {
+            **_place(one, a),
+            "rows": b - a,
+            "mean": _mean(y[a:b]),
+            "probability": float(columns["probability"][a]) if a else None,
+        }
+        for a, b in pairwise(bounds)
+    ]
+    alarms = [
+        {**_place(one, at), "began": _place(one, start), "change": _nearest(start, one.found["changes"])}
+        for at, start in zip(one.found["alarms"], one.found["starts"], strict=True)
+    ]
+    told: dict[str, Any] = {"source": one.config.source, "target": one.config.target, "rows": len(y)}
+    told |= {"rejected": one.count, "missing": int(np.isnan(y).sum()), "period": one.found["period"]}
+    told |= {"correlation": one.found["correlation"], "segments": parts, "alarms": alarms}
+    words = _in_words(told)
+    whole = {**told, "changes": len(parts) - 1, "done": True, "words": words}
+    number = np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
+    means = np.array([np.nan if part["mean"] is None else part["mean"] for part in parts])[number - 1]
+    own = {"line": columns["line"]}
+    own |= {"file": np.array(one.files, object)[columns["file"]]} if len(one.files) > 1 else {}
+    own |= {str(one.config.time): _times(one)} if one.config.time else {}
+    name = one.config.target + ("_" if one.config.target in own else "")
+    more = {"segment": number, "level": means, "change_probability": columns["probability"]}
+    write_table([{**own, name: y, **more}], root / "predictions.parquet")
+    order = ("file", "line", "column", "reason")  # a checkpoint sorts them
+    events = [{"event": "rejected", **{name: each[name] for name in order}} for each in one.rejected]
+    events += [{"event": "change", **alarm, "began": alarm["began"]["row"]} for alarm in alarms]
+    events += [{"event": "segment", **part} for part in parts]
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in events)
+    write_whole(root / FILES["events"], lines.encode("utf-8", "backslashreplace"))
+    write_whole(root / "metrics.json", json.dumps(whole, indent=1).encode() + b"\n")
+    write_whole(root / "report.html", _page(one, told, words, means))
+    return told, Written("", words, "", root / "report.html")
+
+
+def _segment(one: Segments) -> None:
+    y = one.columns["y"]
+    found, alarms = segment(y), detect(y, warmup=WAIT)
+    period = None if found.period is None else float(found.period)
+    one.columns["probability"] = np.asarray(found.probability, float)
+    one.found = {"changes": found.changes, "period": period, "alarms": alarms.times, "starts": alarms.starts}
+    one.found["correlation"] = float(neighbour_correlation(y, found.changes, period))
+
+
+def _restored(config: Config, root: Path, warn: Any) -> tuple[Segments, Position | None]:
+    def like(manifest: dict) -> dict[str, np.ndarray]:
+        return {name[2:-2]: np.zeros(each["shape"], each["dtype"]) for name, each in manifest["arrays"].items()}
+
+    arrays, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
+    for reason in manifest["skipped"]:
+        if warn is not None:
+            warn(f"{reason.rstrip('.')}; the checkpoint before it is used.")
+    place = manifest["source"]
+    return Segments(config, dict(arrays), **manifest["note"]), None if place is None else Position.from_json(place)
+
+
+def _save(folder: Path, one: Segments, position: Position | None) -> None:
+    note = {name: value for name, value in vars(one).items() if name not in ("config", "columns")}
+    source = None if position is None else asdict(position)
+    store.save(folder, one.columns, config=one.config.to_json(), source=source, note=note, held=True)
+
+
+def _read(
+    config: Config, root: Path, known: Segments | None, position: Position | None, home: Path | None
+) -> tuple[Segments, Position | None]:
+    """The rows that are known and those behind them, and where the source stands behind the last."""
+    try:
+        table = open_source(config, home, position, features=[])
+    except (InputError, OSError) as problem:
+        if known is None:
+            raise
+        raise store.Damaged(f"{str(problem).rstrip('.')}. The run in {root} cannot go on.") from None
+    one = known or Segments(config, {}, [], [], False)
+    if position is not None:
+        end = (one.files.index(position.files[-1][0]), position.line)
+        one.rejected = [each for each in one.rejected if (one.files.index(each["file"]), each["line"]) < end]
+        one.count -= one.behind
+    parts, rows, one.behind = [one.columns] if known else [], len(one.columns.get("y", ())), 0
+    before = rows
+    for chunk in table:
+        one.files += [chunk.file] if chunk.file not in one.files else []
+        one.rejected += [row.to_json() for row in chunk.rejected[: KEPT - len(one.rejected)]]
+        bad = [row.line for row in chunk.rejected if row.reason != NAMELESS]
+        one.count += len(bad)
+        one.behind = sum(line > int(chunk.line[-1]) for line in bad) if len(chunk) else one.behind + len(bad)
+        if len(chunk) and rows <= LONGEST:
+            if config.target in chunk.texts:
+                raise ValueError(f"segment: the target {config.target} holds no numbers; name a column of numbers.")
+            dated = chunk.time is not None and chunk.time.dtype.kind == "M"
+            times = np.zeros(len(chunk)) if chunk.time is None else chunk.time
+            times = times.astype("datetime64[us]").astype(np.int64) if dated else times.astype(float)
+            file = np.full(len(chunk), one.files.index(chunk.file))
+            own = {"line": chunk.line.astype(np.int64), "file": file, "time": times}
+            parts.append({**own, "y": np.array(chunk.column(config.target), float)})
+            one.dated, rows = dated, rows + len(chunk)
+            position = None if config.source == "-" else table.position(chunk)
+    if not 2 <= rows <= LONGEST:
+        count = f"more than {LONGEST} readings" if rows > LONGEST else counted(rows, "reading")
+        raise ValueError(
+            f"segment: {count}; it takes 2 to {LONGEST}. Average them over longer steps, or use `filtax run`, which "
+            "finds changes as they come."
+        )
+    if rows > before:
+        one.columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
+        one.found = None
+    if not np.isfinite(one.columns["y"]).any():
+        raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
+    return one, position
+
+
+def _times(one: Segments) -> np.ndarray:
+    return one.columns["time"].view("datetime64[us]") if one.dated else one.columns["time"]
+
+
+def _place(one: Segments, row: int) -> dict[str, Any]:
+    when = {"time": str(_times(one)[row]).removesuffix(".000000")} if one.config.time else {}
+    return {
+        "row": row + 1,
+        "file": one.files[int(one.columns["file"][row])],
+        "line": int(one.columns["line"][row]),
+        **when,
+    }
+
+
+def _mean(y: np.ndarray) -> float | None:
+    return float(np.nanmean(y)) if np.isfinite(y).any() else None
+
+
+def _nearest(start: int, changes: list[int]) -> int | None:
+    """The row of the change that an alarm is of; None where, looking back, there was none."""
+    near = [change for change in changes if abs(change - start) <= MARGIN]
+    return min(near, key=lambda change: abs(change - start)) + 1 if near else None
+
+
+def _in_words(told: dict[str, Any]) -> str:
+    target, later, alarms = told["target"], told["segments"][1:], told["alarms"]
+    names = ", ".join(f"row {part['row']} (line {part['line']})" for part in later[:8]) + (", ..." if later[8:] else "")
+    words = f"{target} changed {counted(len(later), 'time')}, with {names}." if later else ""
+    words = words or f"{target} did not change in {counted(told['rows'], 'row')}."
+    if told["period"] is not None:
+        words += f" It has a cycle of {short(told['period'])} rows."
+    right = sum(each["change"] is not None for each in alarms)
+    words += f" As the rows came, {counted(len(alarms), 'alarm')} could have been given, {right} of them near a change."
+    if told["correlation"] > max(MUCH, 4.0 / np.sqrt(told["rows"])) and (later or alarms):
+        words += (
+            f" Neighbouring rows are correlated within segments too ({told['correlation']:.2f}), so too much may be "
+            "taken for a change: average rows over longer steps, or use `filtax run`."
+        )
+    return words
+
+
+def _page(one: Segments, told: dict[str, Any], words: str, means: np.ndarray) -> bytes:
+    x = one.columns["time"].astype(float) if one.config.time else np.arange(len(means)) + 1.0
+    marks = [(float(x[part["row"] - 1]), f"row {part['row']}") for part in told["segments"][1 : LISTED + 1]]
+    lines = {"mean of the segment": means, one.config.target: one.columns["y"]}
+    names = ("row", "file", "line", "time", "rows", "mean", "probability")
+    alarms = [{**alarm, "began with row": alarm["began"]["row"]} for alarm in told["alarms"][:LISTED]]
+    cards = [(f"{told[name]:,}", name) for name in ("rows", "rejected", "missing")]
+    cards += [(str(len(told["segments"])), "segments"), (str(len(told["alarms"])), "alarms")]
+    chance = chart(x, {"probability": one.columns["probability"]}, timed=one.dated, floor=0.0, ceiling=1.0)
+    rejected = listing(one.rejected[:LISTED], ("file", "line", "column", "reason")) if one.rejected else ""
+    sections = [
+        ("In short", f'{cards_of(cards)}<p class="words">{words.replace("&", "&amp;").replace("<", "&lt;")}</p>'),
+        ("The series and its segments", chart(x, lines, timed=one.dated, marks=marks)),
+        ("The segments", listing(told["segments"][:LISTED], names)),
+        ("Probability that a segment begins", chance),
+        (
+            "Alarms as the rows came",
+            listing(alarms, ("row", "line", "time", "began with row", "change")) if alarms else "<p>None.</p>",
+        ),
+        ("Rows that could not be read", rejected),
+    ]
+    return html_of(f"{one.config.target} of {Path(one.config.source).name}", sections)
