@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
-import jax
 import numpy as np
 
 from filtax import _validation as checks
@@ -204,21 +203,18 @@ class Segmenter(Estimator):
         """A table as an array (T, O), with the columns of the first one; scikit-learn checks its own containers."""
         named = columns(X) if isinstance(X, Frame) else {}
         table = np.column_stack(list(named.values())) if named else np.asarray(X)
-        if table.dtype.kind == "c":
-            raise ValueError("Complex data not supported: give real numbers as readings.")
-        if table.ndim != 2 or 0 in table.shape:
+        if table.ndim != 2 or 0 in table.shape or table.dtype.kind == "c":
             raise ValueError(
-                f"Expected 2D array, dense and not sparse, with a minimum of 1 sample(s) and 1 feature(s), got 0 of them "
-                f"or another shape: (shape={table.shape}). Reshape your data to (readings, outputs)."
+                f"Expected 2D array of real numbers, got 0 feature(s) (shape={table.shape}) while a minimum of 1 is "
+                "required. Reshape your data to (readings, outputs). Complex data not supported, nor sparse."
             )
-        table = table.astype(np.float64)
+        table, first = table.astype(np.float64), "n_features_in_" not in vars(self)
         if np.isinf(table).any():
-            raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
-        first = "n_features_in_" not in vars(self)
+            raise ValueError("Input X contains infinity; give numbers, or NaN where a reading is missing.")
         if "sklearn" in sys.modules:
             from sklearn.utils.validation import validate_data
 
-            validate_data(self, X, reset=first, skip_check_array=True)
+            validate_data(self, X=X, reset=first, skip_check_array=True)  # pyright: ignore[reportArgumentType]
         elif first:
             self.n_features_in_ = table.shape[1]
             if named:

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from filtax._step import cast_and_bind, propose
+from filtax._xla import tune_if_possible
 from filtax.bone import Bone
 from filtax.distributions import Mixture
 from filtax.numerics import normalised
@@ -98,14 +99,15 @@ class Live:
         warmup: int = 30,
         false_alarms: float = 0.001,
     ):
-        self.settings, self.least, self.warmup, self.false_alarms = settings, least, warmup, false_alarms
+        self.prior, self.least, self.warmup, self.false_alarms = settings, least, warmup, false_alarms
         self.odds = math.log(threshold / (1.0 - threshold)) if 0.0 < threshold < 1.0 else math.inf
+        tune_if_possible()
         none = np.zeros((0, outputs))
         with jax.enable_x64(True):
             self.method, state = build(settings, outputs, cyclic=False)
         self.memory = Memory(early=none, waiting=none)
         self.memory.sums = self.memory.sums_before = np.zeros((3, outputs))
-        self.memory.state = self.memory.state_before = state
+        self.memory.state = self.memory.state_before = jax.tree.map(np.asarray, state)
 
     def read(self, row: np.ndarray) -> None:
         """Take one reading (O,), NaN where missing; an infinite one is an outlier."""
@@ -189,9 +191,9 @@ class Live:
         centre = memory.sums[1] / number
         variance = max(float((memory.sums[2] / number - centre**2).mean()), 1e-6)
         since = memory.changes[-1] if memory.changes else 0
-        prior = centre, self.settings.shape * self.settings.noise * variance
+        prior = centre, self.prior.shape * self.prior.noise * variance
         with jax.enable_x64(True):
-            return _step(self.method, memory.state, prior, z, (self.odds, since, self.least))
+            return jax.tree.map(np.asarray, _step(self.method, memory.state, prior, z, (self.odds, since, self.least)))
 
     def _learn(self, z: np.ndarray, answer: tuple[State, Any]) -> None:
         self._take(answer)
@@ -200,7 +202,7 @@ class Live:
     def _take(self, answer: tuple[State, Any]) -> None:
         memory = self.memory
         memory.state = answer[0]
-        alarm, start, memory.log_odds, _ = np.asarray(answer[1]).tolist()
+        alarm, start, memory.log_odds, _ = answer[1].tolist()
         memory.start, memory.declared = int(start), bool(alarm)
         if alarm:
             memory.changes.append(memory.start)
@@ -219,7 +221,7 @@ class Live:
             return np.zeros(len(rows), bool)
         off = np.abs(rows - np.nanmedian(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0))
         spread = 1.4826 * np.nanmedian(np.where(np.isnan(rows).all(axis=0), 0.0, off), axis=0)
-        odd = ((off > GROSS * spread) & (spread > 0.0)).any(axis=1)
+        odd = np.any((off > GROSS * spread) & (spread > 0.0), axis=1)
         ends = np.flatnonzero(np.diff(odd, prepend=False, append=False)).reshape(-1, 2)
         for begin, end in ends[ends[:, 1] - ends[:, 0] > SPARED]:
             odd[begin:end] = False
