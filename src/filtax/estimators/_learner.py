@@ -44,7 +44,6 @@ class Learner(Estimator, ABC):
     false_alarms: Any
     capacity: Any
     pending: Any
-    n_features_in_: int
 
     # one row
 
@@ -131,32 +130,13 @@ class Learner(Estimator, ABC):
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
         self._begin()
-        first = "n_features_in_" not in vars(self)
-        frame = self._frame(X, first)
+        frame = self._fitted(X)
         codes = self._codes(y, len(frame))
         if whole and np.isnan(codes).all():
             raise ValueError("Input y contains NaN in every row; give at least one target.")
         self._learn_frame(frame, codes)
         self._settle()
         return self
-
-    def _frame(self, X: Any, first: bool) -> frames.Frame:
-        """A table with the columns that were fitted; where scikit-learn is imported, it checks its own containers."""
-        frame = frames.frame_of(X)
-        plain: Any = X if frame.index is not None or (not frame.named and not frames.are_dicts(X)) else None
-        if plain is not None and "sklearn" in sys.modules:
-            from sklearn.utils.validation import validate_data
-
-            validate_data(self, plain, reset=first, skip_check_array=True)
-        texts = frame.named and all(isinstance(name, str) for name in frame.names)
-        if first:
-            self.n_features_in_ = len(frame.names)
-            if texts:
-                self.feature_names_in_ = np.array(frame.names, dtype=object)
-        known = list(vars(self).get("feature_names_in_", frame.names))
-        if len(frame.names) != self.n_features_in_ or (texts and frame.names != known):
-            raise ValueError(f"X has the columns {frame.names}; give those that were fitted, {known}.")
-        return frame
 
     def _rows_of(self, X: Any) -> Float[np.ndarray, "T W"]:
         """Rows to forecast, of a table or an array like those that were fitted."""
@@ -166,7 +146,7 @@ class Learner(Estimator, ABC):
             check_is_fitted(self)
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"This {type(self).__name__} is not fitted yet; call fit, partial_fit or learn_one first.")
-        return self._table(self._frame(X, False) if "n_features_in_" in vars(self) else frames.frame_of(X))
+        return self._table(self._fitted(X) if "n_features_in_" in vars(self) else frames.frame_of(X))
 
     def _table(self, frame: frames.Frame) -> Float[np.ndarray, "T W"]:
         self._settle()
