@@ -7,6 +7,7 @@ width of the features is decided; where it grows, a wider series learns them aga
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class Seen(NamedTuple):
     runlength: float = 0.0
 
 
-class Learner(Estimator):
+class Learner(Estimator, ABC):
     """A stream of features and a target; `Regressor` and `Classifier` say what a target is."""
 
     method: Any
@@ -43,7 +44,6 @@ class Learner(Estimator):
     false_alarms: Any
     capacity: Any
     pending: Any
-    n_features_in_: int
 
     # one row
 
@@ -130,32 +130,13 @@ class Learner(Estimator):
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
         self._begin()
-        first = "n_features_in_" not in vars(self)
-        frame = self._frame(X, first)
+        frame = self._fitted(X)
         codes = self._codes(y, len(frame))
         if whole and np.isnan(codes).all():
             raise ValueError("Input y contains NaN in every row; give at least one target.")
         self._learn_frame(frame, codes)
         self._settle()
         return self
-
-    def _frame(self, X: Any, first: bool) -> frames.Frame:
-        """A table with the columns that were fitted; where scikit-learn is imported, it checks its own containers."""
-        frame = frames.frame_of(X)
-        plain: Any = X if frame.index is not None or (not frame.named and not frames.are_dicts(X)) else None
-        if plain is not None and "sklearn" in sys.modules:
-            from sklearn.utils.validation import validate_data
-
-            validate_data(self, plain, reset=first, skip_check_array=True)
-        texts = frame.named and all(isinstance(name, str) for name in frame.names)
-        if first:
-            self.n_features_in_ = len(frame.names)
-            if texts:
-                self.feature_names_in_ = np.array(frame.names, dtype=object)
-        known = list(vars(self).get("feature_names_in_", frame.names))
-        if len(frame.names) != self.n_features_in_ or (texts and frame.names != known):
-            raise ValueError(f"X has the columns {frame.names}; give those that were fitted, {known}.")
-        return frame
 
     def _rows_of(self, X: Any) -> Float[np.ndarray, "T W"]:
         """Rows to forecast, of a table or an array like those that were fitted."""
@@ -165,7 +146,7 @@ class Learner(Estimator):
             check_is_fitted(self)
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"This {type(self).__name__} is not fitted yet; call fit, partial_fit or learn_one first.")
-        return self._table(self._frame(X, False) if "n_features_in_" in vars(self) else frames.frame_of(X))
+        return self._table(self._fitted(X) if "n_features_in_" in vars(self) else frames.frame_of(X))
 
     def _table(self, frame: frames.Frame) -> Float[np.ndarray, "T W"]:
         self._settle()
@@ -210,25 +191,25 @@ class Learner(Estimator):
 
     # what a target is
 
+    @abstractmethod
     def _code(self, y: Any) -> float:
         """A target as a number, NaN where it is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _codes(self, y: Any, length: int) -> Float[np.ndarray, " T"]:
         """Targets as numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _new(self, width: int) -> Any:
         """The series that learns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Learn rows; what was forecast for them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         """What the monitor says of rows and their forecasts."""
-        raise NotImplementedError
 
     # what is remembered
 
@@ -334,6 +315,15 @@ class Learner(Estimator):
         if "driver" in note:
             self._driver = type(self._new(self._width)).restore(note["driver"], _named(arrays, "driver "))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))
+
+    @property
+    def _raw_memory_usage(self) -> int:  # for river
+        note, arrays = self._state()
+        return len(str(note)) + sum(array.nbytes for array in arrays.values())
+
+    @property
+    def _memory_usage(self) -> str:  # for river
+        return f"{self._raw_memory_usage / 1024:.2f} KiB"
 
     @one_at_a_time
     def __getstate__(self) -> dict[str, Any]:

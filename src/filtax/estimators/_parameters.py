@@ -5,7 +5,6 @@ Neither library is imported by filtax. Where one has been imported, its own code
 
 import copy
 import inspect
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
@@ -15,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from filtax import _validation as checks
+from filtax.estimators import _frames as frames
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -35,6 +35,7 @@ class Estimator:
 
     __slots__ = ("__dict__", "__weakref__", "_lock")  # the lock is no attribute that is copied or stored
 
+    n_features_in_: int
     kind = ""  # the class of river that this is one of
 
     def __new__(cls, *arguments: Any, **settings: Any):
@@ -126,15 +127,25 @@ class Estimator:
     def _is_stochastic(self) -> bool:
         return False
 
-    @property
-    def _raw_memory_usage(self) -> int:
-        return len(pickle.dumps(self))
-
-    @property
-    def _memory_usage(self) -> str:
-        return f"{self._raw_memory_usage / 1024:.2f} KiB"
-
     # What scikit-learn asks.
+
+    def _fitted(self, X: Any) -> frames.Frame:
+        """A table with the columns that were fitted; where scikit-learn is imported, it checks its own containers."""
+        frame, first = frames.frame_of(X), "n_features_in_" not in vars(self)
+        plain: Any = X if frame.index is not None or (not frame.named and not frames.are_dicts(X)) else None
+        if plain is not None and "sklearn" in sys.modules:
+            from sklearn.utils.validation import validate_data
+
+            validate_data(self, plain, reset=first, skip_check_array=True)
+        texts = frame.named and all(isinstance(name, str) for name in frame.names)
+        if first:
+            self.n_features_in_ = len(frame.names)
+            if texts:
+                self.feature_names_in_ = np.array(frame.names, dtype=object)
+        known = list(vars(self).get("feature_names_in_", frame.names))
+        if len(frame.names) != self.n_features_in_ or (texts and frame.names != known):
+            raise ValueError(f"X has the columns {frame.names}; give those that were fitted, {known}.")
+        return frame
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn wants to know; only its own code calls this."""

@@ -25,8 +25,9 @@ class Fleet(Estimator):
 
     >>> from filtax.estimators import Regressor
     >>> fleet = Fleet(Regressor(), capacity=100)
-    >>> for t in range(80):
-    ...     fleet.learn_many(["a", "b"], [{"t": t % 5.0}, {"t": t % 5.0}], [2.0 * (t % 5), -3.0 * (t % 5)])
+    >>> for t in range(60):
+    ...     x = {"t": (t * t % 11) / 2.0}
+    ...     fleet.learn_many(["a", "b"], [x, x], [2.0 * x["t"], -3.0 * x["t"]])
     >>> round(fleet.predict_one("a", {"t": 4.0})), round(fleet.predict_one("b", {"t": 4.0}))
     (8, -12)
     """

@@ -1,31 +1,22 @@
 """Changes in a stream of readings, while it comes."""
 
 import math
-import sys
 from collections.abc import Mapping
 from itertools import repeat
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from filtax import _validation as checks
+from filtax.estimators import _frames as frames
 from filtax.estimators._forecast import Chances
 from filtax.estimators._parameters import Estimator, one_at_a_time
-from filtax.io import columns
 from filtax.segmentation import Settings
 from filtax.segmentation._live import Live, Memory
 
 __all__ = ["Segmenter"]
 
 READING = "reading"  # the name of a number without one
-
-
-@runtime_checkable
-class Frame(Protocol):
-    """A table of pandas, polars, pyarrow, DuckDB or another library that speaks Arrow."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The table as a stream of batches."""
 
 
 class Segmenter(Estimator):
@@ -94,9 +85,8 @@ class Segmenter(Estimator):
     @one_at_a_time
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Take many readings, as `learn_one` does with each: a data frame, or a sequence of dicts or numbers."""
-        if isinstance(X, Frame):
-            table = columns(X)
-            X = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        if isinstance(X, frames.Arrow):
+            X = frames.frame_of(X).records()
         for x, own in zip(X, repeat(None) if y is None else y, strict=y is not None):
             self.learn_one(x, own)
 
@@ -200,27 +190,10 @@ class Segmenter(Estimator):
         self._names = names
 
     def _table(self, X: Any) -> np.ndarray:
-        """A table as an array (T, O), with the columns of the first one; scikit-learn checks its own containers."""
-        named = columns(X) if isinstance(X, Frame) else {}
-        table = np.column_stack(list(named.values())) if named else np.asarray(X)
-        if table.ndim != 2 or 0 in table.shape or table.dtype.kind == "c":
-            raise ValueError(
-                f"Expected 2D array of real numbers, got 0 feature(s) (shape={table.shape}) while a minimum of 1 is "
-                "required. Reshape your data to (readings, outputs). Complex data not supported, nor sparse."
-            )
-        table, first = table.astype(np.float64), "n_features_in_" not in vars(self)
+        """A table or an array as an array (T, O), with the columns of the first one."""
+        table = np.column_stack(self._fitted(X).columns).astype(np.float64)
         if np.isinf(table).any():
-            raise ValueError("Input X contains infinity; give numbers, or NaN where a reading is missing.")
-        if "sklearn" in sys.modules:
-            from sklearn.utils.validation import validate_data
-
-            validate_data(self, X=X, reset=first, skip_check_array=True)  # pyright: ignore[reportArgumentType]
-        elif first:
-            self.n_features_in_ = table.shape[1]
-            if named:
-                self.feature_names_in_ = np.array(list(named), dtype=object)
-        if table.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {table.shape[1]} features; give the {self.n_features_in_} of the first reading.")
+            raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
         return table
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

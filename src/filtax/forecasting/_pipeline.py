@@ -149,7 +149,7 @@ class Pipeline:
         """Names of the forecasts that have residual heads."""
         return tuple(name for expert in self.experts if expert.targeted for name in expert.names)
 
-    def init(self, scale: Scale | None = None, wakes: Sequence[int] = (0, 48, 0)) -> State:
+    def init(self, scale: Scale | None = None, wakes: Any = (0, 48, 0)) -> State:
         """The state before the first row.
 
         Args:
@@ -186,6 +186,10 @@ class Pipeline:
             return jax.lax.scan(partial(_step, self), state, rows)
         packed, outs = self.advance(self.pack(state), rows)
         return self.unpack(packed), outs
+
+    def start(self, scale: Scale | None, wakes: Sequence[int]) -> Float[Array, " B"]:
+        """`init` as a packed state, in one compiled call."""
+        return _start(self, scale, np.asarray(wakes, np.int32))
 
     def pack(self, state: State) -> Float[Array, " B"]:
         """All numbers of a state in one vector, which costs little to hand over, to store and to send."""
@@ -280,6 +284,11 @@ def _blocks(rows: Row) -> Iterator[tuple[np.ndarray, int]]:
 @jax.jit
 def _pack(state: State) -> Float[Array, " B"]:
     return jnp.concatenate([jnp.ravel(leaf).astype(float) for leaf in jax.tree.leaves(state)])
+
+
+@jax.jit
+def _start(pipe: Pipeline, scale: Scale | None, wakes: Any) -> Float[Array, " B"]:
+    return _pack(pipe.init(scale, wakes))
 
 
 @jax.jit

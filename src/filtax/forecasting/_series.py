@@ -95,6 +95,7 @@ class Series:
         self._timed = False
         self._clock = Clock.by_index(1)
         self._late = np.zeros(known, bool)  # known columns whose unit is still to be found
+        self._center: np.ndarray | None = None  # of the known columns, once it is asked for
         self.packed: Any = None  # the state of the pipeline
         self._latest: Any = None  # time of the last row
         self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows
@@ -122,7 +123,7 @@ class Series:
         outs, due = [], [np.zeros((0, len(self.steps), 3))]
         with jax.enable_x64(True):
             if self.packed is None:
-                self.packed = self.pipe.pack(self.pipe.init(wakes=(0, NEVER, NEVER)))
+                self.packed = self.pipe.start(None, (0, NEVER, NEVER))
             while len(rows):
                 part = rows.cut(0, self._next - self.count if self._next else None)
                 rows = rows.cut(len(part))
@@ -297,7 +298,7 @@ class Series:
         self._clock = clock
         self._set(layout)
         scale, self._late = _units(past, layout)
-        self.packed = self.pipe.pack(self.pipe.init(scale, wakes))
+        self.packed, self._center = self.pipe.start(scale, wakes), None
         self._advance(past, following)
         self._past = past if self._next else None
 
@@ -341,8 +342,13 @@ class Series:
 
     def _find_units(self, known: np.ndarray) -> None:
         """Units of known columns that begin to vary after the plan: the first distance from what they were."""
+        if self._center is None:
+            self._center = np.array(self.pipe.unpack(self.packed).scale.known_center)
+        center = self._center
+        if not np.any(np.abs(known[:, self._late] - center[self._late]) > 0.0):
+            return
         state = self.pipe.unpack(self.packed)
-        center, spread = np.array(state.scale.known_center), np.array(state.scale.known_spread)
+        spread = np.array(state.scale.known_spread)
         for column in np.flatnonzero(self._late):
             off = np.abs(known[:, column] - center[column])
             off = off[np.isfinite(off) & (off > 0.0)]
