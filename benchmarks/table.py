@@ -24,12 +24,13 @@ from pathlib import Path
 import jax, pyarrow.parquet, scipy.special
 from filtax._xla import cache_compilations
 import filtax.pipeline
+from filtax.pipeline._run import write_predictions
 jax.config.update("jax_enable_x64", True)
 cache_compilations(Path(sys.argv[3]))
 start = time.perf_counter()
 config = filtax.pipeline.Config(sys.argv[1], "y")
 filtax.pipeline.run_pipeline(config, Path(sys.argv[2]))
-filtax.pipeline.write_predictions(filtax.pipeline.open_run(Path(sys.argv[2])))
+write_predictions(filtax.pipeline.open_run(Path(sys.argv[2])))
 seconds = time.perf_counter() - start
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """

@@ -18,7 +18,7 @@ import jaxlib.lapack  # noqa: F401
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
 import safetensors.numpy  # noqa: F401
-import scipy.linalg  # noqa: F401
+import scipy.linalg
 import scipy.special  # noqa: F401
 
 from filtax import io as store
