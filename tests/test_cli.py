@@ -181,7 +181,7 @@ def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeyp
 
 
 def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monkeypatch, capsys):
-    """It is a ValueError by kind, and was told of as input that cannot be used."""
+    """It is a ValueError by kind, and was reported as input that cannot be used."""
     from filtax.cli import _main as cli
     from filtax.cli._outcome import guarded
 

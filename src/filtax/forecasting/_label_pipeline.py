@@ -169,7 +169,7 @@ def _corner(old: Array, new: Array) -> np.ndarray:
 def _named(name: str, D: int) -> tuple[Any, PyTree]:
     """A method by its name for "this class or another", and its state before any label."""
     bone = method(name, model=linear(likelihood=bernoulli()))
-    if bone.posterior.draws or bone.posterior.needs_key or bone.auxiliary.slots_needed(0) is not None:
+    if bone.posterior.draws or bone.posterior.needs_key or bone.auxiliary.grows:
         raise ValueError(f"Labels(method={name!r}) draws at random or grows without bound; give another, such as LG.")
     with jax.ensure_compile_time_eval():
         state = with_memory(bone, bone.init(mean=np.zeros(D), cov=1.0), jnp.zeros(D), jnp.zeros(1))

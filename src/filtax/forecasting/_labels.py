@@ -100,7 +100,7 @@ class Labels:
         """Probabilities (T, C) for each row as if it came next; learns nothing.
 
         Args:
-            known: (T, F) known columns; one row without columns if left out.
+            known: (T, F) known columns; one row without columns by default.
         """
         rows = 1 if known is None else len(np.asarray(known))
         with jax.enable_x64(True):
