@@ -68,19 +68,26 @@ class Monitor:
         self.count = 0  # errors so far
         self._packed: Any = packed_start()
 
-    def learn(self, y: Any, forecast: Any, lower: Any, upper: Any) -> Seen:
+    def learn(self, y: Any, forecast: Any, lower: Any, upper: Any, slow: Any = None) -> Seen:
         """Judge rows by their forecasts.
+
+        Forecasts that follow a new level within a few rows have one large error there, as at an outlier. To find such a
+        change, give those of a slow model as well: their errors are followed by a posterior of their own.
 
         Args:
             y: (T,) NaN where missing: such a row is neither outlier nor change.
             forecast: (T,) as issued before the row, NaN where there was none; an interval of no width counts as none.
             lower: (T,) lower ends of the intervals, as issued.
             upper: (T,) upper ends.
+            slow: (T,) forecasts of a model that adapts slowly, such as a mean for each hour of the week; in all calls
+                or in none.
         """
-        y, forecast, lower, upper = (np.asarray(part, np.float64) for part in (y, forecast, lower, upper))
-        if y.ndim != 1 or not y.shape == forecast.shape == lower.shape == upper.shape:
-            shapes = ", ".join(str(part.shape) for part in (y, forecast, lower, upper))
-            raise ValueError(f"Monitor.learn: shapes are {shapes}; give y, forecast, lower and upper as (T,) each.")
+        slow = np.full(np.shape(y), np.nan) if slow is None else slow
+        parts = [np.asarray(part, np.float64) for part in (y, forecast, lower, upper, slow)]
+        if parts[0].ndim != 1 or len({part.shape for part in parts}) > 1:
+            shapes = ", ".join(str(part.shape) for part in parts)
+            raise ValueError(f"Monitor.learn: shapes are {shapes}; give y, its forecasts and intervals as (T,) each.")
+        y, forecast, lower, upper, slow = parts
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(lower < upper, y - forecast, np.nan)
             ratio = np.abs(off) / np.where(off < 0.0, forecast - lower, upper - forecast)
@@ -88,7 +95,8 @@ class Monitor:
         quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
         tail = 2.0 * stdtr(freedom, -quantile * ratio)
         scale, centre = 0.5 * (upper - lower) / quantile, 0.5 * (lower + upper) - forecast
-        return self._follow([off, scale, centre, NARROWEST * scale], tail)
+        errors = np.stack([off, np.where(np.isnan(off), np.nan, y - slow)], axis=1)
+        return self._follow(errors, scale, centre, NARROWEST * scale, tail)
 
     def learn_labels(self, y: Any, probability: Any) -> Seen:
         r"""Judge labels by their probabilities.
@@ -123,7 +131,7 @@ class Monitor:
         error = np.where(missing, np.nan, (loss - mean) / np.maximum(spread, LEAST_PROBABLE))
         self._freedom(~missing)
         zero = np.zeros(len(y))
-        return self._follow([error, zero + 1.0, zero, zero + 1.0], tail)
+        return self._follow(np.stack([error, zero * np.nan], axis=1), zero + 1.0, zero, zero + 1.0, tail)
 
     def settings(self) -> dict:
         """What json can write; with `arrays`, all that `restore` needs."""
@@ -151,13 +159,17 @@ class Monitor:
         self.count += int(known.sum())
         return 1.0 / (1.0 / FREEDOM + 1.0 / np.maximum(number, 1.0))
 
-    def _follow(self, rows: list[np.ndarray], tail: np.ndarray) -> Seen:
-        """The posterior after each row (error, scale, centre, least scale), and what it makes of the tails."""
-        table, parts = np.stack(rows, axis=1), [np.zeros((0, 5))]
+    def _follow(
+        self, errors: np.ndarray, scale: np.ndarray, centre: np.ndarray, least: np.ndarray, tail: np.ndarray
+    ) -> Seen:
+        """The posteriors after each row, and what they make of the tails."""
+        both = np.stack([scale, centre, least], axis=1)[:, :, None] * np.array([1.0, 1.0])
+        both[:, 1, 1] = 0.0  # the centre of an interval says nothing of a slow forecast
+        table, parts = np.concatenate([errors[:, None], both], axis=1), [np.zeros((0, 5))]
         with jax.enable_x64(True):
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
-                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4))])
+                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4, 2))])
                 self._packed, seen = block(self._packed, padded, len(part), 1.0 - self.false_alarms)
                 parts.append(np.asarray(seen)[: len(part)])
         self._packed = np.asarray(self._packed)  # a copy or a pickle keeps its float64

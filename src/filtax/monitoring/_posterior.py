@@ -152,36 +152,37 @@ class Watch:
     """What is known of one series.
 
     Attributes:
-        state: The posterior.
+        states: Two posteriors, of the errors of the forecasts and of the slow ones.
         changed: 1 while a disturbance goes on that was declared a change, else 0.
         since: Rows since the last change began, or since the first row.
     """
 
-    state: State
+    states: State
     changed: Float[Array, ""]
     since: Float[Array, ""]
 
     @classmethod
     def start(cls) -> "Watch":
         """Nothing so far."""
-        return cls(State.start(), jnp.zeros(()), jnp.zeros(()) - 1.0)
+        states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), State.start())
+        return cls(states, jnp.zeros(()), jnp.zeros(()) - 1.0)
 
 
-def step(watch: Watch, row: Float[Array, " 4"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
+def step(watch: Watch, row: Float[Array, "4 2"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
     """Learn a row, and declare a change, once, when a disturbance of enough rows is probable.
 
     Returns:
         The next state; probability of a disturbance, run length, change, rows back to its start, whether it goes on.
     """
-    state = learn(watch.state, *row)
-    probability = jnp.sum(state.weight)
-    lasting = jnp.where(state.rows >= LEAST, state.weight, 0.0)
-    change = (jnp.sum(lasting) > threshold) & (watch.changed == 0.0)
-    since = jnp.where(change, state.age[jnp.argmax(lasting)], watch.since + 1.0)
+    states = jax.vmap(learn)(watch.states, *row)
+    probability = jnp.max(jnp.sum(states.weight, axis=1))
+    lasting = jnp.where(states.rows >= LEAST, states.weight, 0.0)
+    change = (jnp.max(jnp.sum(lasting, axis=1)) > threshold) & (watch.changed == 0.0)
+    since = jnp.where(change, jnp.ravel(states.age)[jnp.argmax(lasting)], watch.since + 1.0)
     changed = jnp.where(change | ((watch.changed > 0.0) & (probability > 0.5)), 1.0, 0.0)
-    runlength = jnp.where(probability > 0.5, state.age[jnp.argmax(state.weight)], since)
-    state = replace(state, seen=jnp.where(change, 0.0, state.seen))
-    return Watch(state, changed, since), jnp.stack([probability, runlength, change.astype(float), since, changed])
+    runlength = jnp.where(probability > 0.5, jnp.ravel(states.age)[jnp.argmax(states.weight)], since)
+    states = replace(states, seen=jnp.where(change, 0.0, states.seen))
+    return Watch(states, changed, since), jnp.stack([probability, runlength, change.astype(float), since, changed])
 
 
 @jax.jit
