@@ -66,7 +66,7 @@ class Monitor:
         checks.share("Monitor(false_alarms=...)", false_alarms, hint="It is the probability that a good row is one.")
         self.level, self.false_alarms = float(level), float(false_alarms)
         self.count = 0  # errors so far
-        self._packed: Any = packed_start()
+        self._packed: Any = None  # the posteriors, once a row has come
 
     def learn(self, y: Any, forecast: Any, lower: Any, upper: Any, slow: Any = None) -> Seen:
         """Judge rows by their forecasts.
@@ -82,12 +82,12 @@ class Monitor:
             slow: (T,) forecasts of a model that adapts slowly, such as a mean for each hour of the week; in all calls
                 or in none.
         """
-        slow = np.full(np.shape(y), np.nan) if slow is None else slow
-        parts = [np.asarray(part, np.float64) for part in (y, forecast, lower, upper, slow)]
+        given = (y, forecast, lower, upper) if slow is None else (y, forecast, lower, upper, slow)
+        parts = [np.asarray(part, np.float64) for part in given]
         if parts[0].ndim != 1 or len({part.shape for part in parts}) > 1:
             shapes = ", ".join(str(part.shape) for part in parts)
             raise ValueError(f"Monitor.learn: shapes are {shapes}; give y, its forecasts and intervals as (T,) each.")
-        y, forecast, lower, upper, slow = parts
+        y, forecast, lower, upper = parts[:4]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(lower < upper, y - forecast, np.nan)
             ratio = np.abs(off) / np.where(off < 0.0, forecast - lower, upper - forecast)
@@ -95,7 +95,7 @@ class Monitor:
         quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
         tail = 2.0 * stdtr(freedom, -quantile * ratio)
         scale, centre = 0.5 * (upper - lower) / quantile, 0.5 * (lower + upper) - forecast
-        errors = np.stack([off, np.where(np.isnan(off), np.nan, y - slow)], axis=1)
+        errors = np.stack([off, *(np.where(np.isnan(off), np.nan, y - part) for part in parts[4:])], axis=1)
         return self._follow(errors, scale, centre, NARROWEST * scale, tail)
 
     def learn_labels(self, y: Any, probability: Any) -> Seen:
@@ -131,7 +131,7 @@ class Monitor:
         error = np.where(missing, np.nan, (loss - mean) / np.maximum(spread, LEAST_PROBABLE))
         self._freedom(~missing)
         zero = np.zeros(len(y))
-        return self._follow(np.stack([error, zero * np.nan], axis=1), zero + 1.0, zero, zero + 1.0, tail)
+        return self._follow(error[:, None], zero + 1.0, zero, zero + 1.0, tail)
 
     def settings(self) -> dict:
         """What json can write; with `arrays`, all that `restore` needs."""
@@ -139,7 +139,7 @@ class Monitor:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What was learned."""
-        return {"packed": np.array(self._packed)}
+        return {} if self._packed is None else {"packed": np.array(self._packed)}
 
     @classmethod
     def restore(cls, settings: dict, arrays: dict[str, np.ndarray]) -> "Monitor":
@@ -150,7 +150,8 @@ class Monitor:
         0
         """
         monitor = cls(settings["level"], settings["false_alarms"])
-        monitor.count, monitor._packed = int(settings["count"]), np.array(arrays["packed"], np.float64)
+        monitor.count = int(settings["count"])
+        monitor._packed = np.array(arrays["packed"], np.float64) if "packed" in arrays else None
         return monitor
 
     def _freedom(self, known: np.ndarray) -> np.ndarray:
@@ -163,13 +164,18 @@ class Monitor:
         self, errors: np.ndarray, scale: np.ndarray, centre: np.ndarray, least: np.ndarray, tail: np.ndarray
     ) -> Seen:
         """The posteriors after each row, and what they make of the tails."""
-        both = np.stack([scale, centre, least], axis=1)[:, :, None] * np.array([1.0, 1.0])
-        both[:, 1, 1] = 0.0  # the centre of an interval says nothing of a slow forecast
-        table, parts = np.concatenate([errors[:, None], both], axis=1), [np.zeros((0, 5))]
+        S = errors.shape[1]
+        start = packed_start(S)
+        self._packed = start if self._packed is None else self._packed
+        if self._packed.size != start.size:
+            raise ValueError("Monitor.learn: slow forecasts were given in some calls; give them in all, or in none.")
+        issued = np.stack([scale, centre, least], axis=1)[:, :, None] * np.ones(S)
+        issued[:, 1, 1:] = 0.0  # the centre of an interval says nothing of a slow forecast
+        table, parts = np.concatenate([errors[:, None], issued], axis=1), [np.zeros((0, 5))]
         with jax.enable_x64(True):
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
-                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4, 2))])
+                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4, S))])
                 self._packed, seen = block(self._packed, padded, len(part), 1.0 - self.false_alarms)
                 parts.append(np.asarray(seen)[: len(part)])
         self._packed = np.asarray(self._packed)  # a copy or a pickle keeps its float64

@@ -15,11 +15,12 @@ interval of a row itself would not do: it adapts within a few rows, and hides th
 carry less evidence than independent errors: densities are taken to the power (1 - r)/(1 + r), where r is that of
 undisturbed errors.
 
-Axes: K disturbances, of which the least probable gives way to the newest. Memory and cost: O(K) a row. Thesis:
-eq:transition-rl-markov, algo:rl-pr-step.
+Axes: S streams of errors, K disturbances, of which the least probable gives way to the newest. Memory and cost: O(S K)
+a row. Thesis: eq:transition-rl-markov, algo:rl-pr-step.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -152,7 +153,7 @@ class Watch:
     """What is known of one series.
 
     Attributes:
-        states: Two posteriors, of the errors of the forecasts and of the slow ones.
+        states: S posteriors: of the errors of the forecasts, and of the slow ones if there are any.
         changed: 1 while a disturbance goes on that was declared a change, else 0.
         since: Rows since the last change began, or since the first row.
     """
@@ -162,13 +163,13 @@ class Watch:
     since: Float[Array, ""]
 
     @classmethod
-    def start(cls) -> "Watch":
+    def start(cls, S: int) -> "Watch":
         """Nothing so far."""
-        states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), State.start())
+        states = jax.tree.map(lambda leaf: jnp.stack([leaf] * S), State.start())
         return cls(states, jnp.zeros(()), jnp.zeros(()) - 1.0)
 
 
-def step(watch: Watch, row: Float[Array, "4 2"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
+def step(watch: Watch, row: Float[Array, "4 S"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
     """Learn a row, and declare a change, once, when a disturbance of enough rows is probable.
 
     Returns:
@@ -188,7 +189,7 @@ def step(watch: Watch, row: Float[Array, "4 2"], threshold: Array) -> tuple[Watc
 @jax.jit
 def block(packed: Array, rows: Array, count: Array, threshold: Array) -> tuple[Array, Array]:
     """The first `count` rows of a block from a packed state to a packed state; one row or 64 are one program."""
-    leaves, tree = jax.tree.flatten(jax.eval_shape(Watch.start))
+    leaves, tree = jax.tree.flatten(jax.eval_shape(partial(Watch.start, rows.shape[-1])))
     ends = np.cumsum([leaf.size for leaf in leaves])
     parts = [packed[end - leaf.size : end].reshape(leaf.shape) for end, leaf in zip(ends, leaves, strict=True)]
 
@@ -200,6 +201,7 @@ def block(packed: Array, rows: Array, count: Array, threshold: Array) -> tuple[A
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(watch)]), seen
 
 
-def packed_start() -> np.ndarray:
+@cache
+def packed_start(S: int) -> np.ndarray:
     """The packed state before the first row."""
-    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(Watch.start())]).astype(np.float64)
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(Watch.start(S))]).astype(np.float64)
