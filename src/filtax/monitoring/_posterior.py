@@ -76,7 +76,7 @@ class State:
         return cls(zero + 1.0, none, none, none, none, none, none, zero, zero, zero, zero + 1.0, zero, zero)
 
 
-def learn(state: State, error: Array, scale: Array, centre: Array, least: Array) -> State:
+def learn(state: State, error: Array, scale: Array, centre: Array, least: Array, window: Array) -> State:
     """The posterior after one row.
 
     Args:
@@ -85,8 +85,9 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
         scale: Of such errors, by the interval that was issued.
         centre: The same.
         least: The smallest scale they may have.
+        window: Errors after which a disturbance that was no change is dropped.
     """
-    known, first = ~jnp.isnan(error), state.seen == 0.0
+    first = state.seen == 0.0
     centre, square = jnp.where(first, centre, state.centre), jnp.where(first, scale**2, state.square)
     square = jnp.maximum(square, least**2)
     scale = jnp.sqrt(square)
@@ -95,12 +96,13 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
     share = (1.0 - correlation) / (1.0 + correlation)
 
     new = jnp.arange(SLOTS) == jnp.argmin(state.weight)
-    clear = jnp.where(new, 0.0, jnp.stack([state.rows, state.number, state.total, state.squares]))
-    rows, number, total, squares = clear
+    sums = jnp.stack([state.rows, state.number, state.total, state.squares])
+    rows, number, total, squares = jnp.where(new, 0.0, sums)
     log_calm = share * _log_student(z, state.count + 1.0, 1.0)
     log_weight = share * _log_predictive(number, total, squares, z)
     weight = jnp.where(new, HAZARD * state.calm, (1.0 - RECOVERY) * state.weight)
-    calm = (1.0 - HAZARD) * state.calm + RECOVERY * jnp.sum(state.weight)
+    over = jnp.where(rows >= window, weight, 0.0)
+    calm, weight = (1.0 - HAZARD) * state.calm + RECOVERY * jnp.sum(state.weight) + jnp.sum(over), weight - over
     top = jnp.maximum(jnp.max(log_weight), log_calm)
     calm, weight = calm * jnp.exp(log_calm - top), weight * jnp.exp(log_weight - top)
     mass = calm + jnp.sum(weight)
@@ -124,7 +126,7 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
         state.product + rate * state.calm * (bounded * state.last - state.product),
         bounded,
     )
-    return jax.tree.map(lambda a, b: jnp.where(known, a, b), after, replace(state, age=state.age + 1.0))
+    return jax.tree.map(lambda a, b: jnp.where(jnp.isnan(error), b, a), after, replace(state, age=state.age + 1.0))
 
 
 def _log_predictive(number: Array, total: Array, squares: Array, error: Array) -> Array:
@@ -153,7 +155,7 @@ class Watch:
     """What is known of one series.
 
     Attributes:
-        states: S posteriors: of the errors of the forecasts, and of the slow ones if there are any.
+        states: S posteriors: of the errors of the forecasts, and of those of a slow mean if there is one.
         changed: 1 while a disturbance goes on that was declared a change, else 0.
         since: Rows since the last change began, or since the first row.
     """
@@ -169,7 +171,7 @@ class Watch:
         return cls(states, jnp.zeros(()), jnp.zeros(()) - 1.0)
 
 
-def step(watch: Watch, row: Float[Array, "4 S"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
+def step(watch: Watch, row: Float[Array, "5 S"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
     """Learn a row, and declare a change, once, when a disturbance of enough rows is probable.
 
     Returns:
