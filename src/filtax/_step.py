@@ -18,8 +18,6 @@ from filtax.models import expected_log_likelihood, temper
 from filtax.protocols import Hypotheses, Module, Proposal, Update, over_hypotheses, with_fields
 from filtax.state import Info, State, certain, start_hypotheses
 
-__all__ = ["Datum", "cast_and_bind", "filter_step", "look_ahead", "propose", "sanitize"]
-
 
 def filter_step(
     method: Any,

@@ -45,7 +45,7 @@ def test_each_member_is_an_estimator_of_its_own(kind):
         assert one.predict_proba_one("never met", {"x": 1.0}) == {}
 
 
-def test_a_table_is_taken_apart_by_keys():
+def test_a_table_is_split_by_keys():
     rng = np.random.default_rng(0)
     keys, X, y = rng.integers(0, 3, size=120), rng.normal(size=(120, 2)), rng.normal(size=120)
     keys[5] = 9

@@ -70,20 +70,20 @@ def newest_first(folder, rows, keys=("a",), swapped=(), name="my load.csv"):
     return path
 
 
-@pytest.mark.parametrize("on_bad", ["reject", "stop"])
+@pytest.mark.parametrize("on_error", ["reject", "stop"])
 @pytest.mark.parametrize("keys", ["a", "abc"])
-def test_a_file_whose_newest_row_comes_first_is_refused_with_a_way_to_turn_it(tmp_path, keys, on_bad):
+def test_a_file_whose_newest_row_comes_first_is_refused_with_a_way_to_turn_it(tmp_path, keys, on_error):
     path = newest_first(tmp_path, 31, keys, swapped=(20,))
     key = "k" if len(keys) > 1 else None
     with pytest.raises(InputError, match="the newest row comes first") as told:
-        list(open_table(path, target="y", time="when", key=key, on_bad=on_bad))
+        list(open_table(path, target="y", time="when", key=key, on_error=on_error))
     command = str(told.value).split("such as by ")[1].rstrip(".")
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
     [turned] = open_table(tmp_path / "turned.csv", target="y", time="when", key=key)
     assert (len(turned), len(turned.rejected)) == (31 * len(keys) - len(keys), len(keys))
 
 
-def test_a_few_times_that_go_backwards_are_left_out_as_before(tmp_path):
+def test_a_few_times_that_go_backwards_are_rejected_as_before(tmp_path):
     times = [*range(30, 27, -1), *range(31, 70)]
     (tmp_path / "t.csv").write_text("t,y\n" + "".join(f"{t},1\n" for t in times))
     [chunk] = open_table(tmp_path / "t.csv", target="y", time="t")

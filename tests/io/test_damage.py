@@ -48,7 +48,7 @@ def test_every_truncation_and_every_bit_flip_is_refused(tmp_path, change):
     same(io.load(tmp_path, SMALL, config={"c": 1})[0], SMALL)
 
 
-def test_the_generation_before_is_used_and_told_of(tmp_path):
+def test_the_generation_before_is_used_and_reported(tmp_path):
     for row in range(4):
         io.save(tmp_path, {**SMALL, "t": row}, source={"row": row})
     assert io.generations(tmp_path) == [3, 4]

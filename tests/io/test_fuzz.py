@@ -79,9 +79,9 @@ def read(path, **options):
         for i, line in enumerate(chunk.line.tolist()):
             assert line not in rows
             rows[line] = ({name: chunk.column(name)[i] for name in (*chunk.names, *chunk.texts)}, chunk)
-    left_out = [each for chunk in chunks for each in chunk.rejected]
-    assert all(each.line >= 1 and each.column >= 1 and each.reason for each in left_out)
-    return rows, left_out
+    rejected = [each for chunk in chunks for each in chunk.rejected]
+    assert all(each.line >= 1 and each.column >= 1 and each.reason for each in rejected)
+    return rows, rejected
 
 
 def sentence(said):
@@ -133,7 +133,7 @@ def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, pack
     monkeypatch.setattr("filtax.io._rows.PIECE", 40)
     path = tmp_path / ("t.csv.gz" if packed else "t.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
-    rows, left_out = read(path, types=TYPES, block=block, quick=quick, separator=",", format="csv")
+    rows, rejected = read(path, types=TYPES, block=block, quick=quick, separator=",", format="csv")
     if rows is None:
         return
     lines = lines_of(gzip.decompress(path.read_bytes()) if packed else data)
@@ -149,8 +149,8 @@ def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, pack
                 assert got == text
             else:
                 assert same(float(got), value_of(text)), (name, text, got)
-    told = {each.line for each in left_out}
-    for number, line in enumerate(lines[1:], 2):  # nothing is lost: a line is a row, left out, or blank
+    told = {each.line for each in rejected}
+    for number, line in enumerate(lines[1:], 2):  # nothing is lost: a line is a row, rejected, or blank
         assert number in rows or number in told or not line.strip(b"\r\n"), line
 
 
@@ -161,7 +161,7 @@ def test_no_number_of_a_damaged_csv_is_changed(tmp_path, monkeypatch, data, pack
 def test_no_number_of_damaged_json_lines_is_changed(tmp_path, data, block):
     path = tmp_path / "t.jsonl"
     path.write_bytes(data)
-    rows, left_out = read(path, types=TYPES, block=block, format="json")
+    rows, rejected = read(path, types=TYPES, block=block, format="json")
     if rows is None:
         return
     lines = lines_of(data)
@@ -172,7 +172,7 @@ def test_no_number_of_damaged_json_lines_is_changed(tmp_path, data, block):
             text = want.get(name)
             if name in row:
                 assert same(float(row[name]), math.nan if text is None else value_of(text)), (name, text, row[name])
-    told = {each.line for each in left_out}
+    told = {each.line for each in rejected}
     for number, line in enumerate(lines, 1):
         assert number in rows or number in told or not line.strip(), line
 
@@ -182,10 +182,10 @@ def test_no_number_of_damaged_json_lines_is_changed(tmp_path, data, block):
     FILES, NAMES, st.sampled_from([None, "b", "c"]), st.sampled_from([None, "c"]), st.sampled_from(["stop", "reject"])
 )
 @example(JSON + b'{"a": 1, "b": 1e400}\n{"a": 2, "b": -1e999}\n', "t.jsonl", "b", None, "reject")
-def test_any_bytes_are_rows_or_a_sentence(tmp_path, data, name, time, key, on_bad):
+def test_any_bytes_are_rows_or_a_sentence(tmp_path, data, name, time, key, on_error):
     path = tmp_path / name
     path.write_bytes(data)
-    rows, _ = read(path, time=time, key=key, on_bad=on_bad)
+    rows, _ = read(path, time=time, key=key, on_error=on_error)
     for row, chunk in (rows or {}).values():
         assert not np.isinf(chunk.numbers).any()
         assert chunk.time is None or not (np.isinf(chunk.time).any() if chunk.time.dtype.kind == "f" else False)

@@ -15,7 +15,7 @@ LINES[12] = ""
 
 
 def rows(table):
-    """Every row with its place, and what was left out."""
+    """Every row with its place, and what was rejected."""
     found = []
     for chunk in table:
         moments = chunk.time.tolist()
@@ -118,7 +118,7 @@ def test_other_files_and_pipes_are_refused(tmp_path):
 
 
 def test_the_order_of_times_is_kept(tmp_path):
-    """A row that repeats a time is left out on the way and from any row before it, also of a key not seen for long."""
+    """A row that repeats a time is rejected on the way and from any row before it, also of a key not seen for long."""
     path = written(tmp_path, "t.csv", "when,a,k\n10,1,A\n5,2,B\n10,3,A\n6,4,B\n6,5,B\n11,6,A\n")
     for block in (5, 1 << 20):
         table = open_table(path, target="a", time="when", key="k", block=block)

@@ -74,7 +74,7 @@ def reader(request, monkeypatch):
 
 
 @pytest.mark.parametrize("case", BAD_ROWS)
-def test_a_bad_row_is_left_out_with_its_place(tmp_path, case, reader):
+def test_a_bad_row_is_rejected_with_its_place(tmp_path, case, reader):
     row, line, column, reason = BAD_ROWS[case]
     path = written(tmp_path, b"a,b\n1,2\n" + row + b"\n3,4\n")
     numbers, rejected, _ = read(path, types={"a": "number", "b": "number"})
@@ -82,7 +82,7 @@ def test_a_bad_row_is_left_out_with_its_place(tmp_path, case, reader):
     assert [(each.file, each.line, each.column) for each in rejected] == [(str(path), line, column)]
     assert reason in rejected[0].reason
     with pytest.raises(InputError, match=f"t.csv:{line}:{column}: "):
-        read(path, types={"a": "number", "b": "number"}, on_bad="stop")
+        read(path, types={"a": "number", "b": "number"}, on_error="stop")
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -95,12 +95,12 @@ def test_what_reads_as_a_number(tmp_path, text, reader):
 
 
 def test_stop_hands_on_the_rows_before_the_bad_one(tmp_path):
-    table = open_table(written(tmp_path, "a,b\n1,2\nx,4\n5,6\n"), target="a", types={"a": "number"}, on_bad="stop")
+    table = open_table(written(tmp_path, "a,b\n1,2\nx,4\n5,6\n"), target="a", types={"a": "number"}, on_error="stop")
     chunks = iter(table)
     assert next(chunks).numbers.tolist() == [[1.0, 2.0]]
     with pytest.raises(InputError, match=r"t.csv:3:1: a: 'x' is not a number. Repair it"):
         next(chunks)
-    chunks = iter(open_table(written(tmp_path, '{"a": 1}\n{"a": "x"}\n{"a": 5}\n', "t.jsonl"), on_bad="stop"))
+    chunks = iter(open_table(written(tmp_path, '{"a": 1}\n{"a": "x"}\n{"a": 5}\n', "t.jsonl"), on_error="stop"))
     assert next(chunks).numbers.tolist() == [[1.0]]
     with pytest.raises(InputError, match=r"t.jsonl:2:2: a: 'x' is not a number. Repair it"):
         next(chunks)
@@ -159,12 +159,12 @@ def test_files_that_are_not_there(tmp_path):
             open_table(source, target="a")
 
 
-def test_a_column_without_a_name_is_left_out_and_told_of(tmp_path):
+def test_a_column_without_a_name_is_rejected_and_reported(tmp_path):
     numbers, rejected, _ = read(written(tmp_path, b"a,,b\n1,2,3\n"))
     assert numbers.tolist() == [[1.0, 3.0]]
     assert [str(each) for each in rejected] == [f"{tmp_path}/t.csv:1:3: the column has no name"]
     with pytest.raises(InputError, match=r"t\.csv:1:3: the column has no name\. Repair it"):
-        list(open_table(tmp_path / "t.csv", target="b", on_bad="stop"))
+        list(open_table(tmp_path / "t.csv", target="b", on_error="stop"))
 
 
 def test_separators_and_texts(tmp_path):
@@ -258,7 +258,7 @@ def test_json_lines(tmp_path):
     assert rejected[1].reason == "a: '1e-400' is too small for a 64-bit number"
 
 
-def test_half_of_a_surrogate_pair_is_left_out_with_its_row(tmp_path):
+def test_half_of_a_surrogate_pair_is_rejected_with_its_row(tmp_path):
     """No output could be written after all was learned. Where nobody reads it, it does no harm."""
     rows = [
         '{"y": "a", "k": "\\ud83d\\ude00", "x": "\\ud800"}',
@@ -298,7 +298,7 @@ def test_parquet(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["date32", "timestamp"])
-def test_a_time_of_parquet_that_microseconds_do_not_reach_is_left_out(tmp_path, kind):
+def test_a_time_of_parquet_that_microseconds_do_not_reach_is_rejected(tmp_path, kind):
     """It came out as a time of another era."""
     path = tmp_path / "t.parquet"
     days = pa.array([0, 2**31 - 1, 19000], pa.date32())
@@ -309,7 +309,7 @@ def test_a_time_of_parquet_that_microseconds_do_not_reach_is_left_out(tmp_path, 
     assert [str(each) for each in chunk.rejected] == [f"{path}:2:2: when: the time is too far from 1970"]
 
 
-def test_a_flipped_bit_of_parquet_is_refused_with_the_name_of_the_file_or_left_out(tmp_path):
+def test_a_flipped_bit_of_parquet_is_refused_with_the_name_of_the_file_or_rejected(tmp_path):
     path = tmp_path / "t.parquet"
     written = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
     pq.write_table(pa.table({"y": np.arange(9.0), "s": list("abcdefghi")}), path, **written)

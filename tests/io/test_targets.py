@@ -7,7 +7,7 @@ import pytest
 
 from filtax.io import InputError, open_table
 
-FILLED = "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-bad reject."
+FILLED = "Fill it in, or have such rows kept and not learned (a run forecasts them): --on-error reject."
 BLANK = {
     "csv": ("t.csv", "x,y\n5,1\n6,{}\n7,3\n", "t.csv:3:3"),
     "tsv": ("t.tsv", "y\tx\n1\t5\n{}\t6\n3\t7\n", "t.tsv:3:1"),
@@ -24,7 +24,7 @@ def quick(request, monkeypatch):
 def ended(path, **options):
     """The rows before the fault, and its sentence."""
     lines: list[int] = []
-    chunks = open_table(path, **{"target": "y", "on_bad": "stop", **options})
+    chunks = open_table(path, **{"target": "y", "on_error": "stop", **options})
     with pytest.raises(InputError) as fault:
         lines.extend(line for chunk in chunks for line in chunk.line.tolist())
     return lines, str(fault.value)
@@ -47,7 +47,7 @@ def test_reading_ends_at_a_row_without_a_target(tmp_path, form, value, quick):
 def test_a_missing_feature_and_a_table_without_a_target_are_no_fault(tmp_path, quick):
     (tmp_path / "t.csv").write_text("x,y\n,1\n6,\n7,3\n")
     assert ended(tmp_path / "t.csv", quick=quick)[0] == [2]
-    [chunk] = open_table(tmp_path / "t.csv", features=["x"], perhaps=["y"], on_bad="stop", quick=quick)
+    [chunk] = open_table(tmp_path / "t.csv", features=["x"], perhaps=["y"], on_error="stop", quick=quick)
     assert len(chunk) == 3  # rows that are only to be forecast
 
 
@@ -88,10 +88,10 @@ def test_the_first_fault_counts_whatever_it_is(tmp_path, rows, kept, where, quic
 def test_reading_goes_on_behind_the_rows_before_it_once_it_is_filled_in(tmp_path, quick):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n5,1\n6,2\n7,")  # also a last line that is not written to its end
-    chunks = iter(table := open_table(path, target="y", on_bad="stop", quick=quick))
+    chunks = iter(table := open_table(path, target="y", on_error="stop", quick=quick))
     place = table.position(next(chunks))
     with pytest.raises(InputError, match="there is no target"):
         list(chunks)
     path.write_text("x,y\n5,1\n6,2\n7,3\n")
-    [rest] = open_table(path, target="y", on_bad="stop", start=place, quick=quick)
+    [rest] = open_table(path, target="y", on_error="stop", start=place, quick=quick)
     assert (rest.column("y").tolist(), rest.line.tolist()) == ([3.0], [4])

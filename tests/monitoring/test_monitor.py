@@ -152,6 +152,7 @@ def test_labels_met_later_change_no_bit():
     rng = np.random.default_rng(7)
     p = np.sort(rng.dirichlet(np.ones(12), size=80), axis=1) * 0.99
     y = rng.integers(-1, 13, size=80)
+    assert np.isnan(Monitor().learn_labels([-1], np.zeros((1, 0))).tail[0])
     whole, monitor = Monitor().learn_labels(y, np.column_stack([p, np.zeros((80, 9))])), Monitor()
     parts = [monitor.learn_labels(y[t : t + 1], p[t : t + 1]) for t in range(80)]
     for name, value in vars(whole).items():

@@ -1,4 +1,4 @@
-"""A run folder that was changed on disk: refused or told of, whichever file it was; never used in silence."""
+"""A run folder that was changed on disk: refused or reported, whichever file it was; never used in silence."""
 
 import random
 import shutil

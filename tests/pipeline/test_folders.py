@@ -87,7 +87,7 @@ def test_a_run_writes_no_file_that_a_link_in_its_folder_names(home):
                 assert ended.returncode == 0, ended.stderr
 
 
-def test_a_run_that_was_killed_before_its_configuration_was_written_starts_anew(home):
+def test_a_run_that_was_killed_before_its_configuration_was_written_starts_again(home):
     (home / "run/checkpoint").mkdir(parents=True)
     (home / "run/checkpoint/lock").touch()
     (home / "run/config.toml.partial").write_text("source =")
@@ -145,23 +145,23 @@ def test_a_run_that_began_in_a_linked_folder_is_resumed_by_either_name(home):
 
 def test_a_series_to_be_cut_is_found_too_and_its_last_line_read_again(home, monkeypatch):
     lines = ["y\n", *(f"{v:.3f}\n" for v in np.sin(37.0 * np.arange(60)))]
-    left_out = lambda: json.loads(max((home / "cut/checkpoint").glob("*.json")).read_text())["note"]["rejected"]
+    rejected = lambda: json.loads(max((home / "cut/checkpoint").glob("*.json")).read_text())["note"]["rejected"]
     monkeypatch.setattr("filtax.pipeline._segments._segment", interrupted)  # its rows are kept by then
     (home / "s.csv").write_text("".join(lines[:50]) + "8.5,")
     assert filtax("segment", "s.csv", "--target", "y", "--out", "cut", home=home).returncode == 130
-    assert [each["line"] for each in left_out()] == [51]
+    assert [each["line"] for each in rejected()] == [51]
     (home / "s.csv").write_text("".join(lines))
     (home / "away").mkdir()
     ended = filtax("resume", "../cut", home=home / "away")
     assert "60 rows read" in ended.stderr
-    assert left_out() == []
+    assert rejected() == []
 
 
 def interrupted(_):
     raise KeyboardInterrupt
 
 
-def test_a_line_that_was_not_complete_is_no_longer_left_out_when_it_is(home):
+def test_a_line_that_was_not_complete_is_no_longer_rejected_when_it_is(home):
     whole = table(120)
     (home / "t.csv").write_text(whole[: whole.index("\n", 1200) + 4])
     first = filtax("run", "t.csv", *ASKED, "--out", "run", home=home)

@@ -10,7 +10,8 @@ import pytest
 from filtax import io as store
 from filtax.forecasting import Labels, Series
 from filtax.io import InputError
-from filtax.pipeline import Config, open_run, run_pipeline, scores, write_outputs
+from filtax.pipeline import Config, open_run, run_pipeline, write_outputs
+from filtax.pipeline._scores import scores
 from tables import HOURS, load, write
 
 pytestmark = pytest.mark.x64

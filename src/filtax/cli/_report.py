@@ -36,7 +36,7 @@ def compare(folders: Annotated[list[Path], typer.Argument(help="Folders of runs.
     """
     with guarded():
         start_jax()
-        from filtax.pipeline import compare_runs
+        from filtax.pipeline._scores import compare_runs
 
         rows, words = compare_runs(folders, warn=talk)
         print_table(rows)

@@ -18,8 +18,6 @@ from filtax.beliefs import kl
 from filtax.bone import Bone
 from filtax.state import State
 
-__all__ = ["posterior_influence"]
-
 
 def posterior_influence(method: Bone, state: Any, x: Any, y: Any, y_contaminated: Any) -> Array:
     """Divergence of the posterior under a contaminated datum from that under the clean one.

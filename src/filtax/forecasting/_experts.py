@@ -272,7 +272,7 @@ def filtered(method: str) -> Method:
     bone = _bone(method)
     if bone.posterior.draws or bone.posterior.needs_key:
         raise ValueError(f"{method} draws at random; a forecast takes methods that do not.")
-    if bone.auxiliary.slots_needed(0) is not None:
+    if bone.auxiliary.grows:
         name = bone.auxiliary.name
         raise ValueError(f"{method} keeps ever more hypotheses; write {name}[K] with a number K.")
     return Method(names=(method,), method=method, targeted=True)

@@ -1,10 +1,10 @@
-r"""Probabilities of the next label: experts on features and on past labels, mixed by their log loss.
+r"""(M.1, A.1, A.2) Probabilities of the next label: experts on features and on past labels, mixed by their log loss.
 
 Every expert gives probabilities of the classes met so far. A class never met has the probability
 
-$$\frac{K (K + 1)}{n^2 + n + 2 K}$$
+$$\frac{M (M + 1)}{n^2 + n + 2 M}$$
 
-after n labels of which K differ (Ristad's natural law of succession, 1995), and the others are less by this share.
+after n labels of M classes (Ristad's natural law of succession, 1995), and the others are less by this share.
 
 **Mixture.** Weights are those of Bayes' rule, of which a share $1/(t+1)$ is spread over all K experts after the t-th
 label: $w_k \leftarrow (1 - \alpha) w_k p_k(y) / \sum_j w_j p_j(y) + \alpha / K$. The weight of any sequence of experts
@@ -18,8 +18,8 @@ $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that i
 Weights then drift so that the variance of a logit grows by c whatever D is, half of it by the constant.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
-Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
-wait for labels.
+Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that wait.
+Cost: O(N (D² + C D) + K C) for a row, whatever the number of classes so far.
 """
 
 from collections.abc import Iterator
@@ -95,10 +95,10 @@ class LabelPipeline:
 
     def init(self, center: Float[Array, " F"], spread: Float[Array, " F"]) -> LabelState:
         """The state before the first row, with the units of the known columns."""
-        F, C, K, L = self.known, self.room, len(self.names), self.delay + 1
+        F, C, K, N, L = self.known, self.room, len(self.names), len(FILTERS), self.delay + 1
         zero, none = jnp.zeros, jnp.full(L, -1.0)
         widths = [_design(design, zero(F)).size for design in self._designs]
-        filters = [Covariance(zero((4, C, D)), jnp.broadcast_to(jnp.eye(D), (4, D, D))) for D in widths]
+        filters = [Covariance(zero((N, C, D)), jnp.broadcast_to(jnp.eye(D), (N, D, D))) for D in widths]
         heads = None if self.method is None else _named(self.method, 1 + F)[1]
         return LabelState(
             center,
@@ -169,7 +169,7 @@ def _corner(old: Array, new: Array) -> np.ndarray:
 def _named(name: str, D: int) -> tuple[Any, PyTree]:
     """A method by its name for "this class or another", and its state before any label."""
     bone = method(name, model=linear(likelihood=bernoulli()))
-    if bone.posterior.draws or bone.posterior.needs_key or bone.auxiliary.slots_needed(0) is not None:
+    if bone.posterior.draws or bone.posterior.needs_key or bone.auxiliary.grows:
         raise ValueError(f"Labels(method={name!r}) draws at random or grows without bound; give another, such as LG.")
     with jax.ensure_compile_time_eval():
         state = with_memory(bone, bone.init(mean=np.zeros(D), cov=1.0), jnp.zeros(D), jnp.zeros(1))
@@ -254,8 +254,8 @@ def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> F
 
 def _mixed(state: LabelState, said: Float[Array, "K C"]) -> Float[Array, " C"]:
     """What the experts say by their weights, less the probability of a class never met."""
-    n, K = jnp.sum(state.counts), jnp.sum((state.counts > 0.0).astype(float))
-    new = jnp.maximum(K * (K + 1.0) / jnp.maximum(n * n + n + 2.0 * K, 1.0), 1e-15)
+    n, M = jnp.sum(state.counts), jnp.sum((state.counts > 0.0).astype(float))
+    new = jnp.maximum(M * (M + 1.0) / jnp.maximum(n * n + n + 2.0 * M, 1.0), 1e-15)
     return (1.0 - new) * jnp.sum(state.weights[:, None] * said, axis=0)
 
 

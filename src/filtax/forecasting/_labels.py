@@ -56,6 +56,7 @@ class Labels:
             raise ValueError(f"Labels(known={known}, delay={delay}) must not be negative; give whole numbers from 0.")
         self.pipe = LabelPipeline(known, method, delay)
         self.count, self._met = 0, 0  # rows, and classes, so far
+        self._late = np.zeros(delay, int)  # classes after each of the rows that wait for their label
         self._past = np.zeros((0, known)), np.zeros(0, int)  # the first rows, which new units will replay
         with jax.enable_x64(True):
             self.packed = self.pipe.start(np.zeros(known), np.ones(known))
@@ -81,27 +82,30 @@ class Labels:
                 f"learn: y[{wrong[0]}] is {y[wrong[0]]} after {met[wrong[0]]} classes; number them 0, 1, 2, ... in the "
                 "order of their first appearance, and give -1 for a missing label."
             )
+        arrived = np.append(self._late, met[1:])  # classes whose label has come, after each row
         probability, weights = np.zeros((len(y), met[-1])), np.zeros((len(y), len(self.names)))
         with jax.enable_x64(True):
             while start < len(y):
-                full = start + int(np.searchsorted(met[start + 1 :], self.pipe.room)) + 1  # the row that takes the last
+                full = start + int(np.searchsorted(arrived[start:], self.pipe.room)) + 1  # the row that fills the room
                 part = slice(start, min(len(y), full, start + self._until_replay()))
                 said, weights[part] = self._advance(known[part], y[part])
                 width = min(met[-1], self.pipe.room)
                 probability[part, :width] = said[:, :width]
-                self.count, self._met, start = self.count + len(said), int(met[part.stop]), part.stop
-                self._replan(known[part], y[part])
+                self.count, start = self.count + len(said), part.stop
+                self._replan(known[part], y[part], full=start == full)
+        self._met, self._late = int(met[-1]), arrived[len(y) :]
         return LabelOut(probability, weights)
 
     def predict(self, known: Any = None) -> np.ndarray:
         """Probabilities (T, C) for each row as if it came next; learns nothing.
 
         Args:
-            known: (T, F) known columns; one row without columns if left out.
+            known: (T, F) known columns; one row without columns by default.
         """
         rows = 1 if known is None else len(np.asarray(known))
         with jax.enable_x64(True):
-            return self.pipe.forecast(self.packed, self._columns("predict", known, rows))[:, : self._met]
+            said = self.pipe.forecast(self.packed, self._columns("predict", known, rows))
+        return np.pad(said, ((0, 0), (0, max(self._met - self.pipe.room, 0))))[:, : self._met]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,8 +119,9 @@ class Labels:
         return {**given, "room": pipe.room, "count": self.count, "met": self._met}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The packed state, and the rows that new units will replay."""
-        return {"state": np.asarray(self.packed), "known": self._past[0], "labels": self._past[1]}
+        """The packed state, the classes after each row that waits, and the rows that new units will replay."""
+        known, labels = self._past
+        return {"state": np.asarray(self.packed), "late": self._late, "known": known, "labels": labels}
 
     @classmethod
     def restore(cls, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> "Labels":
@@ -130,7 +135,8 @@ class Labels:
         labels = cls(settings["known"], settings["method"], settings["delay"])
         labels.pipe = replace(labels.pipe, room=settings["room"])
         labels.count, labels._met = settings["count"], settings["met"]
-        labels.packed, labels._past = np.asarray(arrays["state"]), (arrays["known"], arrays["labels"])
+        labels.packed, labels._late = np.asarray(arrays["state"]), arrays["late"]
+        labels._past = arrays["known"], arrays["labels"]
         return labels
 
     def _columns(self, verb: str, known: Any, rows: int) -> np.ndarray:
@@ -146,9 +152,9 @@ class Labels:
         replays = self.pipe.known and self.count < PILOT
         return (1 << self.count.bit_length()) - self.count if replays else sys.maxsize
 
-    def _replan(self, known: np.ndarray, y: np.ndarray) -> None:
+    def _replan(self, known: np.ndarray, y: np.ndarray, full: bool) -> None:
         """Room for more classes if all of it is taken, and new units if the first rows have doubled."""
-        if self._met >= self.pipe.room:
+        if full:
             self.pipe, self.packed = self.pipe.grown(self.packed)
         if not self.pipe.known or self.count > PILOT:
             return

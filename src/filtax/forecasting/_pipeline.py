@@ -154,7 +154,7 @@ class Pipeline:
         """The state before the first row.
 
         Args:
-            scale: Units of the series; 0 and 1 if left out.
+            scale: Units of the series; 0 and 1 by default.
             wakes: Rows after which experts that wake "first", "warm" and "known" are listened to.
         """
         layout, N, K = self.layout, len(self.targeted), len(self.names)

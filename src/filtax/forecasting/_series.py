@@ -59,7 +59,7 @@ class Series:
     Args:
         steps: How many rows ahead to forecast: a number for 1 up to it, or the steps themselves.
         known: Number of columns that are known for the row itself, and ahead where a step lies beyond it.
-        season: Rows of a season, for rows without times; detected if left out, 1 for none.
+        season: Rows of a season, for rows without times; detected by default, 1 for none.
         stride: Rows from one forecast to the next, where not every row gets one.
         experts: Members of the bank instead of the standard ones.
         miss: Share of targets that may lie outside of the interval.
@@ -110,7 +110,7 @@ class Series:
             times: (T,) datetime64, in all calls or in none. A step that is missing in a regular clock is learned as a
                 row without a target, which the result does not contain.
             known: (T, F) known columns, NaN where missing; or (T + n, F) with those of the n rows that come next.
-            issue: (T,) True where a forecast is wanted; everywhere if left out.
+            issue: (T,) True where a forecast is wanted; everywhere by default.
 
         Returns:
             Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`; and `due`,
@@ -142,7 +142,7 @@ class Series:
         """What comes next, without a row to learn from.
 
         Args:
-            time: Of the next row; a step after the last one if left out.
+            time: Of the next row; a step after the last one by default.
             known: (N, F) known columns from the next row on, up to the last target.
 
         Returns:
@@ -156,7 +156,7 @@ class Series:
         """Which experts carry what comes next.
 
         Args:
-            time: Of the next row; a step after the last one if left out.
+            time: Of the next row; a step after the last one by default.
             known: (N, F) known columns from the next row on, up to the last target.
 
         Returns:
@@ -178,7 +178,7 @@ class Series:
 
         Args:
             known: (T, F) known columns of each row, which serve its later targets too.
-            times: (T,) of each row; a step after the last row if left out.
+            times: (T,) of each row; a step after the last row by default.
 
         Returns:
             Forecasts and intervals (T, H), weights (T, K).

@@ -91,7 +91,7 @@ def load(folder: str | Path, like: PyTree, *, config: Any = None) -> tuple[PyTre
 
     Returns:
         The state, bit for bit, and the manifest with `source`, `note` and `generation`; `skipped` says in a sentence
-        each why newer generations were passed over.
+        each why newer generations were skipped.
 
     Raises:
         Damaged: No generation is sound.
@@ -121,7 +121,7 @@ def load(folder: str | Path, like: PyTree, *, config: Any = None) -> tuple[PyTre
             skipped.append(f"{_manifest(folder, number)}: {problem}.")
             continue
         return state, {**manifest, "skipped": skipped}
-    raise Damaged(f"{skipped[0][:-1]}, and no older checkpoint is sound; start anew in another folder.")
+    raise Damaged(f"{skipped[0][:-1]}, and no older checkpoint is sound; start again in another folder.")
 
 
 def generations(folder: str | Path) -> list[int]:
@@ -161,11 +161,10 @@ def _read_manifest(folder: Path, number: int) -> dict:
         manifest = json.loads(text)
         sound = isinstance(manifest, dict) and canonical(manifest) == text
     except (ValueError, RecursionError):
-        raise Damaged("it was cut short or changed on disk") from None
+        sound, manifest = False, {}
     if not sound:
         raise Damaged("it was cut short or changed on disk")
-    told = manifest.pop("digest", None)
-    if told != digest(manifest):
+    if manifest.pop("digest", None) != digest(manifest):
         raise Damaged("its checksum does not agree: it was changed on disk")
     if manifest.get("format") != FORMAT:
         raise Foreign(
@@ -187,9 +186,9 @@ def _read_arrays(folder: Path, number: int, manifest: dict) -> bytes:
 
 def _check_kin(manifest: dict, like: PyTree, config: Any) -> None:
     if manifest["config"] != digest(config):
-        raise Foreign("it was written under another configuration; resume with the one it began with, or start anew")
+        raise Foreign("it was written under another configuration; resume with the one it began with, or start again")
     if manifest["layout"] != _layout(like):
-        raise Foreign("its parameters are arranged in another way; resume with the model it began with, or start anew")
+        raise Foreign("its parameters are arranged in another way; resume with the model it began with, or start again")
 
 
 def _layout(state: Any) -> list | None:

@@ -116,14 +116,7 @@ def drop(path: Path) -> None:
 
 
 def unwritten(path: Path | str, problem: OSError, needed: int | str | None = None, after: str = "") -> OSError:
-    """The same error, of the same kind, with a sentence for the user.
-
-    Args:
-        path: What could not be written.
-        problem: Why.
-        needed: Bytes that were to be written, where that is known.
-        after: What else there is to say: what is left, how to go on.
-    """
+    """The same error with a sentence for the user: what could not be written, why, what to do, and `after`."""
     reason = problem.strerror or str(problem)
     sentence = f"{path} could not be written ({reason}): {advice(problem, path, needed)}"
     kind = Unwritten if problem.errno == errno.ENOENT else OSError  # which would make of it a file that is not there
@@ -131,13 +124,7 @@ def unwritten(path: Path | str, problem: OSError, needed: int | str | None = Non
 
 
 def advice(problem: OSError, path: Path | str, needed: int | str | None = None) -> str:
-    """What to do about it; with the bytes that were needed and those that are free, where there is too little room.
-
-    Args:
-        problem: What went wrong.
-        path: File or folder, there or not.
-        needed: Bytes that were to be written, or about how many, where that is known.
-    """
+    """What to do about a problem with a file; with the bytes needed and free where there is too little room."""
     if problem.errno == errno.EFBIG and needed is not None:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         allowed = "its file system takes no more" if limit == resource.RLIM_INFINITY else f"a file may have {limit}"

@@ -89,14 +89,8 @@ def read_text(
 ) -> Iterator[tuple[Layout, Raw]]:
     """Read the rows of a file of text, CSV or JSON lines.
 
-    Args:
-        stream: Its bytes.
-        file: Its name, as the user wrote it.
-        form: Its format.
-        request: What was asked for.
-        layout: The columns, where they are known from the file `before`.
-        before: See there.
-        reached: Offset, line and digest up to which it was read, and whether the last row had a line end.
+    `layout` has the columns if they are known from the file `before`; `reached` the offset, line and digest up to which
+    the file was read, and whether the last row had a line end.
     """
     lines = Lines(stream, file, block=request.block, limit=request.limit)
     header, notices, first = None, [], b"" if form == "json" else lines.first()

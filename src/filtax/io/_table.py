@@ -132,8 +132,8 @@ class Table:
         (3, 4, array([3.]))
     """
 
-    def __init__(self, files: list[str], request: Request, on_bad: str, start: Position | None) -> None:
-        self._files, self._request, self._on_bad, self._start = files, request, on_bad, start
+    def __init__(self, files: list[str], request: Request, on_error: str, start: Position | None) -> None:
+        self._files, self._request, self._on_error, self._start = files, request, on_error, start
         self.layout: Layout | None = Layout.from_json(start.layout) if start else None
         self.rows, self.rejected = (start.rows if start else 0), 0
         self._order = Order(start.latest if start else {})
@@ -156,7 +156,7 @@ class Table:
                 self.rejected += len(chunk.rejected)
                 if len(chunk) or chunk.rejected:
                     yield chunk
-                if chunk.rejected and self._on_bad == "stop":
+                if chunk.rejected and self._on_error == "stop":
                     raise InputError(f"{chunk.rejected[0]}. {_what_to_do(chunk.rejected[0])}")
                 self._first = next(self._raws, None)
         finally:
@@ -221,12 +221,12 @@ class Table:
         """Read the times, reject rows that are out of order, and cut at the first fault if the run is to stop."""
         assert self.layout is not None
         before, unended = dict(self._order.latest), raw.unended
-        if self._on_bad == "stop":
+        if self._on_error == "stop":
             _reject_blank(file, raw, self.layout)
         time, self.layout = self._order.apply(file, raw, self.layout)
         if unended and raw.rejected and not len(raw.line):  # the line without an end is alone in its block
             raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
-        if raw.rejected and self._on_bad == "stop":
+        if raw.rejected and self._on_error == "stop":
             keep = raw.before[0]
             raw = raw.head(keep)
             time = None if time is None else time[:keep]
@@ -243,7 +243,7 @@ def open_table(
     time: str | None = None,
     features: Sequence[str] | None = None,
     key: str | None = None,
-    on_bad: str = "reject",
+    on_error: str = "reject",
     types: Mapping[str, str] | None = None,
     perhaps: Sequence[str] = (),
     start: Position | None = None,
@@ -262,7 +262,7 @@ def open_table(
         time: Column of times; they must grow from row to row (of each key).
         features: Columns to learn from; all others by default.
         key: Column that separates one series from another.
-        on_bad: "reject" skips bad rows and returns a record of each; "stop" raises at the first, and at the first row
+        on_error: "reject" skips bad rows and returns a record of each; "stop" raises at the first, and at the first row
             without a target too, which is returned otherwise.
         types: "number" or "text", for columns that the first rows would show wrongly.
         perhaps: More columns that are read if they are there.
@@ -278,7 +278,7 @@ def open_table(
         The table, to be iterated over once. Memory does not grow with the number of rows.
 
     Raises:
-        InputError: In one sentence, if the source cannot be read; or at the first bad row if `on_bad` says so.
+        InputError: In one sentence, if the source cannot be read; or at the first bad row if `on_error` says so.
 
     Example:
         >>> import pathlib, tempfile
@@ -290,8 +290,8 @@ def open_table(
         >>> chunk.column("load"), str(chunk.time[0])[:10], chunk.rejected[0].reason
         (array([1.5]), '2024-01-01', "load: 'x' is not a number")
     """
-    if on_bad not in ("reject", "stop"):
-        raise InputError(f"open_table(on_bad=...) must be reject or stop, got {on_bad!r:.40}.")
+    if on_error not in ("reject", "stop"):
+        raise InputError(f"open_table(on_error=...) must be reject or stop, got {on_error!r:.40}.")
     if format is not None and format not in FORMATS:
         raise InputError(f"open_table(format=...) must be one of {', '.join(FORMATS)}, got {format!r:.40}.")
     if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
@@ -303,7 +303,7 @@ def open_table(
     if start is not None and files == ["-"]:
         raise InputError("-: standard input cannot be read on from a position; name the file.")
     asked = (target, time, key, None if features is None else list(features), perhaps, dict(types or {}))
-    return Table(files, Request(*asked, separator, format, block, line_limit, quick, where), on_bad, start)
+    return Table(files, Request(*asked, separator, format, block, line_limit, quick, where), on_error, start)
 
 
 def _check_files(files: list[str], read: list[list[Any]], request: Request) -> None:

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float
 from filtax import _validation as checks
 from filtax.protocols import Module
 
-__all__ = ["Smoothed", "ewma"]
-
 
 class Smoothed(Module):
     """A moving average: its level, how uncertain that is, and how much each datum counted, all (T,).

@@ -26,8 +26,6 @@ from filtax.models import Model, directions, last_layer_range
 from filtax.protocols import Module
 from filtax.ravel import Layout, flatten
 
-__all__ = ["Warm", "warmup"]
-
 
 class Warm(Module):
     """A trained network and how it got there.

@@ -73,7 +73,7 @@ class Monitor:
 
         Args:
             y: (T,) NaN where missing: such a row is neither outlier nor change.
-            forecast: (T,) as issued before the row, NaN where there was none.
+            forecast: (T,) as issued before the row, NaN where there was none; an interval of no width counts as none.
             lower: (T,) lower ends of the intervals, as issued.
             upper: (T,) upper ends.
         """
@@ -160,6 +160,7 @@ class Monitor:
                 padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4))])
                 self._packed, seen = block(self._packed, padded, len(part), 1.0 - self.false_alarms)
                 parts.append(np.asarray(seen)[: len(part)])
+        self._packed = np.asarray(self._packed)  # a copy or a pickle keeps its float64
         probability, runlength, change, start, changed = np.concatenate(parts).T
         outlier = (tail < self.false_alarms) & (changed == 0.0)
         return Seen(tail, outlier, probability, runlength.astype(int), change > 0.0, start.astype(int))
@@ -167,4 +168,4 @@ class Monitor:
 
 def _sum(p: np.ndarray) -> np.ndarray:
     """Sums over labels, one after the other: columns of zeros behind them change no bit."""
-    return np.cumsum(p, axis=1)[:, -1]
+    return np.cumsum(np.pad(p, ((0, 0), (1, 0))), axis=1)[:, -1]

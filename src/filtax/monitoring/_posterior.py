@@ -12,8 +12,8 @@ divided by their sum. An outlier is a disturbance that ends at once; a change is
 
 Errors are standardised by their running mean and root mean square, which begin with the interval that was issued. The
 interval of a row itself would not do: it adapts within a few rows, and hides the change. Neighbours with correlation r
-carry less evidence than independent errors: densities are taken to the power (1 - r)/(1 + r),
-where calm errors alone tell r.
+carry less evidence than independent errors: densities are taken to the power (1 - r)/(1 + r), where r is that of
+undisturbed errors.
 
 Axes: K disturbances, of which the least probable gives way to the newest. Memory and cost: O(K) a row. Thesis:
 eq:transition-rl-markov, algo:rl-pr-step.

@@ -7,19 +7,7 @@ write_outputs(folder)           # predictions.parquet, metrics.json, report.html
 
 from filtax.pipeline._config import Config
 from filtax.pipeline._page import write_outputs
-from filtax.pipeline._run import Run, open_run, write_predictions
-from filtax.pipeline._runner import Progress, run_pipeline
-from filtax.pipeline._scores import Scores, compare_runs, scores
+from filtax.pipeline._run import open_run
+from filtax.pipeline._runner import run_pipeline
 
-__all__ = [
-    "Config",
-    "Progress",
-    "Run",
-    "Scores",
-    "compare_runs",
-    "open_run",
-    "run_pipeline",
-    "scores",
-    "write_outputs",
-    "write_predictions",
-]
+__all__ = ["Config", "open_run", "run_pipeline", "write_outputs"]

@@ -72,7 +72,8 @@ class Log:
             yield
         except OSError as problem:
             grown = problem.errno == errno.EFBIG  # then the file is too large, not what was to be added
-            needed = f"at least {self.size + added}" if grown else added or None
+            waiting = self.size + added - os.fstat(self._file.fileno()).st_size
+            needed = f"at least {self.size + added}" if grown else max(waiting, 1)
             raise unwritten(self.path, problem, needed, "then resume the run, which is intact") from problem
 
 

@@ -97,11 +97,24 @@ class Written(NamedTuple):
 
 
 def write_outputs(root: Path, warn: Callable[[str], object] | None = None) -> Written:
-    """Write predictions.parquet, metrics.json and report.html of a run, each in one step.
+    r"""Write predictions.parquet, metrics.json and report.html of a run, each in one step.
 
     Args:
         root: Folder of the run.
         warn: As for `open_run`.
+
+    Returns:
+        A table of scores, a sentence on it, what its columns are, and the path of the report.
+
+    Example:
+        >>> import tempfile
+        >>> from filtax.pipeline import Config, run_pipeline, write_outputs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "t.csv"
+        ...     _ = path.write_text("y\n" + "".join(f"{t / 7}\n" for t in range(100)))
+        ...     _ = run_pipeline(Config(str(path), "y"), Path(folder) / "run")
+        ...     write_outputs(Path(folder) / "run").report.name
+        'report.html'
     """
     run = open_run(root, warn)
     found = scores(run)

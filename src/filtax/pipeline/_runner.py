@@ -299,7 +299,7 @@ class _Job:
 
 def open_source(config: Config, home: Path | None, start: Position | None = None, **more: Any) -> Table:
     """Open the table of a run with the columns that it reads: with times and a target of numbers no others."""
-    asked = {"target": config.target, "time": config.time, "key": config.key, "on_bad": config.on_error}
+    asked = {"target": config.target, "time": config.time, "key": config.key, "on_error": config.on_error}
     asked |= {"folder": home, "start": start, **more}
     features = None if config.features is None else list(config.features)
     if "features" in more:

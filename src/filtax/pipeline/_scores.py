@@ -325,48 +325,28 @@ def compare_runs(
     runs = [open_run(folder, warn) for folder in folders]
     if len({run.config.task for run in runs}) > 1:
         raise ValueError("compare: some runs forecast numbers, others labels; compare runs of one task.")
-    every = [scores(run) for run in runs]
-    first = contests(runs[0])[0]
-    rows = [
-        (
-            "run",
-            "method",
-            "rows",
-            *(each.name for each in contests(runs[0])),
-            "covered",
-            f"best baseline ({first.name})",
-        )
-    ]
-    sentences, own = [], []
-    for run, found in zip(runs, every, strict=True):
-        line = found.table[own_name(run)]
-        rivals = {name: other[first.name] for name, other in found.table.items() if name != own_name(run)}
+    every, columns = [scores(run) for run in runs], contests(runs[0])
+    first = columns[0]
+    rows = [("run", "method", "rows", *(each.name for each in columns), "covered", f"best baseline ({first.name})")]
+    sentences, own = [], [found.table[own_name(run)][first.name] for run, found in zip(runs, every, strict=True)]
+    for run, found, value in zip(runs, every, own, strict=True):
+        rivals = {name: line[first.name] for name, line in found.table.items() if name != own_name(run)}
         best = _best(rivals, first)
         covered = "-" if found.coverage is None else f"{found.coverage:.1%}"
-        cells = (*(f"{value:.4g}" for value in line.values()), covered, f"{best} {rivals[best]:.4g}")
-        rows.append((str(run.root), own_name(run), str(found.rows), *cells))
-        own.append(line[first.name])
-        if _best({"own": own[-1], "best": rivals[best]}, first) == "best" and own[-1] != rivals[best]:
+        cells = (*(f"{each:.4g}" for each in found.table[own_name(run)].values()), covered)
+        rows.append((str(run.root), own_name(run), str(found.rows), *cells, f"{best} {rivals[best]:.4g}"))
+        if value != rivals[best] and _best({"own": value, "best": rivals[best]}, first) == "best":
             sentences.append(f"{run.root} loses to {best} on {first.name}.")
-    alike = {
-        (run.config.target, run.config.horizon + run.config.delay, each.rows)
-        for run, each in zip(runs, every, strict=True)
-    }
-    if len(alike) > 1:
-        return rows, [
-            "These runs differ in target, horizon or rows: their scores are not of the same thing.",
-            *sentences,
-        ]
+    late = [run.config.horizon + run.config.delay for run in runs]
+    if len({(run.config.target, far, each.rows) for run, far, each in zip(runs, late, every, strict=True)}) > 1:
+        words = "These runs differ in target, horizon or rows: their scores are not of the same thing."
+        return rows, [words, *sentences]
     if len(runs) > 1:
         top = own[int(_best({str(i): value for i, value in enumerate(own)}, first))]
         names = [str(run.root) for run, value in zip(runs, own, strict=True) if value == top]
-        equal = len(names) == len(runs)
-        words = (
-            f"{join_words(names)} are equal on {first.name} ({top:.4g})."
-            if equal
-            else f"Best on {first.name}: {join_words(names)} ({top:.4g})."
-        )
-        sentences.insert(0, words)
+        equal, who = len(names) == len(runs), join_words(names)
+        what = f"{first.name} ({top:.4g})."
+        sentences.insert(0, f"{who} are equal on {what}" if equal else f"Best on {first.name}: {who} ({top:.4g}).")
     return rows, sentences
 
 

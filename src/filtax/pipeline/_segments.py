@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from filtax import io as store
-from filtax.io import InputError, Position
+from filtax.io import Chunk, InputError, Position
 from filtax.io._files import write_whole
 from filtax.io._source import NAMELESS
 from filtax.pipeline._config import Config
@@ -194,15 +194,8 @@ def _read(
         one.count += len(bad)
         one.behind = sum(line > int(chunk.line[-1]) for line in bad) if len(chunk) else one.behind + len(bad)
         if len(chunk) and rows <= LONGEST:
-            if config.target in chunk.texts:
-                raise ValueError(f"segment: the target {config.target} holds no numbers; name a column of numbers.")
-            dated = chunk.time is not None and chunk.time.dtype.kind == "M"
-            times = np.zeros(len(chunk)) if chunk.time is None else chunk.time
-            times = times.astype("datetime64[us]").astype(np.int64) if dated else times.astype(float)
-            file = np.full(len(chunk), one.files.index(chunk.file))
-            own = {"line": chunk.line.astype(np.int64), "file": file, "time": times}
-            parts.append({**own, "y": np.array(chunk.column(config.target), float)})
-            one.dated, rows = dated, rows + len(chunk)
+            parts.append(_columns(one, chunk))
+            rows += len(chunk)
             position = None if config.source == "-" else table.position(chunk)
     if not 2 <= rows <= LONGEST:
         count = f"more than {LONGEST} readings" if rows > LONGEST else counted(rows, "reading")
@@ -216,6 +209,17 @@ def _read(
     if not np.isfinite(one.columns["y"]).any():
         raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
     return one, position
+
+
+def _columns(one: Segments, chunk: Chunk) -> dict[str, np.ndarray]:
+    if one.config.target in chunk.texts:
+        raise ValueError(f"segment: the target {one.config.target} holds no numbers; name a column of numbers.")
+    times = np.zeros(len(chunk)) if chunk.time is None else chunk.time
+    one.dated = times.dtype.kind == "M"
+    times = times.astype("datetime64[us]").astype(np.int64) if one.dated else times.astype(float)
+    file = np.full(len(chunk), one.files.index(chunk.file))
+    y = np.array(chunk.column(one.config.target), float)
+    return {"line": chunk.line.astype(np.int64), "file": file, "time": times, "y": y}
 
 
 def _times(one: Segments) -> np.ndarray:
