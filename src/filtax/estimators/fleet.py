@@ -138,11 +138,12 @@ class Fleet(Estimator):
         return member
 
     def _learn(self, member: Any, table: Any, at: list[int], y: list) -> None:
-        if isinstance(table, list):
-            member.learn_many([table[i] for i in at], y)
-        else:
-            part = table.cut(at)
-            member.learn_many(part if isinstance(member, Learner) and len(at) >= WIDE else part.records(), y)
+        part = [table[i] for i in at] if isinstance(table, list) else table.cut(at)
+        if isinstance(part, frames.Frame) and isinstance(member, Learner) and len(at) >= WIDE:
+            member.learn_many(part, y)
+            return
+        for x, own in zip(part.records() if isinstance(part, frames.Frame) else part, y, strict=True):
+            member.learn_one(x, own)
 
     def _checked(self, key: Any) -> Hashable:
         """Refuse what would not be found again: a list, or a number that is not equal to itself."""

@@ -28,6 +28,7 @@ from filtax.forecasting._heads import Heads
 from filtax.forecasting._layout import Layout, Row
 from filtax.protocols import pytree, static
 
+SMALL = 2500  # numbers of a state that the compiled loop carries packed; of a larger one packing costs more
 BLOCK = 64  # rows of one call of the compiled loop
 STILL = 4  # regressors of a residual head
 GROSS = 20.0  # running errors beyond which a target counts as being there
@@ -308,15 +309,23 @@ def _cut(like: PyTree, packed: Float[Array, " B"]) -> PyTree:
 
 @jax.jit
 def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
-    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
-    like = jax.eval_shape(pipe.layout.empty_row)
+    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program.
 
-    def turn(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, out = _step(pipe, carry[0], _cut(like, rows[i]))
-        return state, carry[1].at[i].set(_line(out))
+    A small state is carried packed, so that XLA makes one kernel of the loop and a call of one row costs half.
+    """
+    like, small = jax.eval_shape(pipe.layout.empty_row), packed.size <= SMALL
+    unpacked, repacked = (partial(_unpack, pipe), _pack) if small else (_same, _same)
 
-    state, outs = jax.lax.fori_loop(0, count, turn, (_unpack(pipe, packed), _lines(pipe)))
-    return _pack(state), outs
+    def turn(i: Array, carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
+        state, out = _step(pipe, unpacked(carry[0]), _cut(like, rows[i]))
+        return repacked(state), carry[1].at[i].set(_line(out))
+
+    state, outs = jax.lax.fori_loop(0, count, turn, (packed if small else _unpack(pipe, packed), _lines(pipe)))
+    return state if small else _pack(state), outs
+
+
+def _same(value: PyTree) -> PyTree:
+    return value
 
 
 @jax.jit
