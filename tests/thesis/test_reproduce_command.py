@@ -24,9 +24,9 @@ def test_what_has_no_data_is_left_out_before_the_others_run(bare):
     ended = filtax("reproduce", "ewma", "ridge", "uci-corrupted", home=bare)
     assert ended.returncode == 2
     first, second, *after = ended.stderr.splitlines()
-    assert first.startswith("filtax: ewma is left out: data set djia: ")
+    assert first.startswith("filtax: ewma is skipped: data set djia: ")
     assert "get it from" in first
-    assert second.startswith("filtax: uci-corrupted is left out: data set ")
+    assert second.startswith("filtax: uci-corrupted is skipped: data set ")
     assert "So it is with " in second
     assert after[0].startswith("ridge: 100")
     assert "holds" in ended.stdout
@@ -36,7 +36,7 @@ def test_what_has_no_data_is_left_out_before_the_others_run(bare):
 
 
 def test_where_nothing_can_run_a_sentence_is_all(bare):
-    assert "ewma is left out" in sentence(filtax("reproduce", "ewma", home=bare), 2)
+    assert "ewma is skipped" in sentence(filtax("reproduce", "ewma", home=bare), 2)
     assert not (bare / "out/reproduce/report.html").exists()
 
 

@@ -14,7 +14,7 @@ def bandit(
     arms: Annotated[str | None, typer.Option(help="All arms, a,b,c; those of the log by default.")] = None,
     policy: Annotated[str, typer.Option(help="ts, ts-predictive, ucb, bayes-ucb, greedy or epsilon-greedy.")] = "ts",
     rewards: Annotated[str, typer.Option(help="binary, number, or auto to look.")] = "auto",
-    rate: Annotated[float, typer.Option(help="Share of what was learned that a tick keeps.")] = 0.999,
+    rate: Annotated[float, typer.Option(help="Share of what was learned that a round keeps.")] = 0.999,
     context: Annotated[str | None, typer.Option(help="Context columns, x,y; all others by default.")] = None,
     uniform: Annotated[bool, typer.Option(help="Every arm was logged with the same probability.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another number, other draws.")] = 0,

@@ -54,13 +54,13 @@ def guarded() -> Iterator[None]:
 def onward(source: str, root: Path) -> str:
     """What can be done with a run whose source ended in a fault.
 
-    A Parquet that is repaired is written anew, whole: no row of it is known to be the one that was read.
+    A Parquet that is repaired is another file: no row of it is known to be the one that was read.
 
     >>> onward("load.csv", Path("out/load"))
     'to go on: filtax resume out/load'
     """
     if source.lower().endswith((".parquet", ".pq")):
-        return f"a repaired Parquet is read anew; of these rows: filtax report {root}"
+        return f"a repaired Parquet needs a new run; of these rows: filtax report {root}"
     return f"to go on: filtax resume {root}"
 
 

@@ -24,7 +24,7 @@ def reproduce(
     What was found before with the same setting is used again, and of an experiment that was interrupted the parts
     that were done. Writes quick/NAME or full/NAME for each experiment, with result.json and its figures, so that a
     quick run leaves a full one alone (with another seed: full-seed-3/NAME); and report.html, of all that lie there.
-    An experiment whose data are absent or damaged is left out, which is said first, and the exit code is then 2.
+    An experiment whose data are absent or damaged is skipped, which is said first, and the exit code is then 2.
     """
     _find_thesis()
     from thesis import find
@@ -101,7 +101,7 @@ def _left_out(name: str, size: str, seed: int, out: Path) -> bool:
     if problems:
         others = ", ".join(data for data, _ in problems[1:])
         more = f" So it is with {others}: `filtax data list` has all files." if others else ""
-        talk(f"filtax: {name} is left out: {problems[0][1]}{more}")
+        talk(f"filtax: {name} is skipped: {problems[0][1]}{more}")
     return bool(problems)
 
 
