@@ -1,5 +1,8 @@
 """A segmenter fed one reading at a time: against the alarms for the whole series."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -25,7 +28,7 @@ def test_a_segmenter_gives_the_alarms_of_detect():
 
 @pytest.mark.parametrize("size", [6.0, 1e6])
 def test_an_outlier_is_no_change_and_a_change_is_no_outlier(size):
-    """Told at once what it is, not learned from; two in a row are errors, and what stays is a change."""
+    """It is not learned from; two in a row are outliers, and what stays is a change."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=140)
     y[50] += size
@@ -43,7 +46,6 @@ def test_an_outlier_is_no_change_and_a_change_is_no_outlier(size):
 
 @pytest.mark.parametrize("at", [8, 10, 20, 28, 29])
 def test_an_outlier_among_the_first_readings_is_no_change(at):
-    """It was never told of, and moved the unit: a false change in 10 of 10."""
     y = np.random.default_rng(at).normal(size=60)
     y[at] += 1000.0
     model, told = Segmenter(keep=30), {}
@@ -116,7 +118,7 @@ def test_nothing_at_all_is_refused_in_a_sentence():
 
 
 def test_a_forecast_is_the_segment_and_how_probable_each_is():
-    """Of a regime that was told of with this very reading, the probability is its own and not that of a further one."""
+    """With the reading that declares a change, the probability is that of its segment and not of a further one."""
     model = Segmenter(keep=30)
     assert model.predict_one(with_dist=True).probabilities == model.predict_proba_one() == {0: 1.0}
     told = []
@@ -132,7 +134,7 @@ def test_a_forecast_is_the_segment_and_how_probable_each_is():
 
 
 def test_a_change_that_is_found_behind_the_warm_up_is_no_further_one():
-    """It is told of while the first readings are learned, and others of the same segment follow at once."""
+    """It is declared while the first readings are learned, and others of the same segment follow at once."""
     y = np.random.default_rng(15).normal(size=30)
     y[15:] += 1000.0
     model = Segmenter(keep=30)
@@ -177,3 +179,17 @@ def test_parameters_that_change_during_a_stream_count_from_the_next_fit_on():
     model.learn_many(y[35:])
     assert model.changes_ == [40]
     assert model.fit(y[:, None]).changes_ == []
+
+
+def test_a_copy_goes_on_with_the_same_bits():
+    """In doubt about an outlier, and while the unit is not known yet."""
+    y = np.random.default_rng(0).normal(size=90)
+    y[40:] += 9.0
+    for cut in (10, 41, 42, 60):
+        model = Segmenter(keep=20)
+        model.learn_many(y[:cut])
+        twins = [model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+        for twin in twins:
+            twin.learn_many(y[cut:])
+        assert len({(twin.change_probability_, *twin.changes_) for twin in twins}) == 1
+        assert model.changes_ == [40]

@@ -9,6 +9,7 @@ from scipy import stats
 
 from filtax.monitoring import Monitor
 
+HOURS = np.datetime64("2024-01-01T00", "h")
 HAZARD, RECOVERY, PRECISION, SHAPE, RATE = 1e-3, 1e-3, 0.1, 1.0, 1.0
 
 
@@ -109,6 +110,19 @@ def test_changes_are_found_once_and_begin_where_they_began(change):
         assert seen.runlength[-1] == seen.start[-1] == seen.start[row] + len(y) - 1 - row
 
 
+def test_a_level_that_forecasts_follow_at_once_is_found_with_times():
+    """The last value of the level is the forecast: there is one large error, as at an outlier."""
+    rng = np.random.default_rng(8)
+    y = rng.normal(size=600) + 10.0 * (np.arange(600) >= 400)
+    fast = np.where(np.arange(600) > 400, 10.0, 0.0)
+    y[200] += 10.0
+    given = (y, fast, fast - 1.645, fast + 1.645)
+    assert np.flatnonzero(Monitor().learn(*given).change).size == 0
+    seen = Monitor().learn(*given, times=HOURS + np.arange(600))
+    assert (np.flatnonzero(seen.change) - seen.start[seen.change]).tolist() == [400]
+    assert seen.outlier[200]
+
+
 @pytest.mark.parametrize("size", [8.0, 1e9, -np.inf])
 def test_an_outlier_is_no_change(size):
     X, y = stream(np.random.default_rng(3))
@@ -139,7 +153,7 @@ def test_a_gap_is_no_change_and_labels_that_turn_round_are_one():
 def test_batches_single_rows_and_a_restored_monitor_agree_in_every_bit():
     X, y = stream(np.random.default_rng(6), T=300, at=200, noise=3.0)
     y[50:60] = np.nan
-    rows = (y, *forecast(X, np.nan_to_num(y)))
+    rows = (y, *forecast(X, np.nan_to_num(y)), HOURS + np.arange(300))
     whole, monitor, parts = Monitor().learn(*rows), Monitor(), []
     for start, stop in itertools.pairwise([0, 1, 2, 3, 50, 57, 130, 131, 300]):
         parts.append(monitor.learn(*(row[start:stop] for row in rows)))
@@ -152,6 +166,7 @@ def test_labels_met_later_change_no_bit():
     rng = np.random.default_rng(7)
     p = np.sort(rng.dirichlet(np.ones(12), size=80), axis=1) * 0.99
     y = rng.integers(-1, 13, size=80)
+    assert np.isnan(Monitor().learn_labels([-1], np.zeros((1, 0))).tail[0])
     whole, monitor = Monitor().learn_labels(y, np.column_stack([p, np.zeros((80, 9))])), Monitor()
     parts = [monitor.learn_labels(y[t : t + 1], p[t : t + 1]) for t in range(80)]
     for name, value in vars(whole).items():
@@ -162,6 +177,10 @@ def test_labels_met_later_change_no_bit():
     ("call", "message"),
     [
         (lambda m: m.learn(np.zeros(3), np.zeros(2), np.zeros(3), np.zeros(3)), r"shapes are \(3,\), \(2,\)"),
+        (
+            lambda m: (m.learn(*np.zeros((4, 3))), m.learn(*np.zeros((4, 3)), [HOURS] * 3)),
+            "give them in all, or in none",
+        ),
         (lambda m: m.learn_labels([0, 1], [0.5, 0.5]), r"give \(T,\) and \(T, C\)"),
         (lambda m: Monitor(level=1.5), "level"),
     ],

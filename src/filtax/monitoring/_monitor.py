@@ -10,6 +10,8 @@ from scipy.special import stdtr, stdtrit, xlogy
 from filtax import _validation as checks
 from filtax.monitoring._posterior import BLOCK, block, packed_start
 
+USUAL_RATE, BOUND = 0.05, 10.0  # of the mean of an hour; scales of the interval that it learns of an error at most
+WINDOW = 12.0  # errors within which a level that moved shows in the slow mean; later ones may be a drift
 LEAST_PROBABLE = 1e-12  # of a label
 NARROWEST = 1e-3  # scales of the interval that errors have at least
 FREEDOM = 10.0  # degrees of freedom of errors relative to their interval, whose width follows some 20 of them
@@ -66,21 +68,31 @@ class Monitor:
         checks.share("Monitor(false_alarms=...)", false_alarms, hint="It is the probability that a good row is one.")
         self.level, self.false_alarms = float(level), float(false_alarms)
         self.count = 0  # errors so far
-        self._packed: Any = packed_start()
+        self._packed: Any = None  # the posteriors, once a row has come
+        self._usual = np.zeros((2, 48))  # means of hours, of weekdays and weekends, and rows in them
 
-    def learn(self, y: Any, forecast: Any, lower: Any, upper: Any) -> Seen:
+    def learn(self, y: Any, forecast: Any, lower: Any, upper: Any, times: Any = None) -> Seen:
         """Judge rows by their forecasts.
+
+        Forecasts that follow a new level within a few rows have one large error there, like an outlier. With times such
+        a change is found too: a slow mean is kept for each hour, of weekdays and of weekends, and what rows are off
+        from it is followed by a posterior of its own.
 
         Args:
             y: (T,) NaN where missing: such a row is neither outlier nor change.
-            forecast: (T,) as issued before the row, NaN where there was none.
+            forecast: (T,) as issued before the row, NaN where there was none; an interval of no width counts as none.
             lower: (T,) lower ends of the intervals, as issued.
             upper: (T,) upper ends.
+            times: (T,) datetime64, in all calls or in none.
         """
-        y, forecast, lower, upper = (np.asarray(part, np.float64) for part in (y, forecast, lower, upper))
-        if y.ndim != 1 or not y.shape == forecast.shape == lower.shape == upper.shape:
-            shapes = ", ".join(str(part.shape) for part in (y, forecast, lower, upper))
-            raise ValueError(f"Monitor.learn: shapes are {shapes}; give y, forecast, lower and upper as (T,) each.")
+        parts = [np.asarray(part, np.float64) for part in (y, forecast, lower, upper)]
+        parts += [] if times is None else [np.asarray(times, "datetime64[h]").astype(np.int64)]
+        if parts[0].ndim != 1 or len({part.shape for part in parts}) > 1:
+            shapes = ", ".join(str(part.shape) for part in parts)
+            raise ValueError(
+                f"Monitor.learn: shapes are {shapes}; give y, its forecasts, intervals and times as (T,) each."
+            )
+        y, forecast, lower, upper = parts[:4]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(lower < upper, y - forecast, np.nan)
             ratio = np.abs(off) / np.where(off < 0.0, forecast - lower, upper - forecast)
@@ -88,7 +100,9 @@ class Monitor:
         quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
         tail = 2.0 * stdtr(freedom, -quantile * ratio)
         scale, centre = 0.5 * (upper - lower) / quantile, 0.5 * (lower + upper) - forecast
-        return self._follow([off, scale, centre, NARROWEST * scale], tail)
+        slow = [] if times is None else [self._off_usual(np.where(np.isnan(off), np.nan, y), scale, parts[4])]
+        errors = np.stack([off, *slow], axis=1)
+        return self._follow(errors, scale, centre, NARROWEST * scale, tail)
 
     def learn_labels(self, y: Any, probability: Any) -> Seen:
         r"""Judge labels by their probabilities.
@@ -123,7 +137,7 @@ class Monitor:
         error = np.where(missing, np.nan, (loss - mean) / np.maximum(spread, LEAST_PROBABLE))
         self._freedom(~missing)
         zero = np.zeros(len(y))
-        return self._follow([error, zero + 1.0, zero, zero + 1.0], tail)
+        return self._follow(error[:, None], zero + 1.0, zero, zero + 1.0, tail)
 
     def settings(self) -> dict:
         """What json can write; with `arrays`, all that `restore` needs."""
@@ -131,7 +145,7 @@ class Monitor:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What was learned."""
-        return {"packed": np.array(self._packed)}
+        return {} if self._packed is None else {"packed": np.array(self._packed), "usual": np.array(self._usual)}
 
     @classmethod
     def restore(cls, settings: dict, arrays: dict[str, np.ndarray]) -> "Monitor":
@@ -142,7 +156,9 @@ class Monitor:
         0
         """
         monitor = cls(settings["level"], settings["false_alarms"])
-        monitor.count, monitor._packed = int(settings["count"]), np.array(arrays["packed"], np.float64)
+        monitor.count = int(settings["count"])
+        if arrays:
+            monitor._packed, monitor._usual = (np.array(arrays[name], np.float64) for name in ("packed", "usual"))
         return monitor
 
     def _freedom(self, known: np.ndarray) -> np.ndarray:
@@ -151,15 +167,39 @@ class Monitor:
         self.count += int(known.sum())
         return 1.0 / (1.0 / FREEDOM + 1.0 / np.maximum(number, 1.0))
 
-    def _follow(self, rows: list[np.ndarray], tail: np.ndarray) -> Seen:
-        """The posterior after each row (error, scale, centre, least scale), and what it makes of the tails."""
-        table, parts = np.stack(rows, axis=1), [np.zeros((0, 5))]
+    def _off_usual(self, y: np.ndarray, scale: np.ndarray, hours: np.ndarray) -> np.ndarray:
+        """Differences of rows from the mean of their hour, which then learns them."""
+        weekend = (hours // 24 + 3) % 7 >= 5  # hour 0 was on a Thursday
+        off, (means, counts) = np.full(len(y), np.nan), self._usual
+        for t in np.flatnonzero(~np.isnan(y)):
+            slot = hours[t] % 24 + 24 * weekend[t]
+            error = np.clip(y[t] - means[slot], -BOUND * scale[t], BOUND * scale[t]) if counts[slot] else y[t]
+            off[t] = y[t] - means[slot] if counts[slot] else np.nan
+            counts[slot] += 1
+            means[slot] += max(USUAL_RATE, 1.0 / counts[slot]) * error
+        return off
+
+    def _follow(
+        self, errors: np.ndarray, scale: np.ndarray, centre: np.ndarray, least: np.ndarray, tail: np.ndarray
+    ) -> Seen:
+        """The posteriors after each row, and what they make of the tails."""
+        S = errors.shape[1]
+        start = packed_start(S)
+        self._packed = start if self._packed is None else self._packed
+        if self._packed.size != start.size:
+            raise ValueError("Monitor.learn: times were given in some calls; give them in all, or in none.")
+        windows, parts = np.full(len(errors), np.inf), [np.zeros((0, 5))]
+        streams = [np.stack([errors[:, 0], scale, centre, least, windows], axis=1)]
+        if S == 2:  # what a slow mean is off after a change is what its next error says
+            streams += [np.stack([errors[:, 1], scale, errors[:, 1], least, np.minimum(windows, WINDOW)], axis=1)]
+        table = np.stack(streams, axis=2)
         with jax.enable_x64(True):
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
-                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 4))])
+                padded = np.concatenate([part, np.zeros((BLOCK - len(part), 5, S))])
                 self._packed, seen = block(self._packed, padded, len(part), 1.0 - self.false_alarms)
                 parts.append(np.asarray(seen)[: len(part)])
+        self._packed = np.asarray(self._packed)  # a copy or a pickle keeps its float64
         probability, runlength, change, start, changed = np.concatenate(parts).T
         outlier = (tail < self.false_alarms) & (changed == 0.0)
         return Seen(tail, outlier, probability, runlength.astype(int), change > 0.0, start.astype(int))
@@ -167,4 +207,4 @@ class Monitor:
 
 def _sum(p: np.ndarray) -> np.ndarray:
     """Sums over labels, one after the other: columns of zeros behind them change no bit."""
-    return np.cumsum(p, axis=1)[:, -1]
+    return np.cumsum(np.pad(p, ((0, 0), (1, 0))), axis=1)[:, -1]

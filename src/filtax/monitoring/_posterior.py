@@ -12,19 +12,19 @@ divided by their sum. An outlier is a disturbance that ends at once; a change is
 
 Errors are standardised by their running mean and root mean square, which begin with the interval that was issued. The
 interval of a row itself would not do: it adapts within a few rows, and hides the change. Neighbours with correlation r
-carry less evidence than independent errors: densities are taken to the power (1 - r)/(1 + r),
-where calm errors alone tell r.
+carry less evidence than independent errors: densities are taken to the power (1 - r)/(1 + r), where r is that of
+undisturbed errors.
 
-Axes: K disturbances, of which the least probable gives way to the newest. Memory and cost: O(K) a row. Thesis:
-eq:transition-rl-markov, algo:rl-pr-step.
+Axes: S streams of errors, K disturbances, of which the least probable gives way to the newest. Memory and cost: O(S K)
+a row. Thesis: eq:transition-rl-markov, algo:rl-pr-step.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from filtax.protocols import pytree
@@ -76,7 +76,7 @@ class State:
         return cls(zero + 1.0, none, none, none, none, none, none, zero, zero, zero, zero + 1.0, zero, zero)
 
 
-def learn(state: State, error: Array, scale: Array, centre: Array, least: Array) -> State:
+def learn(state: State, error: Array, scale: Array, centre: Array, least: Array, window: Array) -> State:
     """The posterior after one row.
 
     Args:
@@ -85,8 +85,9 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
         scale: Of such errors, by the interval that was issued.
         centre: The same.
         least: The smallest scale they may have.
+        window: Errors after which a disturbance that was no change is dropped.
     """
-    known, first = ~jnp.isnan(error), state.seen == 0.0
+    first = state.seen == 0.0
     centre, square = jnp.where(first, centre, state.centre), jnp.where(first, scale**2, state.square)
     square = jnp.maximum(square, least**2)
     scale = jnp.sqrt(square)
@@ -95,12 +96,13 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
     share = (1.0 - correlation) / (1.0 + correlation)
 
     new = jnp.arange(SLOTS) == jnp.argmin(state.weight)
-    clear = jnp.where(new, 0.0, jnp.stack([state.rows, state.number, state.total, state.squares]))
-    rows, number, total, squares = clear
+    sums = jnp.stack([state.rows, state.number, state.total, state.squares])
+    rows, number, total, squares = jnp.where(new, 0.0, sums)
     log_calm = share * _log_student(z, state.count + 1.0, 1.0)
     log_weight = share * _log_predictive(number, total, squares, z)
     weight = jnp.where(new, HAZARD * state.calm, (1.0 - RECOVERY) * state.weight)
-    calm = (1.0 - HAZARD) * state.calm + RECOVERY * jnp.sum(state.weight)
+    over = jnp.where(rows >= window, weight, 0.0)
+    calm, weight = (1.0 - HAZARD) * state.calm + RECOVERY * jnp.sum(state.weight) + jnp.sum(over), weight - over
     top = jnp.maximum(jnp.max(log_weight), log_calm)
     calm, weight = calm * jnp.exp(log_calm - top), weight * jnp.exp(log_weight - top)
     mass = calm + jnp.sum(weight)
@@ -124,7 +126,7 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array)
         state.product + rate * state.calm * (bounded * state.last - state.product),
         bounded,
     )
-    return jax.tree.map(lambda a, b: jnp.where(known, a, b), after, replace(state, age=state.age + 1.0))
+    return jax.tree.map(lambda a, b: jnp.where(jnp.isnan(error), b, a), after, replace(state, age=state.age + 1.0))
 
 
 def _log_predictive(number: Array, total: Array, squares: Array, error: Array) -> Array:
@@ -136,8 +138,15 @@ def _log_predictive(number: Array, total: Array, squares: Array, error: Array) -
 
 
 def _log_student(error: Array, freedom: Array, scale: Array | float) -> Array:
+    """Log density of a Student t; its constant by Stirling's series for the ratio of gamma functions, to 1e-9."""
     half = 0.5 * freedom
-    constant = gammaln(half + 0.5) - gammaln(half) - 0.5 * jnp.log(np.pi * freedom) - jnp.log(scale)
+    far = half + 4.0
+    product = jnp.ones_like(half)
+    for i in range(4):
+        product = product * (half + i) / (half + i + 0.5)
+    power = 1.0 / far**2
+    series = (-1.0 / 8.0 + power * (1.0 / 192.0 + power * (-1.0 / 640.0 + power * (17.0 / 14336.0)))) / far
+    constant = jnp.log(product * jnp.sqrt(far / (np.pi * freedom)) / scale) + series
     return constant - (half + 0.5) * jnp.log1p((error / scale) ** 2 / freedom)
 
 
@@ -146,42 +155,43 @@ class Watch:
     """What is known of one series.
 
     Attributes:
-        state: The posterior.
+        states: S posteriors: of the errors of the forecasts, and of those of a slow mean if there is one.
         changed: 1 while a disturbance goes on that was declared a change, else 0.
         since: Rows since the last change began, or since the first row.
     """
 
-    state: State
+    states: State
     changed: Float[Array, ""]
     since: Float[Array, ""]
 
     @classmethod
-    def start(cls) -> "Watch":
+    def start(cls, S: int) -> "Watch":
         """Nothing so far."""
-        return cls(State.start(), jnp.zeros(()), jnp.zeros(()) - 1.0)
+        states = jax.tree.map(lambda leaf: jnp.stack([leaf] * S), State.start())
+        return cls(states, jnp.zeros(()), jnp.zeros(()) - 1.0)
 
 
-def step(watch: Watch, row: Float[Array, " 4"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
+def step(watch: Watch, row: Float[Array, "5 S"], threshold: Array) -> tuple[Watch, Float[Array, " 5"]]:
     """Learn a row, and declare a change, once, when a disturbance of enough rows is probable.
 
     Returns:
         The next state; probability of a disturbance, run length, change, rows back to its start, whether it goes on.
     """
-    state = learn(watch.state, *row)
-    probability = jnp.sum(state.weight)
-    lasting = jnp.where(state.rows >= LEAST, state.weight, 0.0)
-    change = (jnp.sum(lasting) > threshold) & (watch.changed == 0.0)
-    since = jnp.where(change, state.age[jnp.argmax(lasting)], watch.since + 1.0)
+    states = jax.vmap(learn)(watch.states, *row)
+    probability = jnp.max(jnp.sum(states.weight, axis=1))
+    lasting = jnp.where(states.rows >= LEAST, states.weight, 0.0)
+    change = (jnp.max(jnp.sum(lasting, axis=1)) > threshold) & (watch.changed == 0.0)
+    since = jnp.where(change, jnp.ravel(states.age)[jnp.argmax(lasting)], watch.since + 1.0)
     changed = jnp.where(change | ((watch.changed > 0.0) & (probability > 0.5)), 1.0, 0.0)
-    runlength = jnp.where(probability > 0.5, state.age[jnp.argmax(state.weight)], since)
-    state = replace(state, seen=jnp.where(change, 0.0, state.seen))
-    return Watch(state, changed, since), jnp.stack([probability, runlength, change.astype(float), since, changed])
+    runlength = jnp.where(probability > 0.5, jnp.ravel(states.age)[jnp.argmax(states.weight)], since)
+    states = replace(states, seen=jnp.where(change, 0.0, states.seen))
+    return Watch(states, changed, since), jnp.stack([probability, runlength, change.astype(float), since, changed])
 
 
 @jax.jit
 def block(packed: Array, rows: Array, count: Array, threshold: Array) -> tuple[Array, Array]:
     """The first `count` rows of a block from a packed state to a packed state; one row or 64 are one program."""
-    leaves, tree = jax.tree.flatten(jax.eval_shape(Watch.start))
+    leaves, tree = jax.tree.flatten(jax.eval_shape(partial(Watch.start, rows.shape[-1])))
     ends = np.cumsum([leaf.size for leaf in leaves])
     parts = [packed[end - leaf.size : end].reshape(leaf.shape) for end, leaf in zip(ends, leaves, strict=True)]
 
@@ -193,6 +203,7 @@ def block(packed: Array, rows: Array, count: Array, threshold: Array) -> tuple[A
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(watch)]), seen
 
 
-def packed_start() -> np.ndarray:
+@cache
+def packed_start(S: int) -> np.ndarray:
     """The packed state before the first row."""
-    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(Watch.start())]).astype(np.float64)
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(Watch.start(S))]).astype(np.float64)
