@@ -1,10 +1,10 @@
-r"""Probabilities of the next label: experts on features and on past labels, mixed by their log loss.
+r"""(M.1, A.1, A.2) Probabilities of the next label: experts on features and on past labels, mixed by their log loss.
 
 Every expert gives probabilities of the classes met so far. A class never met has the probability
 
-$$\frac{K (K + 1)}{n^2 + n + 2 K}$$
+$$\frac{M (M + 1)}{n^2 + n + 2 M}$$
 
-after n labels of which K differ (Ristad's natural law of succession, 1995), and the others are less by this share.
+after n labels of M classes (Ristad's natural law of succession, 1995), and the others are less by this share.
 
 **Mixture.** Weights are those of Bayes' rule, of which a share $1/(t+1)$ is spread over all K experts after the t-th
 label: $w_k \leftarrow (1 - \alpha) w_k p_k(y) / \sum_j w_j p_j(y) + \alpha / K$. The weight of any sequence of experts
@@ -15,14 +15,15 @@ that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
 probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
 $b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
 $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
-Each weight then drifts by a variance of c / D, so that a logit drifts by c whatever the number of regressors.
+Weights then drift so that the variance of a logit grows by c whatever D is, half of it by the constant.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
-Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that
-wait for labels.
+Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that wait.
+Cost: O(N (D² + C D) + K C) for a row, whatever the number of classes so far.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -42,148 +43,105 @@ from filtax.state import with_memory
 
 BLOCK = 64  # rows of one call of the compiled loop
 MEMORY = 300.0  # labels that the recent frequencies hold
-DRIFTS = {"slow": 1e-3, "medium": 1e-2, "fast": 1e-1}  # variance that a label adds to a logit of a filter
-AFTER = (0.0, 0.0, 0.0, 1.0)  # filters that correct the last-label expert
+# Filters on each design: variance that a label adds to a logit, and whether the last-label expert is corrected.
+FILTERS = {"slow": (1e-3, 0.0), "medium": (1e-2, 0.0), "fast": (1e-1, 0.0), "after last": (1e-2, 1.0)}
+DRIFTS, CORRECTS = np.array(list(FILTERS.values())).T
 BENT = 32  # known columns up to which filters have a bend at the mean of each
 BASELINES = ("frequency", "recent frequency", "transition", "last")
 
 
 @pytree
 class Pending:
-    """Rows that were forecast and wait for their label.
+    """Rows that were forecast and wait for their label: L of them, or one."""
 
-    Attributes:
-        known: (L, F) scaled known columns.
-        label: (L,) the label, -1 where it is missing.
-        last: (L,) the last label known to the forecast, -1 where there was none.
-        said: (L, K, C) what the experts said.
-    """
-
-    known: Float[Array, "*L F"]
-    label: Float[Array, "*L"]
-    last: Float[Array, "*L"]
-    said: Float[Array, "*L K C"]
+    known: Float[Array, "*L F"]  # scaled known columns
+    label: Float[Array, "*L"]  # -1 where it is missing
+    last: Float[Array, "*L"]  # last label known to the forecast, -1 where there was none
+    said: Float[Array, "*L K C"]  # by the experts
 
 
 @pytree
 class LabelState:
-    """Everything the pipeline remembers: arrays of fixed shape.
+    """Everything the pipeline remembers: arrays of fixed shape."""
 
-    Attributes:
-        center, spread: (F,) units of the known columns.
-        rows: Rows so far.
-        counts, recent: (C,) labels of each class so far, and with a memory of `MEMORY` labels.
-        moves: (C, C) labels of each class by the last label known to their forecast.
-        last: The last label, -1 before any.
-        weights: (K,) of the experts.
-        filters: Beliefs of the filters for each design, leaves (N, C, D) and (N, D, D).
-        heads: States of the named method, one for a class never met and one for each class; None without one.
-        pending: Rows that wait for their label.
-    """
-
-    center: Float[Array, " F"]
+    center: Float[Array, " F"]  # units of the known columns
     spread: Float[Array, " F"]
-    rows: Float[Array, ""]
-    counts: Float[Array, " C"]
-    recent: Float[Array, " C"]
-    moves: Float[Array, "C C"]
-    last: Float[Array, ""]
-    weights: Float[Array, " K"]
-    filters: tuple[Covariance, ...]
-    heads: PyTree
+    rows: Float[Array, ""]  # so far
+    counts: Float[Array, " C"]  # labels of each class so far
+    recent: Float[Array, " C"]  # the same with a memory of `MEMORY` labels
+    moves: Float[Array, "C C"]  # labels of each class by the last label known to their forecast
+    repeats: Float[Array, " 2"]  # labels that were this last one, and labels that had one
+    last: Float[Array, ""]  # label, -1 before any
+    weights: Float[Array, " K"]  # of the experts
+    filters: tuple[Covariance, ...]  # for each design, means (N, C, D) and covariances (N, D, D)
+    heads: PyTree  # states of the named method for a class never met and for each class; None without one
     pending: Pending
 
 
 @pytree
 class LabelPipeline:
-    """The experts and their mixture, as one value: a pure function of a packed state and rows.
+    """The experts and their mixture, as one value: pure functions of a packed state and rows."""
 
-    Attributes:
-        known: F, the number of known columns.
-        method: Name of a filter that takes the place of the standard ones.
-        delay: Rows after which a label comes.
-        room: C, the number of classes there is room for.
-    """
-
-    known: int = static(default=0)
-    method: str | None = static(default=None)
-    delay: int = static(default=0)
-    room: int = static(default=3)
+    known: int = static(default=0)  # F columns
+    method: str | None = static(default=None)  # name of a filter that takes the place of the standard ones
+    delay: int = static(default=0)  # rows after which a label comes
+    room: int = static(default=3)  # for C classes
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the K experts, in their order."""
-        filters = [f"{design} {name}" for design in self._designs for name in (*DRIFTS, "after last")]
+        filters = [f"{design} {name}" for design in self._designs for name in FILTERS]
         return (*BASELINES, *filters, *([self.method] if self.method else []))
 
-    def init(self, center: Any = None, spread: Any = None) -> LabelState:
-        """The state before the first row; columns in units of 0 and 1 unless others are given."""
-        F, C, K, L = self.known, self.room, len(self.names), self.delay + 1
-        zero, none = jnp.zeros(()), jnp.full(L, -1.0)
-        filters = [_filters(C, 1 + F * (2 if design == "bent" else 1)) for design in self._designs]
-        heads = None
-        if self.method is not None:
-            state = _named(self.method, 1 + F)[1]
-            heads = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1 + C, *leaf.shape)), state)
+    def init(self, center: Float[Array, " F"], spread: Float[Array, " F"]) -> LabelState:
+        """The state before the first row, with the units of the known columns."""
+        F, C, K, N, L = self.known, self.room, len(self.names), len(FILTERS), self.delay + 1
+        zero, none = jnp.zeros, jnp.full(L, -1.0)
+        widths = [_design(design, zero(F)).size for design in self._designs]
+        filters = [Covariance(zero((N, C, D)), jnp.broadcast_to(jnp.eye(D), (N, D, D))) for D in widths]
+        heads = None if self.method is None else _named(self.method, 1 + F)[1]
         return LabelState(
-            jnp.zeros(F) if center is None else jnp.asarray(center, float),
-            jnp.ones(F) if spread is None else jnp.asarray(spread, float),
-            zero,
-            jnp.zeros(C),
-            jnp.zeros(C),
-            jnp.zeros((C, C)),
-            zero - 1.0,
+            center,
+            spread,
+            zero(()),
+            zero(C),
+            zero(C),
+            zero((C, C)),
+            zero(2),
+            none[0],
             jnp.full(K, 1.0 / K),
             tuple(filters),
-            heads,
-            Pending(jnp.zeros((L, F)), none, none, jnp.zeros((L, K, C))),
+            jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1 + C, *leaf.shape)), heads),
+            Pending(zero((L, F)), none, none, zero((L, K, C))),
         )
 
-    def pack(self, state: LabelState) -> np.ndarray:
-        """All numbers of a state in one vector."""
-        return np.asarray(_pack(state))
-
-    def unpack(self, packed: Float[Array, " B"]) -> LabelState:
-        """The state of a vector; whole numbers are exact in it."""
-        return _cut(jax.eval_shape(self.init), packed)
+    @jax.jit
+    def start(self, center: Any, spread: Any) -> Float[Array, " B"]:
+        """`init`, packed into one vector."""
+        return _pack(self.init(center, spread))
 
     def scan(self, packed: Any, known: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Forecast each row, then learn the label that comes with it.
-
-        Args:
-            packed: State in one vector.
-            known: (T, F) known columns.
-            labels: (T,) numbers of the classes, below the room; -1 where missing.
-
-        Returns:
-            The packed state, probabilities (T, C) and weights (T, K).
-        """
-        parts, C = [np.zeros((0, self.room + len(self.names)))], self.room
+        """Forecast each row, then learn its label (-1: missing): a packed state, and probabilities and weights."""
+        parts = []
         for block, count in _blocks(np.column_stack([known, labels])):
             packed, outs = _block(self, packed, block, count)
             parts.append(np.asarray(outs)[:count])
-        table = np.concatenate(parts)
-        return packed, table[:, :C], table[:, C:]
+        probability, weights = np.split(np.concatenate(parts), [self.room], axis=1)
+        return packed, probability, weights
 
     def forecast(self, packed: Any, known: np.ndarray) -> np.ndarray:
         """Probabilities (T, C) of the label of each row, as if it came next; nothing is learned."""
         parts = [np.asarray(_forecasts(self, packed, block, count))[:count] for block, count in _blocks(known)]
         return np.concatenate([np.zeros((0, self.room)), *parts])
 
-    def grown(self, packed: Any) -> tuple["LabelPipeline", np.ndarray]:
+    def grown(self, packed: Any) -> tuple["LabelPipeline", Any]:
         """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
-        larger = LabelPipeline(self.known, self.method, self.delay, 4 * self.room + 3)
-        old, new = self.unpack(packed), larger.init()
-
-        def corner(old: Array, new: Array) -> np.ndarray:
-            table = np.array(new)
-            table[tuple(map(slice, old.shape))] = old
-            return table
-
-        state = jax.tree.map(corner, old, new)
-        for leaf, seen in zip(jax.tree.leaves(state.heads), jax.tree.leaves(old.heads), strict=True):
-            leaf[1 + self.room :] = seen[0]  # what a class never met has learned: that it was none of the labels
-        return larger, larger.pack(state)
+        larger = replace(self, room=4 * self.room + 3)
+        old = _unpack(self, packed)
+        state = jax.tree.map(_corner, old, _unpack(larger, larger.start(old.center, old.spread)))
+        for leaf in jax.tree.leaves(state.heads):
+            leaf[1 + self.room :] = leaf[0]  # what a class never met has learned: that it was none of the labels
+        return larger, _pack(state)
 
     @property
     def _designs(self) -> tuple[str, ...]:
@@ -195,10 +153,16 @@ def _pack(state: LabelState) -> Float[Array, " B"]:
     return ravel_pytree(jax.tree.map(lambda leaf: leaf.astype(float), state))[0]
 
 
-def _filters(C: int, D: int) -> Covariance:
-    """Prior beliefs of the filters on one design, all weights N(0, 1)."""
-    N = len(DRIFTS) + 1
-    return Covariance(jnp.zeros((N, C, D)), jnp.broadcast_to(jnp.eye(D), (N, D, D)))
+def _unpack(pipe: LabelPipeline, packed: Float[Array, " B"]) -> LabelState:
+    units = jax.ShapeDtypeStruct((pipe.known,), float)
+    return _cut(jax.eval_shape(pipe.init, units, units), packed)
+
+
+def _corner(old: Array, new: Array) -> np.ndarray:
+    """A larger array with the old one in its first corner."""
+    table = np.array(new)
+    table[tuple(map(slice, old.shape))] = old
+    return table
 
 
 @cache
@@ -228,14 +192,14 @@ def _block(pipe: LabelPipeline, packed: Array, rows: Array, count: Any) -> tuple
         state, out = _step(pipe, carry[0], rows[i, :-1], rows[i, -1])
         return state, carry[1].at[i].set(out)
 
-    start = pipe.unpack(packed), jnp.zeros((BLOCK, pipe.room + len(pipe.names)))
+    start = _unpack(pipe, packed), jnp.zeros((BLOCK, pipe.room + len(pipe.names)))
     state, outs = jax.lax.fori_loop(0, count, turn, start)
     return _pack(state), outs
 
 
 @jax.jit
 def _forecasts(pipe: LabelPipeline, packed: Array, known: Array, count: Any) -> Array:
-    state = pipe.unpack(packed)
+    state = _unpack(pipe, packed)
 
     def turn(i: Array, outs: Array) -> Array:
         return outs.at[i].set(_mixed(state, _experts(pipe, state, _scaled(state, known[i]))))
@@ -248,9 +212,9 @@ def _step(pipe: LabelPipeline, state: LabelState, known: Array, label: Array) ->
     z, L = _scaled(state, known), pipe.delay + 1
     said = _experts(pipe, state, z)
     out = jnp.concatenate([_mixed(state, said), state.weights])
-    new, place = Pending(z, label, state.last, said), _index(state.rows % L)
+    new, place = Pending(z, label, state.last, said), (state.rows % L).astype(int)
     pending = jax.tree.map(lambda table, row: table.at[place].set(row), state.pending, new)
-    due = jax.tree.map(lambda table: table[_index((state.rows + 1.0) % L)], pending)
+    due = jax.tree.map(lambda table: table[((state.rows + 1.0) % L).astype(int)], pending)
     return _learn(pipe, state, pending, due), out
 
 
@@ -270,17 +234,16 @@ def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> F
     frequency = _shares(jnp.where(seen, state.counts + 0.5, 0.0))
     recent = _shares(jnp.where(seen, state.recent + 0.5, 0.0))
     has_last, at = state.last >= 0.0, jnp.maximum(state.last, 0.0)
-    row = jnp.where(has_last, state.moves[_index(at)], 0.0)
+    row = jnp.where(has_last, state.moves[at.astype(int)], 0.0)
     transition = (row + frequency) / (jnp.sum(row) + 1.0)
-    moves = jnp.sum(state.moves)
-    repeated = (jnp.sum(jnp.where(np.eye(pipe.room, dtype=bool), state.moves, 0.0)) + 0.5) / (moves + 1.0)
+    repeated = (state.repeats[0] + 0.5) / (state.repeats[1] + 1.0)
     other = _shares(jnp.where(place == at, 0.0, frequency))
     last = _shares(jnp.where(place == at, repeated, (1.0 - repeated) * other))
     last = jnp.where(has_last, last, frequency)
     parts = [jnp.stack([frequency, recent, transition, last])]
     for design, filters in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, z)
-        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(AFTER)))
+        parts.append(jax.vmap(partial(_averaged, x=x, base=last, seen=seen))(filters, jnp.asarray(CORRECTS)))
     if pipe.method is not None:
         bone, _ = _named(pipe.method, 1 + pipe.known)
         x = _design("linear", z)
@@ -291,22 +254,22 @@ def _experts(pipe: LabelPipeline, state: LabelState, z: Float[Array, " F"]) -> F
 
 def _mixed(state: LabelState, said: Float[Array, "K C"]) -> Float[Array, " C"]:
     """What the experts say by their weights, less the probability of a class never met."""
-    n, K = jnp.sum(state.counts), jnp.sum((state.counts > 0.0).astype(float))
-    new = jnp.maximum(K * (K + 1.0) / jnp.maximum(n * n + n + 2.0 * K, 1.0), 1e-15)
+    n, M = jnp.sum(state.counts), jnp.sum((state.counts > 0.0).astype(float))
+    new = jnp.maximum(M * (M + 1.0) / jnp.maximum(n * n + n + 2.0 * M, 1.0), 1e-15)
     return (1.0 - new) * jnp.sum(state.weights[:, None] * said, axis=0)
 
 
 def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pending) -> LabelState:
-    """The state after a row whose label has come; where it is missing only time passes."""
+    """The state after a row whose label has come; where it is missing nothing is learned."""
     known = due.label >= 0.0
     hit = (np.arange(pipe.room, dtype=float) == due.label).astype(float)
     on, base = (state.counts > 0.0) | (hit > 0.0), due.said[BASELINES.index("last")]
     filters = []
     for design, old in zip(pipe._designs, state.filters, strict=True):
         x = _design(design, due.known)
-        drifts = jnp.asarray([*DRIFTS.values(), DRIFTS["medium"]]) / x.size
+        share = np.where(np.arange(x.size) == 0, 0.5, 0.5 / max(x.size - 1, 1))
         one = partial(_conditioned, x=x, base=base, hit=hit, on=on)
-        new = jax.vmap(one)(old, jnp.asarray(AFTER), drifts)
+        new = jax.vmap(one)(old, jnp.asarray(CORRECTS), jnp.asarray(np.outer(DRIFTS, share)))
         filters.append(jax.tree.map(lambda new, old: jnp.where(known, new, old), new, old))
     heads = state.heads
     if pipe.method is not None:
@@ -314,15 +277,16 @@ def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pendin
         x, own = _design("linear", due.known), jnp.where(known, jnp.concatenate([jnp.zeros(1), hit]), jnp.nan)
         after = jax.vmap(lambda one, y: filter_step(bone, one, x, y[None])[0])(heads, own)
         heads = jax.tree.map(lambda new, old: jnp.where(known, new, old), after, heads)
-    forget, before = jnp.where(known, 1.0 - 1.0 / MEMORY, 1.0), _index(jnp.maximum(due.last, 0.0))
-    moved = jnp.where(due.last >= 0.0, state.moves[before] + hit, state.moves[before])
+    forget, before = jnp.where(known, 1.0 - 1.0 / MEMORY, 1.0), jnp.maximum(due.last, 0.0).astype(int)
+    followed = jnp.where(due.last >= 0.0, hit, 0.0)
     return LabelState(
         state.center,
         state.spread,
         state.rows + 1.0,
         state.counts + hit,
         forget * state.recent + hit,
-        state.moves.at[before].set(moved),
+        state.moves.at[before].set(state.moves[before] + followed),
+        state.repeats + jnp.stack([followed[before], jnp.sum(followed)]),
         jnp.where(known, due.label, state.last),
         reweighted(state.weights, jnp.sum(due.said * hit[None], axis=1), jnp.sum(state.counts)),
         tuple(filters),
@@ -332,12 +296,7 @@ def _learn(pipe: LabelPipeline, state: LabelState, pending: Pending, due: Pendin
 
 
 def reweighted(weights: Float[Array, " K"], said: Float[Array, " K"], labels: Array) -> Float[Array, " K"]:
-    """The weights of the experts after a label to which they gave these probabilities; all 0 change nothing.
-
-    Args:
-        weights: Before the label.
-        said: Probability that each expert gave to it.
-        labels: How many came before it.
+    """The weights after a label that had the probabilities `said` (all 0: not one of them); `labels` came before it.
 
     >>> reweighted(jnp.array([0.5, 0.5]), jnp.array([0.9, 0.1]), jnp.array(8.0)).round(3).tolist()
     [0.86, 0.14]
@@ -366,7 +325,7 @@ def _conditioned(
 
     def each(mean: Array, r: Array) -> Covariance:
         now = Covariance(mean, belief.cov).condition(x[None], root[None, None], r[None]).belief
-        return now.add(jnp.broadcast_to(drift, x.shape))
+        return now.add(drift)
 
     return jax.vmap(each, out_axes=Covariance(0, None))(belief.mean, r / root)  # pyright: ignore[reportArgumentType]
 
@@ -381,12 +340,7 @@ def _logits(belief: Covariance, after: Array, x: Float[Array, " D"], base: Float
 
 def _softmax(logits: Float[Array, " C"], on: Array) -> Float[Array, " C"]:
     """Probabilities of the classes that are on; zeros where none is."""
-    top = jnp.max(jnp.where(on, logits, -jnp.inf))
-    return _shares(jnp.where(on, jnp.exp(jnp.minimum(logits - jnp.where(jnp.any(on), top, 0.0), 0.0)), 0.0))
-
-
-def _index(number: Float[Array, ""]) -> Array:
-    return number.astype(jnp.int32)
+    return jnp.where(on, jax.nn.softmax(jnp.where(on, logits, -1e9)), 0.0)
 
 
 def _shares(numbers: Float[Array, " C"]) -> Float[Array, " C"]:

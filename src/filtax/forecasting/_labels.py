@@ -5,8 +5,9 @@ they are replayed in new units; after that the units stay. Room for classes grow
 is taken. Both depend on the rows alone, never on the batches they come in.
 """
 
+import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,7 +16,6 @@ import numpy as np
 from filtax.forecasting._label_pipeline import LabelPipeline
 
 PILOT = 1024  # rows from which units are taken
-NEVER = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class Labels:
             raise ValueError(f"Labels(known={known}, delay={delay}) must not be negative; give whole numbers from 0.")
         self.pipe = LabelPipeline(known, method, delay)
         self.count, self._met = 0, 0  # rows, and classes, so far
+        self._late = np.zeros(delay, int)  # classes after each of the rows that wait for their label
         self._past = np.zeros((0, known)), np.zeros(0, int)  # the first rows, which new units will replay
         with jax.enable_x64(True):
-            self.packed: Any = self.pipe.pack(self.pipe.init())
+            self.packed = self.pipe.start(np.zeros(known), np.ones(known))
 
     def learn(self, y: Any, known: Any = None) -> LabelOut:
         """Forecast each row before its label is looked at, then learn it.
@@ -73,29 +74,27 @@ class Labels:
         y = np.asarray(y)
         if y.ndim != 1 or (y.size and y.dtype.kind not in "iub"):
             raise ValueError(f"learn: y is {y.dtype} of shape {y.shape}; give (T,) whole numbers, one for each row.")
-        y, known = y.astype(int), self._columns("learn", known, len(y))
-        met = np.maximum.accumulate(np.concatenate([[self._met], y + 1]))  # classes before each row, and at the end
-        if np.any(y < -1) or np.any(y > met[:-1]):
-            at = int(np.argmax((y < -1) | (y > met[:-1])))
+        y, known, start = y.astype(int), self._columns("learn", known, len(y)), 0
+        met = np.maximum.accumulate(np.append(self._met, y + 1))  # classes before each row, and at the end
+        wrong = np.flatnonzero((y < -1) | (y > met[:-1]))
+        if wrong.size:
             raise ValueError(
-                f"learn: y[{at}] is {y[at]} after {met[at]} classes; number them 0, 1, 2, ... in the order of their "
-                "first appearance, and give -1 for a missing label."
+                f"learn: y[{wrong[0]}] is {y[wrong[0]]} after {met[wrong[0]]} classes; number them 0, 1, 2, ... in the "
+                "order of their first appearance, and give -1 for a missing label."
             )
-        parts, start = [], 0
+        arrived = np.append(self._late, met[1:])  # classes whose label has come, after each row
+        probability, weights = np.zeros((len(y), met[-1])), np.zeros((len(y), len(self.names)))
         with jax.enable_x64(True):
             while start < len(y):
-                full = start + int(np.searchsorted(met[start + 1 :], self.pipe.room)) + 1  # the row that takes the last
-                stop = min(len(y), full, start + self._until_replay())
-                parts.append(self._advance(known[start:stop], y[start:stop]))
-                self._keep(known[start:stop], y[start:stop])
-                self.count, self._met, start = self.count + stop - start, int(met[stop]), stop
-                self._replan()
-        probability = np.zeros((len(y), self._met))
-        stops = np.cumsum([0, *(len(part) for part, _ in parts)])
-        for (part, _), start, stop in zip(parts, stops[:-1], stops[1:], strict=True):
-            width = min(self._met, part.shape[1])
-            probability[start:stop, :width] = part[:, :width]
-        return LabelOut(probability, np.concatenate([np.zeros((0, len(self.names))), *(w for _, w in parts)]))
+                full = start + int(np.searchsorted(arrived[start:], self.pipe.room)) + 1  # the row that fills the room
+                part = slice(start, min(len(y), full, start + self._until_replay()))
+                said, weights[part] = self._advance(known[part], y[part])
+                width = min(met[-1], self.pipe.room)
+                probability[part, :width] = said[:, :width]
+                self.count, start = self.count + len(said), part.stop
+                self._replan(known[part], y[part], full=start == full)
+        self._met, self._late = int(met[-1]), arrived[len(y) :]
+        return LabelOut(probability, weights)
 
     def predict(self, known: Any = None) -> np.ndarray:
         """Probabilities (T, C) for each row as if it came next; learns nothing.
@@ -105,7 +104,8 @@ class Labels:
         """
         rows = 1 if known is None else len(np.asarray(known))
         with jax.enable_x64(True):
-            return self.pipe.forecast(self.packed, self._columns("predict", known, rows))[:, : self._met]
+            said = self.pipe.forecast(self.packed, self._columns("predict", known, rows))
+        return np.pad(said, ((0, 0), (0, max(self._met - self.pipe.room, 0))))[:, : self._met]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,12 +115,13 @@ class Labels:
     def settings(self) -> dict[str, Any]:
         """Everything that is not an array, for `restore`."""
         pipe = self.pipe
-        rest = {"room": pipe.room, "count": self.count, "met": self._met}
-        return {"known": pipe.known, "method": pipe.method, "delay": pipe.delay, **rest}
+        given = {"known": pipe.known, "method": pipe.method, "delay": pipe.delay}
+        return {**given, "room": pipe.room, "count": self.count, "met": self._met}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The packed state, and the rows that new units will replay."""
-        return {"state": np.asarray(self.packed), "known": self._past[0], "labels": self._past[1]}
+        """The packed state, the classes after each row that waits, and the rows that new units will replay."""
+        known, labels = self._past
+        return {"state": np.asarray(self.packed), "late": self._late, "known": known, "labels": labels}
 
     @classmethod
     def restore(cls, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> "Labels":
@@ -132,9 +133,10 @@ class Labels:
         True
         """
         labels = cls(settings["known"], settings["method"], settings["delay"])
-        labels.pipe = LabelPipeline(labels.pipe.known, labels.pipe.method, labels.pipe.delay, settings["room"])
+        labels.pipe = replace(labels.pipe, room=settings["room"])
         labels.count, labels._met = settings["count"], settings["met"]
-        labels.packed, labels._past = np.asarray(arrays["state"]), (arrays["known"], arrays["labels"])
+        labels.packed, labels._late = np.asarray(arrays["state"]), arrays["late"]
+        labels._past = arrays["known"], arrays["labels"]
         return labels
 
     def _columns(self, verb: str, known: Any, rows: int) -> np.ndarray:
@@ -147,22 +149,21 @@ class Labels:
 
     def _until_replay(self) -> int:
         """Rows until there are 1, 2, 4, ..., `PILOT` of them."""
-        return (1 << self.count.bit_length()) - self.count if self.pipe.known and self.count < PILOT else NEVER
+        replays = self.pipe.known and self.count < PILOT
+        return (1 << self.count.bit_length()) - self.count if replays else sys.maxsize
 
-    def _keep(self, known: np.ndarray, y: np.ndarray) -> None:
-        if self.pipe.known and self.count < PILOT:
-            self._past = np.concatenate([self._past[0], known]), np.concatenate([self._past[1], y])
-
-    def _replan(self) -> None:
-        """New units if the first rows have doubled, and room for more classes if all of it is taken."""
-        if self._met >= self.pipe.room:
+    def _replan(self, known: np.ndarray, y: np.ndarray, full: bool) -> None:
+        """Room for more classes if all of it is taken, and new units if the first rows have doubled."""
+        if full:
             self.pipe, self.packed = self.pipe.grown(self.packed)
-        known, y = self._past
-        if len(y) and self.count <= PILOT and self.count.bit_count() == 1:
-            self.packed = self.pipe.pack(self.pipe.init(*_units(known)))
+        if not self.pipe.known or self.count > PILOT:
+            return
+        known, y = self._past = np.concatenate([self._past[0], known]), np.append(self._past[1], y)
+        if self.count.bit_count() == 1:
+            self.packed = self.pipe.start(*_units(known))
             self._advance(known, y)
-            if self.count == PILOT:
-                self._past = known[:0], y[:0]
+        if self.count == PILOT:
+            self._past = known[:0], y[:0]
 
     def _advance(self, known: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.packed, probability, weights = self.pipe.scan(self.packed, known, y)
@@ -170,7 +171,7 @@ class Labels:
 
 
 def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column; 0 and 1 where it has no values, 1 where they are all the same.
+    """Mean and standard deviation of each column; where it is constant, or has no values, any unit will do.
 
     Values further than 1.5 times the distance of the quartiles from them (Tukey's fences) count as if they lay there,
     unless the quartiles are equal.
@@ -184,5 +185,6 @@ def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = np.nanquantile(values, (0.25, 0.75), axis=0)
         reach = np.where(high > low, 1.5 * (high - low), np.inf)
         values = np.clip(values, low - reach, high + reach)
-        center, spread = unit * np.nanmean(values, axis=0), unit * np.nanstd(values, axis=0)
-    return np.nan_to_num(center), np.where(spread > 0.0, spread, 1.0)
+        center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    varies = spread > 1e-12  # more than rounding
+    return unit * np.nan_to_num(center), unit * np.where(varies, spread, 1.0)
