@@ -1,4 +1,4 @@
-"""A run folder that was changed on disk: refused or reported, whichever file it was; never used in silence."""
+"""A run folder that was changed on disk: refused, or passed over with a sentence, whichever file it was."""
 
 import random
 import shutil

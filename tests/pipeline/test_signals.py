@@ -196,7 +196,7 @@ def test_a_second_writer_is_told_at_once_without_jax(tmp_path):
 
 
 def test_a_signal_while_memory_is_cleared_up_is_not_lost(capfd):
-    """What is raised there is only reported, with a traceback, and then forgotten."""
+    """What is raised there is only printed, with a traceback."""
     sent = []
 
     def send(phase, _):

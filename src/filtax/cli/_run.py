@@ -270,7 +270,7 @@ class _Show:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _draw(self) -> None:
-        while not self.over.wait(0.5):
+        while not self.over.wait(0.5 if self.rows else 0.2):
             passed = monotonic() - self.began
             words = f"{self.rows:,} rows, {self.rows / passed:,.0f} a second" if self.rows else "reading and compiling"
             print(f"\r{words}, {passed:.0f} s\x1b[K", end="", file=sys.stderr, flush=True)

@@ -118,7 +118,7 @@ class Config:
         >>> Config("a.csv", "y", time="t", horizon=3).steps
         (1, 2, 3)
         >>> Config("a.csv", "y", time="t", horizon=1000).steps[-3:]
-        (747, 864, 1000)
+        (745, 863, 1000)
         """
         if self.horizon <= STEPS:
             return tuple(range(1, self.horizon + 1))

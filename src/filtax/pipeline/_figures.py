@@ -10,6 +10,7 @@ import numpy as np
 WIDTH, HEIGHT = 900, 250
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26
 COLOURS = ("#1a5fb4", "#222222", "#c64600", "#26a269", "#9141ac", "#986a44", "#5e5c64", "#e5a50a", "#2190a4", "#c061cb")
+SHADES = COLOURS[:1] + COLOURS[2:]  # of areas
 Scale = Callable[[np.ndarray], np.ndarray]
 
 
@@ -91,14 +92,22 @@ def stack(x: np.ndarray, layers: Mapping[str, np.ndarray], *, timed: bool = Fals
     drawn, below = [_grid(0.0, 1.0, start, end, across, up, timed)], np.zeros(len(x))
     for i, share in enumerate(layers.values()):
         above = below + share
-        drawn.append(_area(across(x), up(below), up(above), f'fill="{COLOURS[i % 10]}" opacity=".75"'))
+        drawn.append(_area(across(x), up(below), up(above), f'fill="{SHADES[i % 9]}" opacity=".75"'))
         below = above
-    return _framed("".join(drawn), x, layers, timed, (start, end))
+    return _framed("".join(drawn), x, layers, timed, (start, end), SHADES)
 
 
-def _framed(inside: str, x: np.ndarray, lines: Mapping[str, np.ndarray], timed: bool, span: tuple[float, float]) -> str:
+def _framed(
+    inside: str,
+    x: np.ndarray,
+    lines: Mapping[str, np.ndarray],
+    timed: bool,
+    span: tuple[float, float],
+    colours: tuple[str, ...] = COLOURS,
+) -> str:
     keys = "".join(
-        f'<span><i style="background:{COLOURS[i % 10]}"></i>{html.escape(name)}</span>' for i, name in enumerate(lines)
+        f'<span><i style="background:{colours[i % len(colours)]}"></i>{html.escape(name)}</span>'
+        for i, name in enumerate(lines)
     )
     rows = {name: [_digits(value) for value in np.asarray(each).tolist()] for name, each in lines.items()}
     data = {

@@ -177,7 +177,7 @@ class Track:
         out = self.series.learn(rows.y, rows.times if self.dated else None, known)
         if trace is not None:
             trace.learn(self.series.names, out.weights)
-        seen = self.monitor.learn(rows.y, *out.due[:, 0].T)
+        seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.times if self.dated else None)
         events = [(row, "gap", missing) for row, missing in self._gaps(rows)]
         events += [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
         changes = (seen.change_probability, seen.runlength)

@@ -282,7 +282,7 @@ def _coverage(run: Run, found: Scores) -> str:
     drawn = ""
     if len(inside) > 1:
         x = np.array([each["step"] for each in found.steps], float)
-        drawn = chart(x, {"share inside, by steps ahead": inside}, level=run.config.level, floor=0.0, ceiling=1.0)
+        drawn = chart(x, {"share inside, by steps ahead": inside}, level=run.config.level, floor=0.5, ceiling=1.0)
     words = (
         f"<p>{found.coverage:.1%} of all targets, where {run.config.level:.0%} is wanted; by quarter of the rows:</p>"
     )

@@ -130,7 +130,7 @@ class _Job:
         self.position: Position | None = None  # of the latest checkpoint
         self.latest: Callable[[], Position] | None = None  # of the latest block
         self.dated, self.read, self.progress = False, 0, Progress()
-        self.told, self.open = [-1, 0], list[int]()  # file and line of the last rejected row; if that had no line end
+        self.met, self.open = [-1, 0], list[int]()  # file and line of the last rejected row; if that had no line end
         self.early: list[Rejected] = []  # rows rejected before there was a folder to write to
         self.saved, self.warm, self.busy = (0, perf_counter()), False, False
         if store.generations(folder):
@@ -187,6 +187,7 @@ class _Job:
         marks, state, progress = self.records.flush(), self.learner.state(), asdict(self.progress)
         learned = None
         if end:
+            self.busy = True  # an interrupt from here on leaves the checkpoint before
             learned = self.learner.finish()
             self._write(learned, [])
         if self.latest is not None:
@@ -196,7 +197,7 @@ class _Job:
             "whole": self.records.flush(),
             "read": self.read,
             "files": self.files,
-            "told": self.told,
+            "met": self.met,
             "open": self.open,
             "dated": self.dated,
             "before": progress,
@@ -229,7 +230,7 @@ class _Job:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
         self.position = Position.from_json(manifest["source"])
         self.files, self.dated, self.read = note["files"], note["dated"], note["read"]
-        self.told, self.open = note["told"], note["open"]
+        self.met, self.open = note["met"], note["open"]
         self.progress = Progress(**{**note["before"], "stopped": False})
         self.records = Records(self.root, record_type(self.learner, self.dated), note["marks"])
         self.saved = (self.read, perf_counter())
@@ -242,8 +243,8 @@ class _Job:
         """
         for row in block.rejected:
             at = [self.files.index(row.file), row.line]
-            if at > self.told:
-                self.told, self.open = at, at if row.unended else []
+            if at > self.met:
+                self.met, self.open = at, at if row.unended else []
                 self.progress.rejected += row.reason != NAMELESS  # a column is no row
                 if self.learner is not None or len(self.early) < KEPT:
                     self.early.append(row)
@@ -269,22 +270,22 @@ class _Job:
         blank = [(int(row), "blank", None) for row in np.flatnonzero(np.isnan(learned.rows.y))]
         self.progress.rows += len(learned.rows)
         self.progress.blank += len(blank)
+        keys = list(self.learner.keys) if isinstance(self.learner, Numbers) and self.config.key else []
         every = [*blank, *learned.events]
-        found = [(float(learned.released[row]), self._event(learned, first, row, *each)) for row, *each in every]
+        found = [(float(learned.released[row]), self._event(learned, keys, first, row, *each)) for row, *each in every]
         for _, event in sorted([*events, *found], key=lambda each: each[0]):
             self.records.event(event)
 
-    def _event(self, learned: Learned, first: int, row: int, kind: str, value: Any) -> dict[str, Any]:
+    def _event(self, learned: Learned, keys: list[str], first: int, row: int, kind: str, value: Any) -> dict[str, Any]:
         assert self.records is not None
-        assert self.learner is not None
         number, line, file, series, _ = learned.rows.place[row].tolist()
         event: dict[str, Any] = {"event": kind, "row": number + 1, "file": self.files[file], "line": line}
         if self.dated:
             event["time"] = str(learned.rows.times[row]).removesuffix(".000000")
         elif self.config.time:
             event["time"] = str(learned.rows.time[row])
-        if isinstance(self.learner, Numbers) and self.config.key:
-            event["key"] = list(self.learner.keys)[series]
+        if keys:
+            event["key"] = keys[series]
         if kind == "change":
             self.progress.changes += 1
             event["began"] = self.records.earlier(first + row, value)
