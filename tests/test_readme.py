@@ -18,9 +18,9 @@ NAMED = sorted(set(re.findall(rf"`((?:WoLF-{PART}\+)?(?:{PART}\+)?C-{PART})`", R
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_there_is_an_example_of_twelve_lines():
+def test_there_is_an_example_of_ten_lines():
     code, _ = EXAMPLES[0]
-    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
     assert README.count("```python") == len(EXAMPLES), "each block of Python is followed by what it prints"
 
 
@@ -54,10 +54,9 @@ def test_methods_that_are_named_can_be_built(name):
 
 
 @pytest.mark.parametrize("part", [*TRUSTS, *POSTERIORS, *PRIORS])
-def test_both_tables_show_every_part_of_the_catalogue(part):
-    for page in (README, FRAMEWORK):
-        rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-        assert any(part in re.findall(r"WoLF-[A-Za-z]+|[A-Za-z]+", row) for row in rows)
+def test_the_table_shows_every_part_of_the_catalogue(part):
+    rows = [line.split("|")[1] for line in FRAMEWORK.splitlines() if line.startswith("| `")]
+    assert any(part in re.findall(r"WoLF-[A-Za-z]+|[A-Za-z]+", row) for row in rows)
 
 
 def test_labels_cited_in_the_docs_exist():
