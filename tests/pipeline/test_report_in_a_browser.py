@@ -89,7 +89,7 @@ def test_nothing_is_wrong_on_a_screen(width, least, page):
     assert told["page"] <= told["room"] == width
     assert told["cells"] == []  # a number is never broken, a command never cut
     assert told["wide"] == []
-    assert re.match(r"2024-01-\d\d \d\d:\d\d  (forecast|truth) [\d.]+$", told["said"])
+    assert re.match(r"2024-01-\d\d \d\d:\d\d  (forecast|target) [\d.]+$", told["said"])
     assert told["near"] != told["whole"] == "0 0 900 250"
     assert told["figures"] >= 5  # all rows, the last ones, errors, coverage, changes, drift
     assert told["text"] >= least  # pixels
