@@ -169,14 +169,18 @@ class Monitor:
 
     def _off_usual(self, y: np.ndarray, scale: np.ndarray, hours: np.ndarray) -> np.ndarray:
         """Differences of rows from the mean of their hour, which then learns them."""
-        weekend = (hours // 24 + 3) % 7 >= 5  # hour 0 was on a Thursday
-        off, (means, counts) = np.full(len(y), np.nan), self._usual
-        for t in np.flatnonzero(~np.isnan(y)):
-            slot = hours[t] % 24 + 24 * weekend[t]
-            error = np.clip(y[t] - means[slot], -BOUND * scale[t], BOUND * scale[t]) if counts[slot] else y[t]
-            off[t] = y[t] - means[slot] if counts[slot] else np.nan
-            counts[slot] += 1
+        slots = hours % 24 + 24 * ((hours // 24 + 3) % 7 >= 5)  # weekends apart; hour 0 was on a Thursday
+        off, means, counts = np.full(len(y), np.nan), *(part.tolist() for part in self._usual)
+        known = np.flatnonzero(~np.isnan(y)).tolist()
+        y, reach, slots = y.tolist(), (BOUND * scale).tolist(), slots.tolist()
+        for t in known:
+            slot, error = slots[t], y[t]
+            if counts[slot]:
+                off[t] = error = y[t] - means[slot]
+                error = min(max(error, -reach[t]), reach[t])
+            counts[slot] += 1.0
             means[slot] += max(USUAL_RATE, 1.0 / counts[slot]) * error
+        self._usual = np.array([means, counts])
         return off
 
     def _follow(
