@@ -1,9 +1,7 @@
 """What the commands share: words to standard error, tables to standard output, and how JAX is started."""
 
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,11 +36,3 @@ def start_jax() -> None:
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         cache_compilations()
-
-
-def print_wrapped(text: str) -> None:
-    """Print, and in a terminal break sentences that are longer than its lines."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    for line in text.splitlines():
-        fits = not width or len(line) <= width
-        print(line if fits else textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
