@@ -1,4 +1,4 @@
-"""One table through every driver: a run gives the bits of a series; what is asked ahead is rounded by another program."""
+"""One table through every driver: a run has the bits of a series; what is asked ahead may differ by rounding."""
 
 import numpy as np
 import pyarrow.parquet

@@ -63,8 +63,9 @@ def usual_cache() -> Path:
 
 
 def is_private(path: Path) -> bool:
-    """Whether this user owns a file or folder, and nobody else may write to it; not true of a link."""
-    return path.lstat().st_uid == os.getuid() and not path.lstat().st_mode & 0o022 and not path.is_symlink()
+    """Whether this user owns a file, or a folder and all in it, and nobody else may write to it; not true of a link."""
+    own = all(each.lstat().st_uid == os.getuid() for each in (path, *(path.iterdir() if path.is_dir() else ())))
+    return own and not path.lstat().st_mode & 0o022 and not path.is_symlink()
 
 
 def cache_compilations(folder: Path | None = None) -> Path | None:
@@ -75,12 +76,12 @@ def cache_compilations(folder: Path | None = None) -> Path | None:
             each.mkdir(mode=0o700, exist_ok=True)  # whatever the umask allows
         if not (is_private(folder.resolve()) and os.access(folder, os.W_OK)):
             return None
-    except (OSError, RuntimeError):  # not allowed, or the user has no home
+    except (OSError, RuntimeError):  # not allowed, or no home
         return None
     compilation_cache.LRUCache = _MendingCache  # pyright: ignore[reportPrivateImportUsage]
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    for least, value in (("compile_time_secs", 0.0), ("entry_size_bytes", -1)):
+        jax.config.update(f"jax_persistent_cache_min_{least}", value)
     return folder
 
 

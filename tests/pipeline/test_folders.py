@@ -182,3 +182,33 @@ def test_forecasts_are_written_in_a_form_that_their_name_says(home):
         said = sentence(filtax("predict", "run", "t.csv", "--out", name, home=home), 2)
         assert what in said
         assert ".csv or .parquet" in said
+
+
+def test_a_configuration_alone_does_not_make_files_ours(home):
+    filtax("run", "t.csv", *ASKED, "--out", "run", home=home)
+    (home / "copy").mkdir()
+    (home / "copy" / "config.toml").write_bytes((home / "run" / "config.toml").read_bytes())
+    (home / "copy" / "metrics.json").write_text("mine")
+    said = sentence(filtax("run", "t.csv", *ASKED, "--out", "copy", "--resume", home=home), 2)
+    assert said.startswith("filtax: copy holds metrics.json and no checkpoint")
+    assert (home / "copy" / "metrics.json").read_text() == "mine"
+
+
+def test_forecasts_never_replace_the_table_or_a_file_of_the_run(home):
+    filtax("run", "t.csv", *ASKED, "--out", "run", home=home)
+    before = (home / "t.csv").read_bytes()
+    for out in ("t.csv", "run/other.csv"):
+        sentence(filtax("predict", "run", "t.csv", "--out", out, home=home), 2)
+    assert (home / "t.csv").read_bytes() == before
+
+
+def test_a_demo_touches_no_file_that_no_demo_left(home):
+    (home / "out").mkdir()
+    (home / "out" / "demo.png").symlink_to(home / "t.csv")
+    sentence(filtax("demo", "--hours", "336", "--out", "out", home=home), 2)
+    (home / "out" / "demo.png").unlink()
+    for _ in range(2):
+        assert filtax("demo", "--hours", "336", "--out", "out", home=home).returncode == 0
+    (home / "out" / "demo" / "notes.txt").write_text("mine")
+    sentence(filtax("demo", "--hours", "336", "--out", "out", home=home), 2)
+    assert (home / "out" / "demo" / "notes.txt").read_text() == "mine"

@@ -286,7 +286,15 @@ def test_stop_ends_a_run_at_a_bad_row_and_it_goes_on_bit_for_bit(asked, block, t
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [({"horizon": 0}, "--horizon 0"), ({"horizon": 3}, "needs --time"), ({"task": "cluster"}, "--task cluster")],
+    [
+        ({"horizon": 0}, "--horizon 0"),
+        ({"horizon": 10**9, "time": "t"}, "--horizon"),
+        ({"delay": 10**9}, "--delay"),
+        ({"season": 10**9}, "--season"),
+        ({"checkpoint_every": 10**15}, "--checkpoint-every"),
+        ({"horizon": 3}, "needs --time"),
+        ({"task": "cluster"}, "--task cluster"),
+    ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(asked, words):
     with pytest.raises(ValueError, match=words):

@@ -47,11 +47,19 @@ def _empty(root: Path, table: Path) -> None:
     """Remove what an earlier demo left; anything else in its place is not touched."""
     from filtax.pipeline import Config
     from filtax.pipeline._config import CONFIG
+    from filtax.pipeline._folder import CHECKPOINT, OUTPUTS
 
-    if (root / CONFIG).exists():
-        if Path(Config.read(root).source).resolve() != table.resolve():
-            raise ValueError(f"{root} holds a run of something else; name another --out.")
-        shutil.rmtree(root)
+    if not (root / CONFIG).exists():
+        for path in (table, table.with_suffix(".png")):
+            if path.exists() or path.is_symlink():
+                raise ValueError(f"{path} is there already, and no demo left it; name another --out.")
+        return
+    others = {each.name for each in root.iterdir()} - OUTPUTS - {CONFIG, CHECKPOINT, "events.jsonl"}
+    if others or Path(Config.read(root).source).resolve() != table.resolve():
+        raise ValueError(f"{root} holds more than what a demo left there; name another --out.")
+    for path in (table, table.with_suffix(".png")):
+        path.unlink(missing_ok=True)  # a link goes, and not what it points to
+    shutil.rmtree(root)
 
 
 def _draw(stream: Any, root: Path, path: Path) -> Path:

@@ -1,5 +1,6 @@
 """`filtax report`, `compare`, `predict` and `doctor`: what was learned, and whether all is well."""
 
+import glob
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -71,6 +72,10 @@ def predict(
         if out is not None and out.suffix not in (".csv", ".parquet"):
             given = f"it ends with {out.suffix}" if out.suffix else "it has no ending"
             raise ValueError(f"--out {out}: {given}; forecasts are written as .csv or .parquet.")
+        if out is not None and (
+            folder.resolve() in out.resolve().parents or (source and out.resolve() in _files(source))
+        ):
+            raise ValueError(f"--out {out}: it is the table, or lies in the folder of the run; name another file.")
         start_jax()
         from filtax.pipeline._page import counted
         from filtax.pipeline._predict import Prediction, next_steps
@@ -114,3 +119,8 @@ def doctor() -> None:
             well = well and good
         if not well:
             raise typer.Exit(1)
+
+
+def _files(source: str) -> set[Path]:
+    """The files that a source names."""
+    return {Path(each).resolve() for each in glob.glob(source)} | {Path(source).resolve()}

@@ -10,6 +10,7 @@ from filtax.io._files import LOCK, PARTIAL
 from filtax.pipeline._config import CONFIG
 
 CHECKPOINT = "checkpoint"
+OUTPUTS = {"predictions.parquet", "metrics.json", "report.html"}  # written after a checkpoint
 
 
 @contextmanager
@@ -27,6 +28,9 @@ def hold(root: Path) -> Iterator[Path]:
     (False, False)
     """
     refuse_foreign(root, CONFIG, {CHECKPOINT, f"{CHECKPOINT}/{LOCK}"})
+    found = sorted(each for each in OUTPUTS if (root / each).exists())
+    if found and not any((root / CHECKPOINT).glob("*.json")):
+        raise ValueError(f"{root} holds {found[0]} and no checkpoint that it came from; name a folder that is new.")
     made = [each for each in (root / CHECKPOINT, root, *root.parents) if not each.exists()]
     with lock(root / CHECKPOINT) as folder:
         try:
