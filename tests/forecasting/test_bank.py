@@ -249,3 +249,32 @@ def test_one_gross_error_does_not_become_the_unit():
     clean, dirty = (forecasting.Series().learn(values, HOURS[:400]) for values in (y, bad))
     error = [np.mean(np.abs(out.forecast[200:, 0] - y[200:])) for out in (clean, dirty)]
     assert error[1] < 1.25 * error[0]
+
+
+def test_a_gap_among_the_rows_that_come_next_changes_no_bit():
+    y, there = series(400, missing=0.0), np.ones(400, bool)
+    there[[150, 200, 201, 300]] = False
+    y, times = y[there], HOURS[:400][there]
+    known = np.random.default_rng(1).normal(size=(len(y), 1))
+    whole = forecasting.Series(steps=3, known=1).learn(y, times, known).due
+    one, parts = forecasting.Series(steps=3, known=1), []
+    for start, stop in ((0, 149), (149, 198), (198, 295), (295, 297), (297, len(y))):
+        parts.append(one.learn(y[start:stop], times[start : stop + 2], known[start : stop + 2]).due)
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_intervals_hold_where_most_targets_are_the_same():
+    rng = np.random.default_rng(0)
+    hours = np.datetime64("2024-01-01T00") + np.arange(6000).astype("timedelta64[h]")
+    y = np.where(rng.random(6000) < 0.9, 0.0, rng.exponential(size=6000) * 10.0)
+    _, low, high = forecasting.Series().learn(y, hours).due[300:, 0].T
+    inside = (low <= y[300:]) & (y[300:] <= high)
+    assert all(0.86 < part.mean() < 1.0 for part in np.array_split(inside, 4))
+
+
+def test_the_unit_may_be_very_large_or_small():
+    y = series(300)
+    plain = forecasting.Series().learn(y, HOURS[:300])
+    for unit in (1e-290, 1e290):
+        scaled = forecasting.Series().learn(y * unit, HOURS[:300])
+        np.testing.assert_allclose(scaled.forecast[60:] / unit, plain.forecast[60:], rtol=1e-2)

@@ -17,6 +17,7 @@ from filtax.forecasting._layout import Layout
 from filtax.protocols import pytree
 
 STEP = 0.1  # of a log multiplier
+LIMIT = 30.0  # of a log multiplier: beyond any that data ask for
 ERROR_RATE = 0.05  # of the running error
 SLOT_RATE = 0.03  # of the ratio of a slot
 
@@ -81,8 +82,8 @@ class Calibration:
         usual = jnp.maximum(count, 1.0)
         delay = np.maximum(1.0, np.asarray(layout.steps) / layout.stride) ** 0.25
         step = jnp.where(known & ~jnp.isnan(low), jnp.maximum(STEP, jnp.minimum(0.3, 5.0 / usual)) / delay, 0.0)
-        upper = jnp.clip(self.upper + step * (jnp.where(z > high, 1.0, 0.0) - 0.5 * miss), -3.0, 4.0)
-        lower = jnp.clip(self.lower + step * (jnp.where(z < low, 1.0, 0.0) - 0.5 * miss), -3.0, 4.0)
+        upper = jnp.clip(self.upper + step * (jnp.where(z > high, 1.0, 0.0) - 0.5 * miss), -LIMIT, LIMIT)
+        lower = jnp.clip(self.lower + step * (jnp.where(z < low, 1.0, 0.0) - 0.5 * miss), -LIMIT, LIMIT)
         running = jnp.where(count == 1.0, error, self.error)
         seen = self.visits[:, here] + (known & (running > 0.0)).astype(error.dtype)
         relative = jnp.minimum(error / jnp.where(running > 0.0, running, 1.0), 10.0)

@@ -437,7 +437,8 @@ def _issue(pipe: Pipeline, state: State, mixture: Aggregate, view: View) -> Issu
 def _out(state: State, issued: Issued) -> Out:
     center, spread = state.scale.center, state.scale.spread
     forecast, lower, upper = (center + spread * part for part in (issued.mixed, issued.low, issued.high))
-    return Out(forecast, lower, upper, issued.weights[0])
+    rounding = 4.0 * jnp.finfo(forecast.dtype).eps * (jnp.abs(center) + jnp.abs(forecast))  # of a unit put back
+    return Out(forecast, lower - rounding, upper + rounding, issued.weights[0])
 
 
 def _differences(history: History) -> Float[Array, " R"]:

@@ -107,8 +107,9 @@ class Series:
 
         Args:
             y: (T,) targets, NaN where missing.
-            times: (T,) datetime64, in all calls or in none. A step that is missing in a regular clock is learned as a
-                row without a target, which the result does not contain.
+            times: (T,) datetime64, in all calls or in none; or (T + n,) with those of the n rows that come next. A
+                step that is missing in a regular clock is learned as a row without a target, which the result does not
+                contain.
             known: (T, F) known columns, NaN where missing; or (T + n, F) with those of the n rows that come next.
             issue: (T,) True where a forecast is wanted; everywhere by default.
 
@@ -127,7 +128,7 @@ class Series:
             while len(rows):
                 part = rows.cut(0, self._next - self.count if self._next else None)
                 rows = rows.cut(len(part))
-                after = np.concatenate([rows.known, following])
+                after = rows.joined(following)
                 out, own, filled = self._take(part, after)
                 outs.append((self._names, out))
                 due.append(own)
@@ -254,29 +255,31 @@ class Series:
             one._past = replace(past, times=past.times.astype(when))
         return one
 
-    def _checked(self, y: Any, times: Any, known: Any, issue: Any) -> tuple[Table, np.ndarray]:
-        """The rows of a call, and the known columns of the rows that come next."""
+    def _checked(self, y: Any, times: Any, known: Any, issue: Any) -> tuple[Table, Table]:
+        """The rows of a call, and the rows that come next as far as they are known."""
         y = np.asarray(y, float)
         if y.ndim != 1:
             raise ValueError(f"learn: y has shape {y.shape}; give (T,) targets of one series.")
         y, T = np.where(np.isfinite(y), y, np.nan), len(y)  # what is not finite is missing
-        for name, rows in (("times", times), ("issue", issue)):
-            if rows is not None and np.shape(rows) != (T,):
-                raise ValueError(f"learn: {name} has shape {np.shape(rows)}; give ({T},), one for each y.")
         columns = np.zeros((T, 0)) if known is None else np.asarray(known, float)
         if columns.ndim != 2 or columns.shape[0] < T or columns.shape[1] != self._known:
             raise ValueError(f"learn: known has shape {columns.shape}; give ({T}, {self._known}), a row for each y.")
-        rows = Table(
-            np.arange(self.count, self.count + T) if times is None else np.asarray(times, "datetime64[us]"),
-            y,
-            columns[:T],
-            np.ones(T, bool) if issue is None else np.asarray(issue, bool),
-        )
-        if self.packed is not None and T and (rows.times.dtype.kind == "M") != self._timed:
+        n = len(columns) - T
+        for name, rows, shapes in (("times", times, ((T,), (T + n,))), ("issue", issue, ((T,),))):
+            if rows is not None and np.shape(rows) not in shapes:
+                raise ValueError(f"learn: {name} has shape {np.shape(rows)}; give ({T},), one for each y.")
+        if times is None:
+            when = np.arange(self.count, self.count + T + n)
+        else:
+            when = np.full(T + n, np.datetime64("NaT"), "datetime64[us]")
+            when[: len(times)] = times
+        wanted = np.ones(T, bool) if issue is None else np.asarray(issue, bool)
+        rows = Table(when, np.append(y, np.full(n, np.nan)), columns, np.append(wanted, np.ones(n, bool)))
+        if self.packed is not None and T and (when.dtype.kind == "M") != self._timed:
             raise ValueError("learn: give times in all calls or in none.")
-        return rows, columns[T:]
+        return rows.cut(0, T), rows.cut(T)
 
-    def _decide(self, past: Table, following: np.ndarray) -> None:
+    def _decide(self, past: Table, following: Table) -> None:
         """What the rows so far decide, if they are enough; they are then replayed, and their forecasts dropped."""
         n = self.count
         if np.sum(~np.isnan(past.y)) < FEWEST:
@@ -322,7 +325,7 @@ class Series:
             self._issued = moved
         return filled
 
-    def _take(self, part: Table, following: np.ndarray) -> tuple[Out, np.ndarray, Table]:
+    def _take(self, part: Table, following: Table) -> tuple[Out, np.ndarray, Table]:
         """Learn some rows by the plan as it is.
 
         Returns:
@@ -361,12 +364,16 @@ class Series:
         self.pipe = _shared(layout, self._experts, self._miss)
         self._names = self.pipe.names
 
-    def _advance(self, table: Table, following: np.ndarray) -> Out:
-        """Drive the pipeline over rows; `following` are known columns of the rows behind them."""
+    def _advance(self, table: Table, following: Table) -> Out:
+        """Drive the pipeline over rows; known columns of the `following` rows serve their later targets."""
         layout = self.pipe.layout
         if len(table):
             self._latest = table.times[-1:]
-        known = np.concatenate([table.known, following[: layout.furthest - 1]])
+        following = following.cut(0, layout.furthest - 1)
+        if self._timed and layout.season > 1 and len(following):
+            blank = blanks(self._clock, self._latest, following.times)
+            following = _filled(following, blank, self._clock, self._stride).cut(0, layout.furthest - 1)
+        known = np.concatenate([table.known, following.known])
         rows = layout.rows(self._slots(), self._moments(table.times), table.y, known, table.issue)
         self.packed, out = self.pipe.advance(self.packed, rows)
         return out
@@ -446,7 +453,8 @@ def _unit(values: np.ndarray) -> tuple[float, float]:
     middle = np.median(values)
     reach = GROSS * np.median(np.abs(values - middle))
     values = np.clip(values, middle - reach, middle + reach) if reach > 0.0 else values
-    return float(np.mean(values)), float(np.std(values))
+    most = float(np.max(np.abs(values))) or 1.0  # squares and sums of a share of it stay finite
+    return most * float(np.mean(values / most)), most * float(np.std(values / most))
 
 
 def _plain(part: np.ndarray) -> np.ndarray:

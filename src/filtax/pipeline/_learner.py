@@ -173,8 +173,9 @@ class Track:
         self.held, rows = whole.take(slice(ready, None)), whole.take(slice(ready))
         if not ready:
             return Learned.nothing(3 * len(self.config.steps) + len(SEEN), self.plan.width)
-        known = whole.known[: ready + self.waits] if self.plan.width else None
-        out = self.series.learn(rows.y, rows.times if self.dated else None, known)
+        ahead = whole.take(slice(ready + self.waits)) if self.plan.width else rows
+        known = ahead.known if self.plan.width else None
+        out = self.series.learn(rows.y, ahead.times if self.dated else None, known)
         if trace is not None:
             trace.learn(self.series.names, out.weights)
         seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.times if self.dated else None)

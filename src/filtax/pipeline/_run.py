@@ -118,7 +118,7 @@ def name_columns(config: Config, found: dict[str, np.ndarray]) -> dict[str, np.n
     named: dict[str, np.ndarray] = {}
     for name, values in found.items():
         title = own.get(name, name)
-        while title in named or (name == "y" and title in found):
+        while title in named or (title != name and title in found):
             title = f"{title}_"
         named[str(title)] = values
     return named
