@@ -112,7 +112,7 @@ def test_the_first_rows_decide_the_width():
         with pytest.warns(UserWarning, match="capacity=255") if count == 1000 else nullcontext():
             features.row({str(name): 1.0 for name in range(count)})
         widths.append(features.width)
-    assert widths == [0, 3, 15, 31, 63, 255]
+    assert widths == [0, 3, 9, 31, 63, 255]
 
 
 def test_names_share_the_last_columns_when_all_are_taken():

@@ -18,7 +18,7 @@ from filtax import _validation as checks
 from filtax.estimators._frames import Frame, is_missing
 
 FIRST = 64  # rows that decide the width
-SIZES = (0, 3, 7, 15, 31, 63, 127, 255)
+SIZES = (0, 3, 9, 15, 31, 63, 127, 255)
 SHARED = 8  # one column in so many is kept for names that come when the others are taken
 MOST = 1000  # columns; a filter has the square of them
 
@@ -93,12 +93,12 @@ class Features:
         """Give columns to new names, in their order; whether there was one for any."""
         before = len(self.column)
         for key in keys:
-            if self.growing and len(self.column) == _own(self.width) and self.width < SIZES[-1]:
+            if self.growing and len(self.column) == own_columns(self.width) and self.width < SIZES[-1]:
                 self._set_width(next(size for size in SIZES if size > self.width))
-            if len(self.column) < _own(self.width):
+            if len(self.column) < own_columns(self.width):
                 self.put(key, len(self.column))
             elif not self.warned:
-                self.warned, shared = True, self.width - _own(self.width)
+                self.warned, shared = True, self.width - own_columns(self.width)
                 fate = f"share {shared} columns" if shared else "are not used"
                 warnings.warn(
                     f"capacity={self.width}: the feature {key[0]!r:.40} and all further ones {fate}, as the first "
@@ -134,13 +134,13 @@ class Features:
 
     def _place(self, key: Key) -> int | None:
         """The column of a name, its own or a shared one; None for a name that has none yet."""
-        at, own = self.column.get(key), _own(self.width)
+        at, own = self.column.get(key), own_columns(self.width)
         if at is None and own and self.warned and len(self.column) == own:
             return own + zlib.crc32(repr(key).encode()) % (self.width - own)
         return at
 
 
-def _own(width: int) -> int:
+def own_columns(width: int) -> int:
     """Columns that are given to one name each."""
     return width - max(1, width // SHARED) if width else 0
 

@@ -204,6 +204,10 @@ class Learner(Estimator, ABC):
         """The series that learns."""
 
     @abstractmethod
+    def _resumed(self, width: int, settings: dict, arrays: dict) -> Any:
+        """The series of a checkpoint."""
+
+    @abstractmethod
     def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Learn rows; what was forecast for them."""
 
@@ -313,7 +317,7 @@ class Learner(Estimator, ABC):
         if note["feature_names_in"]:
             self.feature_names_in_ = np.array(note["feature_names_in"], dtype=object)
         if "driver" in note:
-            self._driver = type(self._new(self._width)).restore(note["driver"], _named(arrays, "driver "))
+            self._driver = self._resumed(self._width, note["driver"], _named(arrays, "driver "))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))
 
     @property

@@ -190,6 +190,9 @@ class Classifier(Learner):
     def _new(self, width: int) -> Labels:
         return Labels(known=width, method=self.method)
 
+    def _resumed(self, width: int, settings: dict, arrays: dict) -> Labels:
+        return Labels.restore(settings, arrays)
+
     def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         return (self._driver.learn(_whole(y), known=rows).probability,)
 

@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from filtax.estimators import _frames as frames
+from filtax.estimators._features import own_columns
 from filtax.estimators._forecast import Forecast, deviation
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
-from filtax.forecasting import Series
+from filtax.forecasting import Expert, Series, standard
 
 UNKNOWN = (0.0, -math.inf, math.inf)
 
@@ -137,7 +138,20 @@ class Regressor(Learner):
         return frames.numbers(y, length)
 
     def _new(self, width: int) -> Series:
-        return Series(known=width, season=self.season, miss=round(1.0 - self.level, 12), method=self.method)
+        return Series(
+            known=width,
+            season=self.season,
+            experts=self._experts(width),
+            miss=round(1.0 - self.level, 12),
+            method=self.method,
+        )
+
+    def _resumed(self, width: int, settings: dict, arrays: dict) -> Series:
+        return Series.restore(settings, arrays, self._experts(width))
+
+    def _experts(self, width: int) -> tuple[Expert, ...] | None:
+        """The experts for the columns that names of their own may have, so that spare ones change nothing."""
+        return None if self.method else standard(own_columns(width))
 
     def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         out = self._driver.learn(y, known=rows)
