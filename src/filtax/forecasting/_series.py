@@ -195,6 +195,11 @@ class Series:
             return self.pipe.foresee(self.packed, rows)
 
     @property
+    def clock(self) -> Clock:
+        """The clock, as far as it is known: that of rows without times before the plan that finds it."""
+        return self._clock
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the experts, in the order of the weights."""
         return () if self.packed is None else self._names

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from filtax.forecasting import Labels, Series
+from filtax.forecasting import Clock, Labels, Series
+from filtax.forecasting._clock import blanks
+from filtax.forecasting._series import SHORTEST
 from filtax.monitoring import Monitor
 from filtax.pipeline._config import Config
 from filtax.pipeline._plan import Columns, Plan, label_of
@@ -192,15 +194,21 @@ class Track:
         released = whole.place[len(whole) - ready :, 0]
         return Learned(rows, released, columns, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
 
+    @property
+    def clock(self) -> Clock:
+        """The clock of the series; with keys, that of the first one until it is known."""
+        known = self.config.key is not None and self.series.clock.kind != "index"
+        return self.series.clock if known else self.plan.clock
+
     def after(self, count: int) -> Rows:
         """The next rows, of which nothing is known."""
         last, steps = self.last or 0.0, np.arange(1, count + 1)
         place, time = np.zeros((count, 5), np.int64), np.full(count, np.nan)
         if self.dated:
-            times = self.plan.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
+            times = self.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
             place[:, 4] = times.astype(np.int64)
         else:
-            time = last + self.plan.clock.step * steps
+            time = last + self.clock.step * steps
         return Rows(place, np.full(count, np.nan), np.full((count, self.plan.width), np.nan), time)
 
     def _gaps(self, rows: Rows) -> list[tuple[int, int]]:
@@ -209,7 +217,9 @@ class Track:
             self.last = float(rows.time[-1]) if np.isfinite(rows.time[-1]) else (self.last or 0.0) + len(rows)
             return []
         before = rows.times[:1] if self.last is None else np.array([int(self.last)]).view("datetime64[us]")
-        missing = self.plan.missing(before, rows.times)
+        missing = blanks(self.clock, before, rows.times)
+        if self.config.key is not None:  # whatever the batches: the first rows of a key do not know its clock
+            missing[: max(SHORTEST - (self.series.count - len(rows)), 0)] = 0
         self.last = int(rows.place[-1, 4])
         return [(int(row), int(missing[row])) for row in np.flatnonzero(missing)]
 
@@ -219,7 +229,7 @@ class Numbers:
 
     def __init__(self, config: Config, plan: Plan) -> None:
         self.config, self.plan = config, plan
-        self.columns, self.keys, self.trace = Columns(plan), dict[str, int](), Trace()
+        self.columns, self.keys, self.trace = list[Columns](), dict[str, int](), Trace()
         self.tracks: list[Track] = []
 
     @property
@@ -239,9 +249,15 @@ class Numbers:
             for value in values[np.argsort(begins)].tolist():
                 self.keys.setdefault(value, len(self.keys))
             series = np.array([self.keys[value] for value in values.tolist()], np.int64)[at]
-        known = self.columns.read(block.numbers, block.texts)
+        self.make_room()
+        known = np.zeros((T, self.plan.width))
+        for number, own in by_series(series) if self.plan.width else ():
+            numbers, texts = (
+                {name: part[own] for name, part in parts.items()} for parts in (block.numbers, block.texts)
+            )
+            known[own] = self.columns[number].read(numbers, texts)
         y = block.numbers.get(target, np.full(T, np.nan))
-        return _rows(block, first, series, y, known if self.plan.width else np.zeros((T, 0)))
+        return _rows(block, first, series, y, known)
 
     def learn(self, rows: Rows) -> Learned:
         """Learn rows, those of a series together; they come out in the order in which the last row they need came."""
@@ -255,6 +271,7 @@ class Numbers:
         """A track for each key."""
         while len(self.tracks) < len(self.keys):
             self.tracks.append(Track(self.config, self.plan))
+            self.columns.append(Columns(self.plan))
 
     def finish(self) -> Learned:
         """Learn the rows that wait, whose known columns ahead are those of the last row."""
@@ -265,7 +282,8 @@ class Numbers:
 
     def state(self) -> State:
         """All that a resumed run needs."""
-        about = {"keys": list(self.keys), "met": self.columns.met, "trace": self.trace.settings()}
+        met = [columns.met for columns in self.columns] if self.plan.texts else []
+        about = {"keys": list(self.keys), "met": met, "trace": self.trace.settings()}
         state = pack([track.state() for track in self.tracks])
         return {**state, "about": to_bytes(about), "trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
 
@@ -274,7 +292,7 @@ class Numbers:
         state = dict(state)
         about = from_bytes(state.pop("about"))
         self.keys = {key: number for number, key in enumerate(about["keys"])}
-        self.columns = Columns(self.plan, about["met"])
+        self.columns = [Columns(self.plan, met) for met in about["met"] or [{}] * len(self.keys)]
         self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
         self.tracks = [Track(self.config, self.plan, saved) for saved in unpack(state)]
 

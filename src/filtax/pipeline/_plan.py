@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from filtax.forecasting import Clock
-from filtax.forecasting._clock import blanks, detect_season
+from filtax.forecasting._clock import detect_season
 from filtax.pipeline._config import Config
 from filtax.pipeline._rows import Block
 
@@ -48,10 +48,6 @@ class Plan:
         """Read it back."""
         columns = tuple(plain["numbers"]), tuple(plain["texts"])
         return cls(plain["task"], *columns, Clock(**plain["clock"]))
-
-    def missing(self, before: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Steps of the clock that are missing before each of some times, the row before them being `before` (1,)."""
-        return blanks(self.clock, before, times)
 
 
 def decide(config: Config, block: Block) -> Plan:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from filtax.forecasting._clock import blanks
 from filtax.io import Rejected
 from filtax.pipeline._config import Config
 from filtax.pipeline._learner import ENDS, Classes, Learned, Numbers, Rows, Track, by_series
@@ -109,7 +110,7 @@ class Prediction:
             steps = np.ones(len(learned.rows), np.int64)
             if track.dated:
                 before = learned.rows.place[:1, 4] if last is None else np.array([last])
-                steps += self.run.plan.missing(before.view("datetime64[us]"), learned.rows.times)
+                steps += blanks(track.clock, before.view("datetime64[us]"), learned.rows.times)
             cells, seen = away + np.cumsum(steps), np.isfinite(learned.rows.y)
             ahead = cells - np.maximum.accumulate(np.concatenate([[0], np.where(seen, cells, 0)]))[:-1]
             self.at[series] = (int(learned.rows.place[-1, 4]), 0 if seen[-1] else int(ahead[-1]))

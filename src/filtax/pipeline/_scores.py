@@ -14,7 +14,10 @@ import numpy as np
 
 from filtax.evaluate._comparison import compare_in_words, format_table, join_words
 from filtax.evaluate.metrics import Metric, accuracy, mae, rmse
+from filtax.forecasting import Clock
+from filtax.forecasting._clock import blanks
 from filtax.io._files import write_whole
+from filtax.pipeline._learner import Numbers
 from filtax.pipeline._plan import Plan
 from filtax.pipeline._run import Run, open_run
 
@@ -34,8 +37,8 @@ class Baselines:
     [[nan, 1.0, 9.0, 9.0], [nan, nan, 1.0, 9.0]]
     """
 
-    def __init__(self, plan: Plan, steps: Sequence[int]) -> None:
-        self.plan, self.steps, self.season = plan, steps, plan.clock.season
+    def __init__(self, plan: Plan, steps: Sequence[int], clocks: Sequence[Clock] = ()) -> None:
+        self.plan, self.steps, self.season, self.clocks = plan, steps, plan.clock.season, clocks
         self.names = ("last-value", f"seasonal-naive({self.season})" if self.season > 1 else "running-mean")
         self.back = [self.season * -(-step // self.season) if self.season > 1 else step for step in steps]
         self.memory = max(*self.back, *steps, self.season)
@@ -55,7 +58,8 @@ class Baselines:
         every = np.ones(len(y), np.int64)
         if time.dtype.kind == "i":
             before = np.array([last]) if series in self.past else time[:1]
-            every += self.plan.missing(before.view("datetime64[us]"), np.ascontiguousarray(time).view("datetime64[us]"))
+            clock = self.clocks[series] if self.clocks else self.plan.clock
+            every += blanks(clock, before.view("datetime64[us]"), np.ascontiguousarray(time).view("datetime64[us]"))
         cells = np.cumsum(every) - 1
         dense = np.full(cells[-1] + 1, np.nan)
         dense[cells] = y
@@ -178,7 +182,8 @@ class _Numbers:
 
     def __init__(self, run: Run) -> None:
         self.run, self.steps = run, run.config.steps
-        self.rules = Baselines(run.plan, [step + run.config.delay for step in self.steps])
+        clocks = [track.clock for track in run.learner.tracks] if isinstance(run.learner, Numbers) else []
+        self.rules = Baselines(run.plan, [step + run.config.delay for step in self.steps], clocks)
         self.names = (own_name(run), *self.rules.names)
         H = len(self.steps)
         self.sums, self.squares, self.rows = np.zeros((3, H)), np.zeros((3, H)), np.zeros(H)
