@@ -253,6 +253,10 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
     ('last', 'mean', 'median', 'autoregression')
     """
     members = standard(layout.known) if experts is None else tuple(experts)
+    for expert in members:
+        if not (expert.names and isinstance(expert.names, tuple)):
+            kind = type(expert).__name__
+            raise ValueError(f'{kind} has names = {expert.names!r}; name its forecasts, as in names = ("trend",).')
     return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
 
 
