@@ -3,12 +3,12 @@
 A method answers five questions. Three are modelling choices: (M.1) how data depend on parameters, (M.2) what else is
 unknown, (M.3) how parameters move. Two are algorithmic: (A.1) how a belief absorbs a datum, (A.2) which hypotheses are
 kept. Each role is a base class here. A method or an attribute with a default is optional: `filtax.bone` calls it
-without asking whether a part has it.
+without asking whether a part has it. The others are abstract: a class without them cannot be made.
 
 Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from inspect import get_annotations
@@ -239,6 +239,7 @@ class Auxiliary(Module):
     subsets = False  # whether a hypothesis is a subset of the data
     stores_data = False  # whether the shape of a datum must be known before the first of them
 
+    @abstractmethod
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
         ...
@@ -247,6 +248,7 @@ class Auxiliary(Module):
         """Do the same for a given number of slots, if it may grow."""
         return self.start(dtype)
 
+    @abstractmethod
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """Let one step pass: the hypotheses that may hold now, in the same C slots."""
         ...
@@ -292,6 +294,7 @@ class Dynamics(Module):
     moves = True  # False if the parameters stay where they are
     experts = None  # number of experts that it holds dynamics for
 
+    @abstractmethod
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Belief before the step to belief after it."""
         ...
@@ -314,6 +317,7 @@ class Prior(Module):
     of_parent = False  # whether a new hypothesis starts from the belief of the one that it came from
     of_members = False  # whether it learns the remembered data of a subset
 
+    @abstractmethod
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs (C, ...) before the datum."""
         ...
@@ -360,6 +364,7 @@ class Posterior(Module):
         """One covariance for each block of parameters; None where a belief has no blocks."""
         return None
 
+    @abstractmethod
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief of the family this posterior works on."""
         ...
@@ -368,10 +373,12 @@ class Posterior(Module):
         """A belief with room for data like x and for y of `width` numbers."""
         return belief
 
+    @abstractmethod
     def forecast(self, belief: PyTree, model: Any, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive distribution of y."""
         ...
 
+    @abstractmethod
     def update(
         self,
         belief: PyTree,
@@ -397,6 +404,7 @@ class Weighting(Module):
     gates = False  # whether it has `update_gate`
     stores_data = False  # whether the shape of a datum must be known before the first of them
 
+    @abstractmethod
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalised log weights; -inf for those dropped."""
         ...
