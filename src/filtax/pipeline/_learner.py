@@ -346,9 +346,13 @@ class Classes:
         self.columns = Columns(self.plan, about["met"])
         self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
         [(settings, arrays)] = unpack(state)
-        own = lambda room: {name.partition(".")[2]: each for name, each in arrays.items() if name.startswith(room)}  # noqa: E731
-        self.labels = Labels.restore(settings["labels"], own("labels."))
-        self.monitor = Monitor.restore(settings["monitor"], own("monitor."))
+        self.labels = Labels.restore(settings["labels"], _under("labels.", arrays))
+        self.monitor = Monitor.restore(settings["monitor"], _under("monitor.", arrays))
+
+
+def _under(prefix: str, arrays: State) -> State:
+    """The arrays whose names begin with a prefix, named without it."""
+    return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
 
 
 Learner = Numbers | Classes
