@@ -57,9 +57,9 @@ def static(*, default: Any = MISSING) -> Any:
 def pytree(cls: Kind) -> Kind:
     """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
-    JAX flattens dataclasses in C++, and calls their constructor to rebuild them, with whatever a tree was mapped to.
-    `__check_init__`, where a class has one, is therefore called only for objects that JAX did not rebuild: those come
-    with the class itself, a static field. That field also tells structures apart: without it JAX takes two dataclasses
+    JAX flattens dataclasses in C++. It rebuilds them through the constructor too, with whatever a tree was mapped to,
+    and passes `_class`, a static field; a user does not. `__check_init__` runs only where `_class` is unset. That field
+    also tells structures apart: without it JAX takes two dataclasses
     with as many children for equal, and runs the program that it compiled for one with the other whenever their hashes
     collide.
 
@@ -143,8 +143,8 @@ class Hypotheses(Module):
 class Proposal(Module):
     """Hypotheses after a step and before its datum; `is_new` marks those that begin with this step.
 
-    `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is what the last digit of the log
-    weights could not hold (see `hazards.going_on`); None where they are long enough.
+    `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is the rounding error of
+    `log_weight`, kept so that small hazards add up (see `hazards.going_on`); None where the dtype is long enough.
     """
 
     hypotheses: Hypotheses
@@ -191,7 +191,7 @@ class Belief(Module):
     collapsed = None  # True where the members of an ensemble are far too close to each other
 
     def compress(self) -> Any:
-        """Return this belief as a state stores the initial one: large arrays that are zero before any datum are empty.
+        """Drop large arrays that are still zero; so a state stores the initial belief.
 
         The default compresses the beliefs inside this one.
         """
@@ -274,7 +274,7 @@ class Auxiliary(Module):
         return aux
 
     def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """An example of x and the width of y that `allocate_memory` made room for."""
+        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
         return None, 1
 
     def store(self, aux: PyTree, x: Array | None, y: Array, mask: Array, relearn: Callable) -> PyTree:
@@ -300,20 +300,21 @@ class Dynamics(Module):
         ...
 
     def by_part(self, belief: PyTree) -> list[tuple["Dynamics", PyTree, int]]:
-        """The dynamics of each part of a belief, with the number of axes of experts that their numbers have."""
+        """(dynamics, sub-belief, n) for each block of the parameters; the first n axes index experts."""
         return [(self, belief, 0)]
 
 
 class Prior(Module):
     """(M.3) The conditional prior pi(theta; psi): what each hypothesis believes before the datum.
 
-    It has `dynamics`, by which the parameters move between changes.
+    It has `dynamics`, by which the parameters move between changes. It has no state: what lasts from one datum to the
+    next lives in `Hypotheses.aux`, the values of (M.2).
     """
 
     name = ""  # empty for one that only follows its dynamics
     shown = {}  # noqa: RUF012
     needs = ()  # methods that it calls of a belief
-    greedy = False  # whether it decides by the datum, so that one hypothesis is kept
+    greedy = False  # whether `revise` picks one future from the datum, so one hypothesis survives
     of_parent = False  # whether a new hypothesis starts from the belief of the one that it came from
     of_members = False  # whether it learns the remembered data of a subset
 
@@ -344,8 +345,8 @@ class Posterior(Module):
 
     name = ""
     shown = {}  # noqa: RUF012
-    families = ()  # classes of beliefs that it works on
-    inner_families = ()  # those inside of them, which the operations of a prior are handed on to
+    families = ()  # classes that `start` may return
+    inner_families = ()  # those of their blocks
     likelihood_needs = ()  # methods that it calls of a likelihood, beyond `whiten` and `predictive`
     weighs_data = False  # whether it finds the weight of each datum itself, so that the model must not
     needs_covariance = False  # whether the likelihood must be Gaussian, with a covariance
@@ -414,7 +415,7 @@ class Weighting(Module):
         return aux
 
     def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """An example of x and the width of y that `allocate_memory` made room for."""
+        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
         return None, 1
 
     def search(self, auxiliary: Auxiliary, aux: PyTree, score: Callable[[PyTree], Array]) -> PyTree:

@@ -79,7 +79,7 @@ class Expert(eqx.Module):
 
 
 class Baseline(Expert):
-    """A forecast that is read off the view.
+    """A forecast that is computed from `View` alone, without state.
 
     Attributes:
         rule: "last", "mean", "median", "season", "week" or "shifted season" (the season plus the latest deviation).

@@ -102,7 +102,7 @@ class Out:
     Attributes:
         forecast, lower, upper: (H,) or (T, H) at the targets, made before y; NaN where nothing was known yet.
         weights: (K,) or (T, K) of the experts in the first forecast.
-        due: (T, H, 3) forecast and interval of the row itself, made as many steps before it; from `Series.learn` only.
+        due: (T, H, 3) what had been forecast for this row 1...H steps earlier; from `Series.learn` only.
     """
 
     forecast: Any
@@ -228,7 +228,7 @@ class Pipeline:
 
 
 def standard(known: int = 0) -> tuple[Expert, ...]:
-    """The members of the default bank; those that have no place in a pipeline are passed over by it.
+    """The members of the default bank. Experts that do not fit the layout are dropped by `pipeline`.
 
     >>> [name for expert in standard() for name in expert.names][:3]
     ['last', 'mean', 'median']

@@ -65,7 +65,7 @@ class Learned:
 
     Attributes:
         rows: The rows.
-        released: (T,) numbers of the rows that had to be read before these could be learned; mostly their own.
+        released: (T,) number of the row whose arrival let each be learned; mostly itself.
         columns: (T, N) numbers, as `names` of the learner.
         chances: (T, C) probabilities of the labels met so far; no columns for numbers.
         events: Row of this batch, kind and value of what happened, in order.
@@ -244,7 +244,7 @@ class Numbers:
         return _rows(block, first, series, y, known if self.plan.width else np.zeros((T, 0)))
 
     def learn(self, rows: Rows) -> Learned:
-        """Learn rows, those of a series together; they come out in the order in which the last row they need came."""
+        """Learn rows, those of a series together. Results are ordered by `released`."""
         self.make_room()
         found = []
         for number, own in by_series(rows.place[:, 3]):
