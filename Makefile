@@ -24,7 +24,7 @@ RANGE := $(CORE) tests/test_linalg_lapack.py tests/test_xla.py
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: .venv/base.done  ## learn from a drifting stream: a table here, a figure and a report in out/
+demo: .venv/base.done  ## forecast a generated hourly load: a table here, a figure and a report in out/
 	@$(BIN)/filtax demo
 
 test: .venv/dev.done  ## the test suite, then the numeric core again with x64 off

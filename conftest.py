@@ -1,6 +1,6 @@
 """How every test runs, the examples in docstrings included: strict promotion, checked shapes, fixed seeds.
 
-FILTAX_X64=0 switches 64-bit numbers off and leaves out what needs them: tests marked `x64`, and cases of a test whose
+FILTAX_X64=0 switches 64-bit numbers off and omits what needs them: tests marked `x64`, and cases of a test whose
 parameter is a 64-bit type. The numeric core runs both ways every day: its cases of a 32-bit type with 64-bit numbers
 off, and with them on by night alone; `test_conformance.py` sees every day that 32 bits stay 32 among wider ones.
 Everyday tests compile in haste, as most of their time goes into compiling; with FILTAX_OPTIMISED=1 (`make nightly`)
@@ -117,6 +117,6 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("nightly")
     if X64:
         return
-    left_out = [item for item in items if _needs_x64(item)]
+    omitted = [item for item in items if _needs_x64(item)]
     items[:] = [item for item in items if not _needs_x64(item)]
-    config.hook.pytest_deselected(items=left_out)
+    config.hook.pytest_deselected(items=omitted)

@@ -166,6 +166,12 @@ for name in ("LG+C-ACI(q=0.1)", "LG+RL[4]-PR(hazard=0.1)", "LoFi(rank=1)+C-Stati
     learner.scan(learner.init(mean=np.zeros(2, "f")), X, y)
 fx.evaluate.prequential(learner, learner.init(mean=np.zeros(2, "f")), X, y)
 fx.bandits.Bandit(["a", "b"]).pull(key=jax.random.key(0))
+try:
+    import filtax.pipeline
+except ModuleNotFoundError as missing:
+    assert str(missing).endswith("pyarrow, which is not installed; run pip install 'filtax[cli]'.")
+else:
+    raise AssertionError
 from filtax.__main__ import main
 main()
 """

@@ -10,7 +10,7 @@ import pytest
 
 import filtax as fx
 from filtax.priors import Continue, additive_inflation, static
-from filtax.protocols import Auxiliary, Hypotheses, Prior, Proposal, over_hypotheses
+from filtax.protocols import Auxiliary, Dynamics, Hypotheses, Posterior, Prior, Proposal, Weighting, over_hypotheses
 from filtax.protocols import static as structure
 from oracles import batch_regression, enumerate_segmentations
 
@@ -69,6 +69,24 @@ class Doubt(Prior):
     def revise(self, proposed, beliefs, log_evidence, initial, ask):
         again = log_evidence[0] < self.bar
         return proposed, jax.tree.map(lambda old, new: jnp.where(again, new[None], old), beliefs, initial)
+
+
+@pytest.mark.parametrize("role", [Auxiliary, Dynamics, Posterior, Prior, Weighting])
+def test_a_part_without_a_required_method_is_refused(role):
+    with pytest.raises(TypeError, match="instantiate abstract class Unfinished"):
+        type("Unfinished", (role,), {})()
+
+
+@pytest.mark.parametrize(
+    ("phase", "flag"), [("search", "searches"), ("responsibilities", "shares"), ("update_gate", "gates")]
+)
+def test_a_weighting_whose_flags_do_not_say_what_it_has_is_refused(phase, flag):
+    silent = type("Silent", (fx.weighting.Exact,), {phase: lambda self, *rest: None})()
+    empty = type("Empty", (fx.weighting.Exact,), {flag: True})()
+    base = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
+    for weighting, message in ((silent, f"has `{phase}` but `{flag}` is False"), (empty, f"has no `{phase}` but")):
+        with pytest.raises(ValueError, match=message):
+            fx.Bone(base.model, base.auxiliary, base.prior, base.posterior, weighting)
 
 
 T, NOISE, HAZARD = 8, 0.3, 0.2

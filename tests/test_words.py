@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("src", "thesis", "tests", "docs", "benchmarks", "tools", "README.md", "CONTRIBUTING.md", "Makefile")
-KINDS = {".py", ".md", ".toml", ".c", ".h", ".cu", ".html", ""}
+FILES = ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "conftest.py")
+PLACES = ("src", "thesis", "tests", "docs", "benchmarks", "tools", ".github", *FILES)
+KINDS = {".py", ".md", ".toml", ".c", ".h", ".cu", ".html", ".yml", ""}
 # An old word, as a pattern in lower case, and what to write instead; a name is read as words: `told_of`, `ToldOf`.
 WORDS = {
     "told of": "reported, logged",

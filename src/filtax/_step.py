@@ -306,7 +306,7 @@ def _report(
 
 
 def _log_evidence(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
-    """Evidence of the mixture; a missing datum adds exactly 0, which normalised weights alone would miss by an ulp."""
+    """Evidence of the mixture; of a missing datum exactly 0, which the log of summed weights need not be."""
     if log_weight.size == 1:
         return log_evidence[0]
     total = logsumexp(log_weight + log_evidence)
@@ -325,6 +325,6 @@ def scan_over(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTr
 
 
 def _varying(value: Any) -> frozenset[str]:
-    """Axes of a `jax.shard_map` along which a value may differ; JAX has moved the name they go by."""
+    """Axes of a `jax.shard_map` along which a value may differ: `.vma` in some versions, `.mat.varying` in others."""
     aval = jax.typeof(value)
     return frozenset(getattr(getattr(aval, "mat", aval), "varying", getattr(aval, "vma", ())))

@@ -557,9 +557,22 @@ def check_parts(method: Any, model: type) -> None:
         raise ValueError(
             f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.dynamics!r:.40}."
         )
-    for faults in (_of_posterior, _of_prior, _of_members, _of_experts):
+    for faults in (_of_phases, _of_posterior, _of_prior, _of_members, _of_experts):
         for fault in faults(method):
             raise ValueError(fault)
+
+
+def _of_phases(method: Any) -> Iterator[str]:
+    """A weighting whose flags do not say which of the optional phases it has."""
+    weighting, kind = method.weighting, type(method.weighting)
+    own = kind.__mro__[: kind.__mro__.index(Weighting)]
+    phases = {"search": "searches", "responsibilities": "shares", "update_gate": "gates"}
+    flags = (weighting.searches, weighting.shares, weighting.gates)
+    for (phase, name), flag in zip(phases.items(), flags, strict=True):
+        has = any(phase in vars(cls) for cls in own)
+        if has != flag:
+            verb = "has" if has else "has no"
+            yield f"{kind.__name__} {verb} `{phase}` but `{name}` is {flag}; set `{name} = {has}` in the class."
 
 
 def _of_posterior(method: Any) -> Iterator[str]:

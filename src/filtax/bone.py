@@ -125,8 +125,8 @@ class Bone(Module):
             state: From `init`, `step` or an earlier `scan`.
             X: Rows of x, (T, ...).
             Y: Rows of y, (T,) or (T, O).
-            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov", "log_weight". What is
-                not named is not computed.
+            keep: Fields of `Info` to store; also "belief_mean", "belief_var", "belief_cov", "log_weight". Fields
+                not named are not computed.
             mask: Of the shape of Y, True where observed.
             dt: (T,) lengths of the steps.
             changed: (T,) known changes.
@@ -197,14 +197,14 @@ class Bone(Module):
         return collapse(state.hypotheses.belief, state.hypotheses.log_weight)
 
     def _age(self, state: State) -> int | None:
-        """Steps so far; None if C never grows, or if the count is traced: a full bank then drops the least probable."""
+        """Steps so far; None if C is fixed, or t is traced (a full bank then drops its least probable slot)."""
         if not self.auxiliary.grows:
             return None
         t = checks.concrete(state.t - state.began)
         return None if t is None else int(t.max())
 
     def _with_slots(self, state: State, ahead: int = 1) -> State:
-        """The state with room for one more step, or for several, as long as they need no more than there can be."""
+        """Room for `ahead` more steps; if that exceeds MOST_SLOTS, for one."""
         steps = self._age(state)
         if steps is None:
             return state
@@ -212,7 +212,7 @@ class Bone(Module):
         return with_slots(self, state, wanted if wanted <= MOST_SLOTS else self.auxiliary.slots_needed(steps))
 
     def _in_pieces(self, state: State, rows: tuple, scan: Any) -> tuple[tuple, Info]:
-        """Scan the rows, in pieces between which C doubles if it must: each piece is compiled for one C."""
+        """Scan the rows in pieces of constant C, one compiled call each."""
         length, steps = rows[1].shape[0], self._age(state)
         if steps is None or length == 0:
             return scan(state, *rows)
@@ -240,7 +240,7 @@ def _step(
 
 
 def _changes(before: Any, after: Any) -> dict[str, Any]:
-    """The fields that a step has changed; what it left as it was is not copied out of the compiled function."""
+    """Fields that a step has changed; only these are returned, as each output is a copy."""
     return {
         name: value for name, value in vars(after).items() if name != "hypotheses" and value is not vars(before)[name]
     }

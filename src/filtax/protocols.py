@@ -3,12 +3,12 @@
 A method answers five questions. Three are modelling choices: (M.1) how data depend on parameters, (M.2) what else is
 unknown, (M.3) how parameters move. Two are algorithmic: (A.1) how a belief absorbs a datum, (A.2) which hypotheses are
 kept. Each role is a base class here. A method or an attribute with a default is optional: `filtax.bone` calls it
-without asking whether a part has it.
+without asking whether a part has it. The others are abstract: a class without them cannot be made.
 
 Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from inspect import get_annotations
@@ -57,9 +57,9 @@ def static(*, default: Any = MISSING) -> Any:
 def pytree(cls: Kind) -> Kind:
     """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
-    JAX flattens dataclasses in C++, and calls their constructor to rebuild them, with whatever a tree was mapped to.
-    `__check_init__`, where a class has one, is therefore called only for objects that JAX did not rebuild: those come
-    with the class itself, a static field. That field also tells structures apart: without it JAX takes two dataclasses
+    JAX flattens dataclasses in C++. It rebuilds them through the constructor too, with whatever a tree was mapped to,
+    and passes `_class`, a static field; a user does not. `__check_init__` runs only where `_class` is unset. That field
+    also tells structures apart: without it JAX takes two dataclasses
     with as many children for equal, and runs the program that it compiled for one with the other whenever their hashes
     collide.
 
@@ -143,8 +143,8 @@ class Hypotheses(Module):
 class Proposal(Module):
     """Hypotheses after a step and before its datum; `is_new` marks those that begin with this step.
 
-    `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is what the last digit of the log
-    weights could not hold (see `hazards.going_on`); None where they are long enough.
+    `log_reset` is the log weight that each old hypothesis gave to a reset. `rounded` is the rounding error of
+    `log_weight`, kept so that small hazards add up (see `hazards.going_on`); None where the dtype is long enough.
     """
 
     hypotheses: Hypotheses
@@ -191,7 +191,7 @@ class Belief(Module):
     collapsed = None  # True where the members of an ensemble are far too close to each other
 
     def compress(self) -> Any:
-        """Return this belief as a state stores the initial one: large arrays that are zero before any datum are empty.
+        """Drop large arrays that are still zero; so a state stores the initial belief.
 
         The default compresses the beliefs inside this one.
         """
@@ -239,6 +239,7 @@ class Auxiliary(Module):
     subsets = False  # whether a hypothesis is a subset of the data
     stores_data = False  # whether the shape of a datum must be known before the first of them
 
+    @abstractmethod
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
         ...
@@ -247,6 +248,7 @@ class Auxiliary(Module):
         """Do the same for a given number of slots, if it may grow."""
         return self.start(dtype)
 
+    @abstractmethod
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """Let one step pass: the hypotheses that may hold now, in the same C slots."""
         ...
@@ -272,7 +274,7 @@ class Auxiliary(Module):
         return aux
 
     def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """An example of x and the width of y that `allocate_memory` made room for."""
+        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
         return None, 1
 
     def store(self, aux: PyTree, x: Array | None, y: Array, mask: Array, relearn: Callable) -> PyTree:
@@ -292,28 +294,31 @@ class Dynamics(Module):
     moves = True  # False if the parameters stay where they are
     experts = None  # number of experts that it holds dynamics for
 
+    @abstractmethod
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Belief before the step to belief after it."""
         ...
 
     def by_part(self, belief: PyTree) -> list[tuple["Dynamics", PyTree, int]]:
-        """The dynamics of each part of a belief, with the number of axes of experts that their numbers have."""
+        """(dynamics, sub-belief, n) for each block of the parameters; the first n axes index experts."""
         return [(self, belief, 0)]
 
 
 class Prior(Module):
     """(M.3) The conditional prior pi(theta; psi): what each hypothesis believes before the datum.
 
-    It has `dynamics`, by which the parameters move between changes.
+    It has `dynamics`, by which the parameters move between changes. It has no state: what lasts from one datum to the
+    next lives in `Hypotheses.aux`, the values of (M.2).
     """
 
     name = ""  # empty for one that only follows its dynamics
     shown = {}  # noqa: RUF012
     needs = ()  # methods that it calls of a belief
-    greedy = False  # whether it decides by the datum, so that one hypothesis is kept
+    greedy = False  # whether `revise` picks one future from the datum, so one hypothesis survives
     of_parent = False  # whether a new hypothesis starts from the belief of the one that it came from
     of_members = False  # whether it learns the remembered data of a subset
 
+    @abstractmethod
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs (C, ...) before the datum."""
         ...
@@ -340,8 +345,8 @@ class Posterior(Module):
 
     name = ""
     shown = {}  # noqa: RUF012
-    families = ()  # classes of beliefs that it works on
-    inner_families = ()  # those inside of them, which the operations of a prior are handed on to
+    families = ()  # classes that `start` may return
+    inner_families = ()  # those of their blocks
     likelihood_needs = ()  # methods that it calls of a likelihood, beyond `whiten` and `predictive`
     weighs_data = False  # whether it finds the weight of each datum itself, so that the model must not
     needs_covariance = False  # whether the likelihood must be Gaussian, with a covariance
@@ -360,6 +365,7 @@ class Posterior(Module):
         """One covariance for each block of parameters; None where a belief has no blocks."""
         return None
 
+    @abstractmethod
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief of the family this posterior works on."""
         ...
@@ -368,10 +374,12 @@ class Posterior(Module):
         """A belief with room for data like x and for y of `width` numbers."""
         return belief
 
+    @abstractmethod
     def forecast(self, belief: PyTree, model: Any, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive distribution of y."""
         ...
 
+    @abstractmethod
     def update(
         self,
         belief: PyTree,
@@ -397,6 +405,7 @@ class Weighting(Module):
     gates = False  # whether it has `update_gate`
     stores_data = False  # whether the shape of a datum must be known before the first of them
 
+    @abstractmethod
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalised log weights; -inf for those dropped."""
         ...
@@ -406,7 +415,7 @@ class Weighting(Module):
         return aux
 
     def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """An example of x and the width of y that `allocate_memory` made room for."""
+        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
         return None, 1
 
     def search(self, auxiliary: Auxiliary, aux: PyTree, score: Callable[[PyTree], Array]) -> PyTree:

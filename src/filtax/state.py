@@ -28,7 +28,7 @@ __all__ = [
     "with_slots",
 ]
 
-MOST_SLOTS = 2**17  # slots: a step then takes seconds, and a method that needs more needs 2^t of them
+MOST_SLOTS = 2**17  # beyond it a step takes seconds, and C usually grows as 2^t
 
 
 class CollapseWarning(UserWarning):
@@ -69,7 +69,7 @@ class State(Module):
 
     @property
     def carry(self) -> tuple[Hypotheses, Array, Array, Array, Array]:
-        """What a step changes; the rest stays outside of a loop, which would hold it twice."""
+        """The carry of the loop; constants stay outside, or they would be copied."""
         return self.hypotheses, self.t, self.began, self.refused, self.conditioning_ratio
 
     def after(
@@ -137,7 +137,7 @@ def start_hypotheses(
         method: A `Bone`.
         initial: The initial belief, compressed or not.
         slots: C; that of the auxiliary variable by default.
-        like: Hypotheses whose memory of data there is to be room for.
+        like: Hypotheses; memory of the shape that these have is allocated.
     """
     initial = initial.decompress()
     grown = slots is not None and slots != method.auxiliary.slots

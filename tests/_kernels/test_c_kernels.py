@@ -166,7 +166,7 @@ def test_plain_jax_serves_without_a_library(monkeypatch, tmp_path, cause):
     try:
         assert not c_kernels.usable()
         assert _kernels.serving(120, jnp.float32) == ""
-        assert "plain JAX serves" in _kernels.status()
+        assert _kernels.status().startswith("none (not built" if cause == "no library" else "none (those")
     finally:
         c_kernels.library.cache_clear(), c_kernels.usable.cache_clear()
 

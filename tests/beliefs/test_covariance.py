@@ -118,6 +118,19 @@ def test_a_belief_that_cannot_resolve_a_datum_is_wide_and_not_wrong(D, shape):
     assert (np.asarray(short.var) >= 0.9 * np.asarray(true.var)).all()
 
 
+def test_equal_features_do_not_run_away_where_a_forecast_is_rounded_a_little():
+    """With h of 0.006 instead of its cube root a slightly negative eigenvalue ends at 1e20 in each of these streams."""
+    D, T, noise = 160, 3000, 3e-3
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.repeat(rng.normal(size=(T, 1)), D, axis=1).astype("float32")
+        Y = (X @ rng.normal(size=D) + np.sqrt(noise) * rng.normal(size=T)).astype("float32")
+        short, _ = learned(X, Y, np.zeros(D, "float32"), np.ones(D, "float32"), np.float32(noise), watched=False)
+        assert np.abs(short.mean).max() <= 10.0
+        value = np.linalg.eigvalsh(np.asarray(short.cov, "float64"))
+        assert value[0] >= -1e-6 * value[-1]
+
+
 @pytest.mark.parametrize("D", [2, 5])
 def test_of_many_small_streams_none_runs_away(D):
     """Each datum is 1e14 and more times as precise as the first belief: in float32 one stream in a hundred ran away."""
@@ -206,6 +219,8 @@ def test_no_variance_falls_below_what_a_datum_can_leave(dtype):
     zero = jnp.zeros((), dtype)
     done = Downdate(jnp.zeros(3, dtype), U, jnp.asarray(4.0, dtype), zero, jnp.zeros(1, dtype), zero, jnp.asarray(True))
     np.testing.assert_allclose(done.var(var), [0.25, 1.0, 7.75], rtol=1e-6)
+    doubted = done._replace(doubt=jnp.asarray(0.125, dtype))  # the limit stays: what is given back counts towards it
+    np.testing.assert_allclose(doubted.var(var), [0.25, 1.25, 8.75], rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

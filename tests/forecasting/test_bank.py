@@ -115,11 +115,17 @@ class Trend(forecasting.Expert):
 
 def test_an_expert_of_ones_own_carries_the_forecast_where_it_is_right():
     y = 0.5 * np.arange(300.0)
-    own = forecasting.Series(steps=(1, 5), experts=[forecasting.baseline("last"), Trend(names=("trend",))])
+    own = forecasting.Series(steps=(1, 5), experts=[forecasting.baseline("last"), Trend()])
     out = own.learn(y, HOURS[:300])
     assert own.names == ("last", "trend", "autoregression")
     np.testing.assert_allclose(out.forecast[200:250, 1], y[204:254], atol=0.2)
     assert out.weights[250, 1] > 0.5
+
+
+@pytest.mark.parametrize("names", [(), "trend"])
+def test_an_expert_without_names_is_refused(names):
+    with pytest.raises(ValueError, match="; name its forecasts"):
+        forecasting.Series(experts=[Trend(names=names)]).learn(np.ones(300), HOURS[:300])
 
 
 def test_batches_and_single_rows_agree_while_the_plan_is_made():

@@ -112,4 +112,6 @@ def status() -> str:
 
     if c_kernels.usable():
         return f"C, {c_kernels.library()}"
-    return "none (filtax was built without a C compiler): plain JAX serves"
+    if c_kernels.libraries():
+        return "none (those that were built do not run here): plain JAX serves"
+    return "none (not built; with a C compiler, `pip install` from the source builds them): plain JAX serves"

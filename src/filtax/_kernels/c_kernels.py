@@ -20,6 +20,15 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 
+def libraries() -> list[pathlib.Path]:
+    """The libraries that were built with the package, the widest instructions first.
+
+    >>> all(path.suffix == ".so" for path in libraries())
+    True
+    """
+    return sorted(pathlib.Path(__file__).parent.glob("lofi*.so"), reverse=True)  # v4 before v3
+
+
 @functools.cache
 def library() -> pathlib.Path | None:
     """The compiled kernels with the widest instructions that this processor has; None if there are none.
@@ -27,7 +36,7 @@ def library() -> pathlib.Path | None:
     >>> library() is None or library().suffix == ".so"
     True
     """
-    for path in sorted(pathlib.Path(__file__).parent.glob("lofi*.so"), reverse=True):  # v4 before v3
+    for path in libraries():
         try:
             if ctypes.CDLL(str(path)).filtax_runs_here():
                 return path

@@ -13,6 +13,9 @@ resolve a datum is wide instead of wrong, and narrows with the next ones.
 `Covariance` reads its matrix for the forecast, and reads and writes it for the update. `Pending`, for many parameters,
 defers the downdate by the last datum until the next forecast, so that both are one read and one write.
 
+By default a filter holds a root (`SquareRoot`). It holds `Covariance` with form=covariance and where more than 64
+parameters move, and `Pending` instead where there are more than 256.
+
 Axes: D parameters, O outputs. Cost: O(D² O) for a datum, O(D) for noise.
 Thesis: prop:kf-equations, eq:kf-update-step (errata E3).
 """

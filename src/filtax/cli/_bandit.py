@@ -27,11 +27,15 @@ def bandit(
     start_jax()
     from filtax.bandits.logged_evaluation import evaluate_named_policy, read_log
 
-    split = lambda text: None if text is None else [part for part in text.split(",") if part]  # noqa: E731
     try:
-        found = read_log(log, arms=split(arms), context=split(context), uniform=uniform)
+        found = read_log(log, arms=_split(arms), context=_split(context), uniform=uniform)
         judged = evaluate_named_policy(found, policy, rewards=rewards, rate=rate, seed=seed, level=level)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'LOG'") from None
     talk(f"{len(found)} rows, {len(found.arms)} arms; {judged.method} with {policy}. Mean reward of a round:")
     print_table([("estimate", "value", "low", "high", "rows"), *judged.rows])
+
+
+def _split(names: str | None) -> list[str] | None:
+    """The names in a list such as "a,b"; None without one."""
+    return None if names is None else [name for name in names.split(",") if name]

@@ -71,7 +71,10 @@ def _draw(stream: Any, root: Path, path: Path) -> Path:
     from filtax.report import Track, draw_stream
 
     records = np.concatenate(list(open_run(root).records()))
-    error = lambda mean: np.where(np.arange(len(mean)) < LATEST, np.nan, rolling(np.abs(mean - stream.y), LATEST))  # noqa: E731
+
+    def error(mean: Any) -> Any:
+        return np.where(np.arange(len(mean)) < LATEST, np.nan, rolling(np.abs(mean - stream.y), LATEST))
+
     own, band = records["forecast"], (records["lower"], records["upper"])
     tracks = [Track("filtax", own, error(own), band)]
     for baseline in (last_value(), seasonal_naive(24)):

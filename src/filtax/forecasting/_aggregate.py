@@ -3,7 +3,7 @@ r"""(A.2) The mixture of the experts: weights with a regret guarantee on the abs
 ML-Poly (Gaillard, Stoltz and van Erven, 2014) on the linearised loss. When y arrives, expert k has the regret
 $r_k = \mathrm{sign}(\hat y - y)(\hat y - f_k)$, and
 $$R_k \leftarrow d R_k + r_k, \qquad S_k \leftarrow d S_k + r_k^2, \qquad w_k \propto \max(R_k, 0) / S_k.$$
-The regret of a head is half its own and half the mean of all heads. Two mixtures, one with a short and one with an
+The regret at a horizon is the mean of its own and the average of all. Two mixtures, one with a short and one with an
 infinite memory, are mixed by a third. Nothing is added to S, so that the weights do not depend on the unit.
 
 Axes: K experts, H horizons, M = 2 memories, L origins that wait for a target.
@@ -16,7 +16,7 @@ from filtax.protocols import pytree
 
 MEMORY = 300.0  # rows that the short memory holds, and at least
 ORIGINS = 30.0  # so many origins
-SHARED = 0.5  # share of the regret of a head that is the mean of all heads
+SHARED = 0.5  # share of the regret at a horizon that is the average of all
 
 
 @pytree
@@ -102,7 +102,7 @@ class Aggregate:
         return mixtures, issued, jnp.sum(both.T[:, :, None] * weights, axis=0)
 
     def issue(self, place: Int[Array, ""], forecasts: Array, mixtures: Array, issued: Array, on: Array) -> "Aggregate":
-        """Keep what was issued at an origin; NaN, which no target will ask for, unless `on`."""
+        """Store what was issued, or NaN if nothing was."""
         return Aggregate(
             self.experts,
             self.memories,

@@ -8,6 +8,8 @@ Filters condition by the library's own beliefs; an innovation counts at most `CL
 """
 
 from functools import cache, partial
+from inspect import get_annotations
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -34,18 +36,27 @@ class Expert(eqx.Module):
     """One member of the bank; subclass it to add your own.
 
     `names` says which forecasts it gives: one row of `forecast` each. An expert that only looks at the view needs
-    nothing but `forecast`.
+    nothing but these two. A subclass sets the fields of this class as class attributes, or takes them as arguments.
 
     >>> class Trend(Expert):
     ...     names = ("trend",)
     ...     def forecast(self, state, view):
     ...         return view.last + view.steps * (view.last - view.history.recent[24]) / 24.0
+    >>> Trend().names
+    ('trend',)
     """
 
     names: tuple[str, ...] = static(default=())
     targeted: bool = static(default=False)  # forecasts depend on the target, not on the origin
     seasonal: bool | None = static(default=None)  # True: only where there is a season; False: only where there is none
     wakes: str = static(default="first")  # "first": from the first value; "warm"; "known"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        fields = get_annotations(Expert)
+        for name in fields.keys() & vars(cls).keys() - get_annotations(cls).keys():
+            cls.__annotations__ = {**get_annotations(cls), name: fields[name]}
+            setattr(cls, name, static(default=vars(cls)[name]))
 
     def init(self, layout: Layout) -> PyTree:
         """State before any row."""
@@ -68,7 +79,7 @@ class Expert(eqx.Module):
 
 
 class Baseline(Expert):
-    """A forecast that is read off the view.
+    """A forecast that is computed from `View` alone, without state.
 
     Attributes:
         rule: "last", "mean", "median", "season", "week" or "shifted season" (the season plus the latest deviation).

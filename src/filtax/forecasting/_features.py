@@ -148,7 +148,7 @@ def look(layout: Layout, history: History, row: Row, scale: Scale) -> View:
 
 
 def own_designs(layout: Layout, history: History, row: Row, scale: Scale, known: Float[Array, " F"]) -> dict:
-    """Regressors of the row itself by name, as each of the G groups of targets saw them: (G, D)."""
+    """This row's regressors by name, once for each of G groups, (G, D); farther targets see older lags."""
     G, rates = layout.groups, jnp.asarray(layout.known_rates)
     lag = history.lags[row.slot, :G]
     week_lag = jnp.broadcast_to(history.weeks[row.week], lag.shape)

@@ -86,6 +86,9 @@ class Heads:
 
 
 def _absorb(belief: Covariance, x: Float[Array, " D"], drift: Float[Array, " D"]) -> tuple[Array, Covariance]:
-    """The gain of an origin, and the belief after it: a mean of zero, conditioned on a residual of one, is the gain."""
+    """Gain of an origin, and the belief after it.
+
+    Conditioning N(0, P) on a residual of 1 moves the mean by the gain.
+    """
     after = belief.condition(x[None], jnp.ones((1, 1)), jnp.ones(1)).belief
     return after.mean, Covariance(belief.mean, after.cov).add(drift)

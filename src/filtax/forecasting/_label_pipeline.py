@@ -11,11 +11,11 @@ label: $w_k \leftarrow (1 - \alpha) w_k p_k(y) / \sum_j w_j p_j(y) + \alpha / K$
 that changes m times in T labels is at least $(K T)^{-(m+1)}$, so that the log loss of the mixture exceeds the loss of
 that sequence by at most $(m + 1) \log(K T)$, whatever the labels do.
 
-**Filters.** Softmax regression with logits $\eta_c = m_c^\top x$ and one covariance P for all classes. A datum with
-probabilities g and residual $r = 1_y - g$ has, in the direction of r, the curvature
-$b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class is conditioned on it as a linear-Gaussian datum:
+**Filters.** Softmax regression with logits $\eta_c = m_c^\top x$ and one covariance P for all classes. With
+probabilities g and residual $r = 1_y - g$ the Hessian of the log loss along r is
+$b = r^\top(\mathrm{diag}(g) - g g^\top) r / r^\top r$. Each class takes a Kalman step with noise 1/b:
 $m_c \leftarrow m_c + P x\, r_c / (1 + b\, x^\top P x)$. With two classes that is the filter of logistic regression.
-Weights then drift so that the variance of a logit grows by c whatever D is, half of it by the constant.
+The drift adds c to a logit's variance for any D, half through the intercept.
 Forecasts average the logits over their variance $s = x^\top P x$ by MacKay's $\eta / \sqrt{1 + \pi s / 8}$.
 
 Axes: F known columns, D regressors, C room for classes, K experts, N filters on one design, L rows that wait.

@@ -119,7 +119,7 @@ class Labels:
         return {**given, "room": pipe.room, "count": self.count, "met": self._met}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The packed state, the classes after each row that waits, and the rows that new units will replay."""
+        """The packed state, how many classes were known after each waiting row, and the rows to replay."""
         known, labels = self._past
         return {"state": np.asarray(self.packed), "late": self._late, "known": known, "labels": labels}
 

@@ -77,7 +77,7 @@ class Layout:
 
     @property
     def groups(self) -> int:
-        """Kinds of targets by how many seasons their last known value of the slot lies back."""
+        """Number of groups of targets, by how many seasons back their last known value lies."""
         return (self.furthest - 1) // self.season + 1 if self.profiles else 1
 
     @property

@@ -102,7 +102,7 @@ class Out:
     Attributes:
         forecast, lower, upper: (H,) or (T, H) at the targets, made before y; NaN where nothing was known yet.
         weights: (K,) or (T, K) of the experts in the first forecast.
-        due: (T, H, 3) forecast and interval of the row itself, made as many steps before it; from `Series.learn` only.
+        due: (T, H, 3) what had been forecast for this row 1...H steps earlier; from `Series.learn` only.
     """
 
     forecast: Any
@@ -228,7 +228,7 @@ class Pipeline:
 
 
 def standard(known: int = 0) -> tuple[Expert, ...]:
-    """The members of the default bank; those that have no place in a pipeline are passed over by it.
+    """The members of the default bank. Experts that do not fit the layout are dropped by `pipeline`.
 
     >>> [name for expert in standard() for name in expert.names][:3]
     ['last', 'mean', 'median']
@@ -253,6 +253,10 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
     ('last', 'mean', 'median', 'autoregression')
     """
     members = standard(layout.known) if experts is None else tuple(experts)
+    for expert in members:
+        if not (expert.names and isinstance(expert.names, tuple)):
+            kind = type(expert).__name__
+            raise ValueError(f'{kind} has names = {expert.names!r}; name its forecasts, as in names = ("trend",).')
     return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
 
 

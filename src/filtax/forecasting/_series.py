@@ -334,7 +334,8 @@ class Series:
         """Learn some rows by the plan as it is.
 
         Returns:
-            Their forecasts; those of them as they came due, (T, H, 3); and the rows with those missing in between.
+            Forecasts of these rows; what had been forecast for each earlier, (T, H, 3); the rows with missing steps
+            filled in.
         """
         rows, own = part, np.arange(len(part))
         if self._timed and self.pipe.layout.season > 1:
@@ -349,7 +350,7 @@ class Series:
         return (out if len(part) == len(rows) else jax.tree.map(lambda part: part[own], out)), due, rows
 
     def _find_units(self, known: np.ndarray) -> None:
-        """Units of known columns that begin to vary after the plan: the first distance from what they were."""
+        """A column constant so far gets its first deviation as unit."""
         if self._center is None:
             self._center = np.array(self.pipe.unpack(self.packed).scale.known_center)
         center = self._center
@@ -415,12 +416,12 @@ class Series:
 
 @cache
 def _shared(layout: Layout, experts: tuple[Expert, ...] | None, miss: float) -> Pipeline:
-    """One pipeline for all series of a shape, which JAX finds its compiled programs by."""
+    """The same object for equal shapes, so that jit reuses its program."""
     return pipeline(layout, experts, miss)
 
 
 def _filled(rows: Table, blank: np.ndarray, clock: Clock, stride: int) -> Table:
-    """Rows with so many rows without a target before each."""
+    """Insert `blank[t]` rows without a target before row t."""
     if not blank.any():
         return rows
     at = np.repeat(np.arange(len(rows)), blank + 1)

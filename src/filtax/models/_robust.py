@@ -198,8 +198,8 @@ def robust(model: Any, trust: Any) -> Model:
     Args:
         model: A model, or a bare likelihood (a model of theta itself).
         trust: `imq(c)`, `mahalanobis(c)`, `threshold(c)`, `huber(c)`, `density_power(beta)`, `tempered(w)`, or your own
-            function W(r) -> w of the whitened residual (O,), written with jax.numpy and defined at infinity too. If
-            w is not a number of at least 0, the datum is refused.
+            function W(r) -> w of the whitened residual (O,), written with jax.numpy and defined at infinity too.
+            Missing outputs are given to it as 0. If w is not a number of at least 0, the datum is refused.
 
     Returns:
         The model, for `filtax.method(..., model=...)`; its `Info.trust` is w.

@@ -50,7 +50,7 @@ class Trust(Module):
 
     @abstractmethod
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """Trust in a datum with residual r."""
+        """Trust in a datum with residual r, in which missing outputs are 0."""
 
     def floor(self, count: Float[Array, ""]) -> Float[Array, ""] | None:
         """Log density, in units of the noise, that a rejected datum has for hypotheses; None if it has no scale."""

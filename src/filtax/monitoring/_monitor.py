@@ -10,7 +10,7 @@ from scipy.special import stdtr, stdtrit, xlogy
 from filtax import _validation as checks
 from filtax.monitoring._posterior import BLOCK, block, packed_start
 
-USUAL_RATE, BOUND = 0.05, 10.0  # of the mean of an hour; scales of the interval that it learns of an error at most
+USUAL_RATE, BOUND = 0.05, 10.0  # rate of an hour's mean; its errors are clipped at so many scales
 WINDOW = 12.0  # errors within which a level that moved shows in the slow mean; later ones may be a drift
 LEAST_PROBABLE = 1e-12  # of a label
 NARROWEST = 1e-3  # scales of the interval that errors have at least
@@ -27,7 +27,7 @@ class Seen:
         change_probability: (T,) that the forecasts are disturbed at this row.
         runlength: (T,) most probable number of rows before this one since the last change.
         change: (T,) True on the row that shows a change, once.
-        start: (T,) rows from the beginning of the last change to this one; of the series, before there is one.
+        start: (T,) rows since the last change began; before any, since the first row.
 
     >>> rows = np.zeros(3)
     >>> Monitor().learn(rows, rows, rows - 1.0, rows + 1.0).tail.tolist()
@@ -75,8 +75,8 @@ class Monitor:
         """Judge rows by their forecasts.
 
         Forecasts that follow a new level within a few rows have one large error there, like an outlier. With times such
-        a change is found too: a slow mean is kept for each hour, of weekdays and of weekends, and what rows are off
-        from it is followed by a posterior of its own.
+        a change is found too: a slow mean is kept for each hour, of weekdays and of weekends. A second posterior
+        follows deviations from it.
 
         Args:
             y: (T,) NaN where missing: such a row is neither outlier nor change.
@@ -194,7 +194,7 @@ class Monitor:
             raise ValueError("Monitor.learn: times were given in some calls; give them in all, or in none.")
         windows, parts = np.full(len(errors), np.inf), [np.zeros((0, 5))]
         streams = [np.stack([errors[:, 0], scale, centre, least, windows], axis=1)]
-        if S == 2:  # what a slow mean is off after a change is what its next error says
+        if S == 2:  # after a change the next error becomes the centre of the slow mean's errors
             streams += [np.stack([errors[:, 1], scale, errors[:, 1], least, np.minimum(windows, WINDOW)], axis=1)]
         table = np.stack(streams, axis=2)
         with jax.enable_x64(True):

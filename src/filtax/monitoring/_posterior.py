@@ -2,9 +2,9 @@ r"""The posterior of when standardised errors stopped being those of a calibrate
 
 As long as forecasts are calibrated, the n-th error e has density $p_0$, a Student t with n degrees of freedom. With
 probability h a row begins a disturbance. Until it ends, with probability g a row, $e \sim N(\mu, \sigma^2)$, where
-$\mu \mid \sigma^2 \sim N(0, \sigma^2/k)$ and $\sigma^2 \sim IG(a, b)$, its estimate being 1 at least. That is the
-run-length posterior of NIG + RL[K]-PR with one more hypothesis, of no disturbance. Its weights $w_0$, and $w_s$ of a
-disturbance since s, are
+$\mu \mid \sigma^2 \sim N(0, \sigma^2/k)$ and $\sigma^2 \sim IG(a, b)$. The estimate b/a is kept at least 1, so
+quieter noise is no disturbance. That is the run-length posterior of NIG + RL[K]-PR with one more hypothesis, of no
+disturbance. Its weights $w_0$, and $w_s$ of a disturbance since s, are
 
     w_0 <- [(1 - h) w_0 + g sum_s w_s] p_0(e),    w_s <- (1 - g) w_s p(e | e_s .. e_(t-1)),    w_t = h w_0 p(e),
 
@@ -35,7 +35,7 @@ HAZARD, RECOVERY = 1e-3, 1e-3  # h, g
 PRECISION, SHAPE, RATE = 0.1, 1.0, 1.0  # k, a, b
 LEAST = 4  # errors of a disturbance before it is a change
 MEMORY, PRIOR = 300.0, 10.0  # errors in the running moments, and how many of them an interval counts for at most
-BOUND, EARLY = 3.0, 15.0  # the moments take an error for 3 + 15/n at most, as few errors do not tell the scale
+BOUND, EARLY = 3.0, 15.0  # errors enter the moments clipped at 3 + 15/n scales
 FARTHEST = 1e4  # standardised errors: the posterior takes no larger one
 
 
@@ -83,7 +83,7 @@ def learn(state: State, error: Array, scale: Array, centre: Array, least: Array,
         state: The posterior before it.
         error: y minus its forecast; NaN where either is missing.
         scale: Of such errors, by the interval that was issued.
-        centre: The same.
+        centre: Expected error: middle of the issued interval minus the forecast.
         least: The smallest scale they may have.
         window: Errors after which a disturbance that was no change is dropped.
     """

@@ -5,6 +5,12 @@ run = open_run(folder)          # what is there: records, events, scores
 write_outputs(folder)           # predictions.parquet, metrics.json, report.html
 """
 
+try:
+    import pyarrow  # noqa: F401
+except ModuleNotFoundError:
+    message = "filtax.pipeline needs pyarrow, which is not installed; run pip install 'filtax[cli]'."
+    raise ModuleNotFoundError(message, name="pyarrow") from None
+
 from filtax.pipeline._config import Config
 from filtax.pipeline._page import write_outputs
 from filtax.pipeline._run import open_run

@@ -143,7 +143,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 
 
 def _scale(low: float, high: float, at_low: int, at_high: int) -> Scale:
-    """From values to places; in halves, as a whole may be beyond the largest number."""
+    """From values to places. Halved first, as high - low may overflow."""
     span = 0.5 * high - 0.5 * low
     return lambda at: at_low + (at_high - at_low) * ((0.5 * np.clip(at, low, high) - 0.5 * low) / span)
 

@@ -67,7 +67,7 @@ class Learned:
 
     Attributes:
         rows: The rows.
-        released: (T,) numbers of the rows that had to be read before these could be learned; mostly their own.
+        released: (T,) number of the row whose arrival let each be learned; mostly itself.
         columns: (T, N) numbers, as `names` of the learner.
         chances: (T, C) probabilities of the labels met so far; no columns for numbers.
         events: Row of this batch, kind and value of what happened, in order.
@@ -260,7 +260,7 @@ class Numbers:
         return _rows(block, first, series, y, known)
 
     def learn(self, rows: Rows) -> Learned:
-        """Learn rows, those of a series together; they come out in the order in which the last row they need came."""
+        """Learn rows, those of a series together. Results are ordered by `released`."""
         self.make_room()
         found = []
         for number, own in by_series(rows.place[:, 3]):
@@ -364,9 +364,13 @@ class Classes:
         self.columns = Columns(self.plan, about["met"])
         self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
         [(settings, arrays)] = unpack(state)
-        own = lambda room: {name.partition(".")[2]: each for name, each in arrays.items() if name.startswith(room)}  # noqa: E731
-        self.labels = Labels.restore(settings["labels"], own("labels."))
-        self.monitor = Monitor.restore(settings["monitor"], own("monitor."))
+        self.labels = Labels.restore(settings["labels"], _under("labels.", arrays))
+        self.monitor = Monitor.restore(settings["monitor"], _under("monitor.", arrays))
+
+
+def _under(prefix: str, arrays: State) -> State:
+    """The arrays whose names begin with a prefix, named without it."""
+    return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
 
 
 Learner = Numbers | Classes

@@ -51,7 +51,8 @@ class Prediction:
         on_error: "reject" or "stop".
 
     Attributes:
-        rows, blank, early: Rows forecast, those without a forecast, and those not behind the end of the run.
+        rows, blank: Rows forecast, and those without a forecast.
+        early: Rows not after the end of the run.
         rejected: Rows that could not be read; `first` is the first of them.
     """
 

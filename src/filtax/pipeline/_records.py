@@ -64,7 +64,7 @@ class Records:
         self.logs["events"].append(text + b"\n")
 
     def earlier(self, record: int, back: int) -> int:
-        """Number of the row so many rows of its own series before a record; of the first there are if fewer."""
+        """Number of the row `back` rows earlier in the same series, or its first."""
         self.logs["rows"].flush()
         whole = np.memmap(self.logs["rows"].path, self.kind, "r", shape=(self.count,))
         mine, own = whole["series"][record], np.zeros(0, np.int64)

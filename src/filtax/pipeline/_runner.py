@@ -236,9 +236,9 @@ class _Job:
         self.saved = (self.read, perf_counter())
 
     def _rejected(self, block: Block) -> list[tuple[float, dict[str, Any]]]:
-        """Events of rejected rows, each once, with the number of rows of the block before it.
+        """Events of rejected rows, each with how many rows of the block precede it; none twice.
 
-        A run that goes on reads what was rejected behind the last row again. A line without an end that was rejected
+        A run that goes on reads what was rejected after the last row again. A line without an end that was rejected
         may have been completed since.
         """
         for row in block.rejected:

@@ -88,7 +88,7 @@ class Baselines:
 class LabelBaselines:
     """The last label and the most frequent one, as codes, and the probability that each gives to what comes.
 
-    Each says its label with the share of rows in which it was right so far, and spreads the rest over the others.
+    Each gives its label the share of past rows in which it was right, and spreads the rest over the others.
 
     >>> said, chance = LabelBaselines(delay=0).forecast(np.array([1.0, 0.0, 0.0]))
     >>> said.tolist()

@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 class Knob(NamedTuple):
-    """A number in a name: what it is called, where it stands, its range, and whether 1 minus it is searched.
+    """A number in a name: what it is called, where it stands, its range; `kept`: the search is over 1 - value.
 
     >>> knobs_of("LG+C-OU(rate=0.99)")[0].kept
     True
