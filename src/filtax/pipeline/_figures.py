@@ -180,7 +180,7 @@ def _grid(low: float, high: float, start: float, end: float, across: Scale, up: 
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:
-    step = 10.0 ** math.floor(math.log10(high / wanted - low / wanted))
+    step = 10.0 ** math.floor(math.log10(max(high / wanted - low / wanted, 1e-300)))
     step *= next(k for k in (1, 2, 5, 10) if (high / step - low / step) / k <= wanted)
     first = math.ceil(low / step)
     return [0.0 if i == 0 else i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
