@@ -284,3 +284,13 @@ def test_the_unit_may_be_very_large_or_small():
     for unit in (1e-290, 1e290):
         scaled = forecasting.Series().learn(y * unit, HOURS[:300])
         np.testing.assert_allclose(scaled.forecast[60:] / unit, plain.forecast[60:], rtol=1e-2)
+
+
+def test_a_forecast_that_is_not_wanted_is_not_issued():
+    y, wanted = series(300), np.arange(300) % 24 == 8
+    one = forecasting.Series(steps=(17, 40), stride=24)
+    out = one.learn(y, HOURS[:300], issue=wanted)
+    assert np.isnan(out.forecast[~wanted]).all()
+    assert np.isfinite(out.forecast[wanted][3:]).all()
+    at = np.flatnonzero(wanted)[5:10]
+    np.testing.assert_array_equal(out.due[at + 16, 0, 0], out.forecast[at, 0])

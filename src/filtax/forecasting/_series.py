@@ -111,7 +111,7 @@ class Series:
                 step that is missing in a regular clock is learned as a row without a target, which the result does not
                 contain.
             known: (T, F) known columns, NaN where missing; or (T + n, F) with those of the n rows that come next.
-            issue: (T,) True where a forecast is wanted; everywhere by default.
+            issue: (T,) True where a forecast is wanted, which is NaN elsewhere; everywhere by default.
 
         Returns:
             Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`; and `due`,
@@ -344,6 +344,8 @@ class Series:
         if self._past is None and self._late.any():
             self._find_units(part.known)
         out, N = self._advance(rows, following), len(self._issued)
+        if not rows.issue.all():
+            out = jax.tree.map(lambda part: np.where(rows.issue[:, None], part, np.nan), out)
         every = np.concatenate([self._issued, np.stack([out.forecast, out.lower, out.upper], axis=-1)])
         due = every[N + own[:, None] - self._back, np.arange(self._back.size)]
         self._issued = every[-N:]
