@@ -262,6 +262,7 @@ def test_a_gap_among_the_rows_that_come_next_changes_no_bit():
     there[[150, 200, 201, 300]] = False
     y, times = y[there], HOURS[:400][there]
     known = np.random.default_rng(1).normal(size=(len(y), 1))
+    y = y + 5.0 * known[:, 0]
     whole = forecasting.Series(steps=3, known=1).learn(y, times, known).due
     one, parts = forecasting.Series(steps=3, known=1), []
     for start, stop in ((0, 149), (149, 198), (198, 295), (295, 297), (297, len(y))):
@@ -276,6 +277,14 @@ def test_intervals_hold_where_most_targets_are_the_same():
     _, low, high = forecasting.Series().learn(y, hours).due[300:, 0].T
     inside = (low <= y[300:]) & (y[300:] <= high)
     assert all(0.86 < part.mean() < 1.0 for part in np.array_split(inside, 4))
+
+
+def test_an_interval_without_width_holds_a_target_that_stays():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(1500) < 0.01, rng.exponential(size=1500) * 1e8, 0.0)
+    _, low, high = forecasting.Series().learn(y).due[600:, 0].T
+    inside = (low <= y[600:]) & (y[600:] <= high)
+    assert inside[y[600:] == 0.0].mean() > 0.95
 
 
 def test_the_unit_may_be_very_large_or_small():
