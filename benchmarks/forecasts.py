@@ -26,11 +26,12 @@ SHOWN = (1, 24)
 
 @dataclass
 class Case:
-    """A series, and whether a day of it is known by its times."""
+    """A series, its times if it has any, and the columns that are known for a row before its target."""
 
     name: str
     times: Any
     y: np.ndarray
+    known: np.ndarray | None = None
 
 
 def read(name: str) -> dict[str, np.ndarray]:
@@ -71,15 +72,17 @@ def streams() -> Iterator[Case]:
     )
 
 
-def prequential(cases: Iterator[Case], **options: Any) -> list[dict]:
-    """Errors of each series 1 and 24 rows ahead, and of the best simple baseline."""
-    from filtax.forecasting import Series
+def prequential(cases: Iterator[Case], without: tuple[str, ...] = ()) -> list[dict]:
+    """Errors and intervals of each series 1 and 24 rows ahead, and the error of the best simple baseline."""
+    from filtax.forecasting import Series, standard
 
     rows = []
     for case in cases:
-        series = Series(max(SHOWN), **options)
+        columns = 0 if case.known is None else case.known.shape[1]
+        experts = tuple(expert for expert in standard(columns) if expert.names[0] not in without)
+        series = Series(max(SHOWN), known=columns, experts=experts)
         began = time.process_time()
-        out = series.learn(case.y, case.times)
+        out = series.learn(case.y, case.times, case.known)
         spent, n = time.process_time() - began, len(case.y)
         for h in SHOWN:
             at = np.arange(min(START, n // 3) + 1, n - h + 1)
@@ -87,6 +90,7 @@ def prequential(cases: Iterator[Case], **options: Any) -> list[dict]:
             forecast, lower, upper = out.due[at + h - 1, h - 1].T
             error = np.nanmean(np.abs(forecast - target))
             inside = (lower <= target) & (target <= upper)
+            beyond = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
             quarters = [float(part.mean()) for part in np.array_split(inside, 4)]
             best = min(np.nanmean(np.abs(other[at] - target)) for other in baselines(case, series, h))
             rows.append(
@@ -96,6 +100,7 @@ def prequential(cases: Iterator[Case], **options: Any) -> list[dict]:
                     "error": error,
                     "ratio": error / best,
                     "inside": inside.mean(),
+                    "score": np.nanmean(upper - lower + 20.0 * beyond),  # Winkler's, for intervals of 90 %
                     "quarters": quarters,
                 }
                 | {"rows": n, "us": spent / n * 1e6}

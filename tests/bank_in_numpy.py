@@ -33,7 +33,7 @@ class Running:
 
 
 class Poly:
-    """ML-Poly over K experts for each of H heads, with half of the regret shared between heads."""
+    """ML-Poly over K experts for each of H heads."""
 
     def __init__(self, H, K, keep):
         self.R, self.S, self.keep = np.zeros((H, K)), np.zeros((H, K)), keep
@@ -42,10 +42,9 @@ class Poly:
         w = np.where(awake & (self.S[h] > 0), np.maximum(self.R[h], 0) / np.where(self.S[h] > 0, self.S[h], 1), 0.0)
         return w / w.sum() if w.sum() > 0 else awake / max(awake.sum(), 1)
 
-    def learn(self, regret, heads):
-        if heads:
-            regret = 0.5 * regret + 0.5 * regret.sum(0) / heads
-            self.R, self.S = self.keep * self.R + regret, self.keep * self.S + regret**2
+    def learn(self, regret, arrived):
+        self.R[arrived] = self.keep * self.R[arrived] + regret[arrived]
+        self.S[arrived] = self.keep * self.S[arrived] + regret[arrived] ** 2
 
 
 class Slots:
@@ -131,8 +130,8 @@ def run(y, slot, week, calendar, groups, *, steps, season, weeks, center, spread
     for t in range(T):
         origin = t - 1
         for poly, r in zip(polys, regret, strict=True):
-            poly.learn(r, arrived.sum())
-        top.learn(second, arrived.sum())
+            poly.learn(r, arrived)
+        top.learn(second, arrived)
         regret, second, arrived = np.zeros((2, H, K)), np.zeros((H, 2)), np.zeros(H, bool)
         said = np.full((K, H), np.nan)
         base = np.full((3, H), np.nan)

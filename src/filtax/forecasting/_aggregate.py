@@ -3,8 +3,8 @@ r"""(A.2) The mixture of the experts: weights with a regret guarantee on the abs
 ML-Poly (Gaillard, Stoltz and van Erven, 2014) on the linearised loss. When y arrives, expert k has the regret
 $r_k = \mathrm{sign}(\hat y - y)(\hat y - f_k)$, and
 $$R_k \leftarrow d R_k + r_k, \qquad S_k \leftarrow d S_k + r_k^2, \qquad w_k \propto \max(R_k, 0) / S_k.$$
-The regret at a horizon is the mean of its own and the average of all. Two mixtures, one with a short and one with an
-infinite memory, are mixed by a third. Nothing is added to S, so that the weights do not depend on the unit.
+Each horizon has weights of its own. Two mixtures, one with a short and one with an infinite memory, are mixed by a
+third. Nothing is added to S, so that the weights do not depend on the unit.
 
 Axes: K experts, H horizons, M = 2 memories, L origins that wait for a target.
 """
@@ -16,7 +16,6 @@ from filtax.protocols import pytree
 
 MEMORY = 300.0  # rows that the short memory holds, and at least
 ORIGINS = 30.0  # so many origins
-SHARED = 0.5  # share of the regret at a horizon that is the average of all
 
 
 @pytree
@@ -43,12 +42,9 @@ class Regret:
 
     def settle(self, arrived: Bool[Array, " H"], keep: float | Float[Array, "*M 1 1"]) -> "Regret":
         """Take in what has arrived since the last origin, and forget the share 1 - `keep` of what was before."""
-        count = jnp.sum(arrived.astype(self.total.dtype))
-        mean = jnp.sum(self.pending, axis=-2, keepdims=True) / jnp.maximum(count, 1.0)
-        regret = (1.0 - SHARED) * self.pending + SHARED * mean
-        total = jnp.where(count > 0.0, keep * self.total + regret, self.total)
-        square = jnp.where(count > 0.0, keep * self.square + regret * regret, self.square)
-        return Regret(total, square, jnp.zeros_like(regret))
+        total = jnp.where(arrived[:, None], keep * self.total + self.pending, self.total)
+        square = jnp.where(arrived[:, None], keep * self.square + self.pending * self.pending, self.square)
+        return Regret(total, square, jnp.zeros_like(self.pending))
 
     def add(self, regret: Float[Array, "*M H K"]) -> "Regret":
         """Regrets that arrive between two origins."""
