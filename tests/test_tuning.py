@@ -1,7 +1,8 @@
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optuna
 import pytest
 
 import filtax as fx
@@ -81,10 +82,8 @@ def test_a_journal_that_drew_otherwise_is_gone_on_from(tmp_path):
     """As earlier ones did once they were interrupted."""
     journal = tmp_path / "search.log"
     tune(bowl, SPACE, budget=16, seed=3, journal=journal)
-    study = optuna.load_study(study_name="filtax", storage=stored(journal))
-    trial = study.get_trials()[0]
-    trial.params["q"], trial.value = 0.5, -7.0
-    study.add_trial(trial)
+    with journal.open("a") as file:
+        print(json.dumps({"setting": {"q": 0.5, "shift": 0.0, "inner": 2}, "loss": -7.0}), file=file)
     with pytest.warns(UserWarning, match="has tried 17 settings; with 24 it goes on to 24"):
         found = tune(bowl, SPACE, budget=24, seed=3, journal=journal)
     assert (found.losses.size, found.loss, found.best["q"]) == (24, -7.0, 0.5)
@@ -132,19 +131,13 @@ def test_bad_input_is_refused_with_a_sentence(call, says):
 
 def test_a_journal_keeps_its_seed_and_budget_and_says_what_another_does(tmp_path):
     journal = tmp_path / "search.log"
-    attributes = lambda: optuna.load_study(study_name="filtax", storage=stored(journal)).user_attrs
     first = tune(bowl, SPACE, budget=8, seed=4, journal=journal)
     assert (first.seed, first.budget) == (4, 8)
-    assert [attributes()[name] for name in ("seed", "budget", "budgets")] == [4, 8, [8]]
+    assert '"seed": 4, "budget": 8' in journal.read_text().splitlines()[0]
     tune(bowl, SPACE, budget=8, seed=4, journal=journal)  # the same again: nothing to say
     with pytest.warns(UserWarning, match=r"had a budget of 8 and has tried 8 settings; with 16 it goes on to 16\."):
         assert tune(bowl, SPACE, budget=16, seed=4, journal=journal).losses.size == 16
     with pytest.warns(UserWarning, match=r"with 8 it tries no more, and the best of all 16 is given\."):
         assert tune(bowl, SPACE, budget=8, seed=4, journal=journal).losses.size == 16
-    assert attributes()["budgets"] == [8, 16, 8]
     with pytest.raises(ValueError, match=r"was begun with seed=4, not 5; give that"):
         tune(bowl, SPACE, budget=24, seed=5, journal=journal)
-
-
-def stored(journal):
-    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(journal)))
