@@ -21,7 +21,7 @@ LAYERS = [
     {"beliefs"},
     {"models"},
     {"auxiliary", "priors", "posteriors", "weighting"},
-    {"methods._format"},
+    {"_parts"},
     {"_step"},
     {"bone"},
     {"methods"},

@@ -67,14 +67,12 @@ def filter_step(
 
     # report: forecast and evidence are those of the proposal, made before y was seen
     forecast = _mixture(first.forecast, proposal.hypotheses.log_weight)
-    trust = update.trust if share is None else first.trust
-    log_evidence = _log_evidence(proposal.hypotheses.log_weight, first.log_evidence, datum.mask)
-    info = _report(method, state, hypotheses, datum, forecast, log_evidence, trust, update.ok)
-    hypotheses = step.store(hypotheses, revised, update)
+    info = _report(method, state, hypotheses, datum, forecast, proposal, first, update)
     ok = jnp.asarray(info.ok)
     refused = state.refused + (~ok).astype(state.refused.dtype)
     ratio = jnp.nan_to_num(jnp.max(update.conditioning_ratio), nan=0.0)
     ratio = jnp.maximum(state.conditioning_ratio, ratio)
+    hypotheses = step.store(hypotheses, revised, update)
     after = with_fields(state, hypotheses=hypotheses, t=state.t + 1, refused=refused, conditioning_ratio=ratio)
     return after, info, forecast
 
@@ -222,7 +220,8 @@ class _Conditioning(NamedTuple):
             share = weighting.responsibilities(revised.hypotheses.log_weight, score, expected)
         if revised is proposal and beliefs is before and share is None:
             return revised, first, None
-        return revised, self.condition(revised, beliefs, share), share
+        update = self.condition(revised, beliefs, share)  # of a share of the datum; its trust is that of the whole
+        return revised, update if share is None else with_fields(update, trust=first.trust), share
 
     def _search(self, proposal: Proposal) -> tuple[Proposal, PyTree]:
         """The auxiliary value under which the datum is most probable; a missing datum changes nothing."""
@@ -282,17 +281,23 @@ def _report(
     hypotheses: Hypotheses,
     datum: Datum,
     forecast: PyTree,
-    log_evidence: Array,
-    trust: Any,
-    ok: Array,
+    proposal: Proposal,
+    first: Update,
+    update: Update,
 ) -> Info:
     """Fill `Info`: trust is averaged over hypotheses, the run length is that of the most probable one."""
-    default = certain(state.initial.mean.dtype)
+    default, log_weight = certain(state.initial.mean.dtype), proposal.hypotheses.log_weight
     change, runlength = method.auxiliary.report(hypotheses, state.t + 1 - state.began)
+    trust = update.trust
     if trust is None:
         trust = default.trust
     else:
         trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(hypotheses.log_weight) * trust)
+    if log_weight.size == 1:
+        log_evidence = first.log_evidence[0]
+    else:  # of a missing datum exactly 0, which the log of summed weights need not be
+        log_evidence = logsumexp(log_weight + first.log_evidence)
+        log_evidence = log_evidence if datum.mask is None else jnp.where(jnp.any(datum.mask), log_evidence, 0.0)
     return Info(
         mean=forecast.mean,
         var=forecast.var,
@@ -301,16 +306,8 @@ def _report(
         trust=trust,
         change_probability=default.change_probability if change is None else change,
         runlength=runlength,
-        ok=jnp.any(ok) & ~datum.refused,
+        ok=jnp.any(update.ok) & ~datum.refused,
     )
-
-
-def _log_evidence(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
-    """Evidence of the mixture; of a missing datum exactly 0, which the log of summed weights need not be."""
-    if log_weight.size == 1:
-        return log_evidence[0]
-    total = logsumexp(log_weight + log_evidence)
-    return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
 
 def scan_over(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:

@@ -21,12 +21,22 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from filtax import _validation as checks
+from filtax._parts import check_parts, spell
 from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, scan_over
 from filtax.beliefs import collapse
-from filtax.methods._format import spell
-from filtax.models import Model
 from filtax.protocols import Module, with_fields
-from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
+from filtax.state import (
+    INFO,
+    MOST_SLOTS,
+    Info,
+    State,
+    certain,
+    check_slots,
+    start_hypotheses,
+    stores_data,
+    with_memory,
+    with_slots,
+)
 
 __all__ = ["Bone"]
 
@@ -53,7 +63,7 @@ class Bone(Module):
     weighting: Any
 
     def __check_init__(self) -> None:
-        checks.check_parts(self, Model)
+        check_parts(self)
 
     @property
     def name(self) -> str:
@@ -101,7 +111,7 @@ class Bone(Module):
         x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
         if dt is not None:
             checks.check_gap("step", dt, state.initial)
-        state = with_memory(self, state, x, y)
+        state = with_memory(self, state, x, y) if stores_data(self) else state
         state = self._with_slots(state) if self.auxiliary.grows else state
         hypotheses, fields, values = _step(self, state, x, y, mask, dt, changed)
         state = with_fields(state, hypotheses=with_fields(state.hypotheses, **hypotheses), **fields)
@@ -138,9 +148,11 @@ class Bone(Module):
         """
         checks.check_state("scan", state, self)
         X, Y, mask, dt, changed = checks.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
-        keep = checks.check_rows(keep, X, Y, mask, dt, changed)
+        keep = checks.check_kept(keep, self)
+        hint = "give arrays with a leading axis T, or use step for a single datum"
+        checks.check_extras(mask, dt, changed, rank=1)
+        checks.check_rows("scan", "Y", Y, hint, X=X, mask=mask, dt=dt, changed=changed)
         checks.check_gap("scan", dt, state.initial)
-        checks.check_kept(keep, self)
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
@@ -182,7 +194,9 @@ class Bone(Module):
         """
         checks.check_state("forecast", state, self)
         X_future, dt = checks.arrays(X_future=X_future, dt=dt)
-        checks.check_ahead(X_future, dt)
+        hint = "give H rows of x, of any numbers where the model uses none"
+        checks.check_extras(None, dt, None, rank=1)
+        checks.check_rows("forecast", "X_future", X_future, hint, least=1, dt=dt)
         checks.check_gap("forecast", dt, state.initial)
         return _forecast(self, self._with_slots(state, X_future.shape[0]), X_future, dt)
 

@@ -400,10 +400,14 @@ class Weighting(Module):
     needs_key = False  # whether it draws; it is then called with `key=`
     revives = False  # whether it gives weight to slots that hold no hypothesis
     pairs = False  # whether it expects two futures of each hypothesis
-    searches = False  # whether it has `search`
-    shares = False  # whether it has `responsibilities`
-    gates = False  # whether it has `update_gate`
+    searches = shares = gates = False  # whether it has `search`, `responsibilities`, `update_gate`: found by itself
     stores_data = False  # whether the shape of a datum must be known before the first of them
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.searches = cls.search is not Weighting.search
+        cls.shares = cls.responsibilities is not Weighting.responsibilities
+        cls.gates = cls.update_gate is not Weighting.update_gate
 
     @abstractmethod
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:

@@ -115,11 +115,7 @@ class Info(Module):
 
 @cache
 def certain(dtype: Any) -> Info:
-    """What a method reports at every step that weighs no datum and suspects no change; computed once.
-
-    >>> certain(np.dtype("float32")).trust.item()
-    1.0
-    """
+    """What a method reports at every step that weighs no datum and suspects no change; computed once."""
     with jax.ensure_compile_time_eval():
         one, zero = jax.device_put((np.ones((), dtype), np.zeros((), dtype)))
         return Info(trust=one, change_probability=zero)
@@ -151,24 +147,12 @@ def start_hypotheses(
 
 
 def stores_data(method: Any) -> bool:
-    """Whether a part stores data, so that their shape is needed before the first of them.
-
-    >>> import filtax as fx
-    >>> [stores_data(fx.method(name, model=fx.models.linear(noise=1.0))) for name in ("C-Static", "CPV-Sub")]
-    [False, True]
-    """
+    """Whether a part stores data, so that their shape is needed before the first of them."""
     return method.posterior.stores_data or method.auxiliary.stores_data or method.weighting.stores_data
 
 
 def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
-    """The state with a memory for data like x and y, if its method stores data and it has none yet.
-
-    >>> import filtax as fx
-    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
-    >>> state = ogd.init(mean=jnp.zeros(3))
-    >>> with_memory(ogd, state, jnp.ones(3), jnp.ones(())).initial.memory.X.shape
-    (4, 3)
-    """
+    """The state with a memory for data like x and y, if its method stores data and it has none yet."""
     if not stores_data(method):
         return state
     hypotheses, initial = state.hypotheses, state.initial
@@ -183,13 +167,7 @@ def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
 
 
 def with_slots(method: Any, state: State, wanted: int) -> State:
-    """The state with at least `wanted` slots: C doubles as often as it must, and new slots hold no hypothesis.
-
-    >>> import filtax as fx
-    >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
-    >>> with_slots(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).hypotheses.log_weight.size
-    8
-    """
+    """The state with at least `wanted` slots: C doubles as often as it must, and new slots hold no hypothesis."""
     slots = state.hypotheses.log_weight.shape[-1]
     if wanted <= slots:
         return state
