@@ -107,31 +107,6 @@ def test_triangular_root_does_not_square_the_condition_number(copies):
     np.testing.assert_allclose(L[-1, -1], float(exact) / np.sqrt(2.0), rtol=1e-6)
 
 
-@dtypes
-@pytest.mark.parametrize("shape", [(2, 2), (3, 8), (4, 2), (6, 6)])
-def test_triangular_roots_of_many_streams(shape, dtype):
-    """A batch is reduced in another way than one matrix: full, of rank one, with a row of zeros, and all zeros."""
-    A = normal(5, 16, *shape)
-    A[0, 0], A[1, -1], A[2], A[3] = 0.0, 0.0, np.outer(A[2, :, 0], A[2, 0]), 0.0
-    L = np.asarray(triangular_roots(jnp.asarray(A, dtype)))
-    assert L.dtype == dtype
-    np.testing.assert_array_equal(L, np.tril(L))
-    assert (np.diagonal(L, axis1=1, axis2=2) >= 0.0).all()
-    np.testing.assert_allclose(L.astype("float64") @ L.transpose(0, 2, 1), A @ A.transpose(0, 2, 1), **TOL[dtype])
-
-
-@pytest.mark.x64
-def test_triangular_roots_of_many_streams_keep_the_digits_and_the_slope():
-    A = np.tile([[1.0, 1.0], [1.0, 1.0 + 1e-9]], (16, 1, 1))
-    exact = Fraction(float(A[0, 1, 1])) - 1
-    np.testing.assert_allclose(triangular_roots(jnp.asarray(A))[:, 1, 1], float(exact) / np.sqrt(2.0), rtol=1e-6)
-    A, V = jnp.asarray(normal(3, 16, 3, 6)), jnp.asarray(normal(4, 16, 3, 6))
-    slope = jax.jvp(triangular_roots, (A,), (V,))[1]
-    np.testing.assert_allclose(
-        slope, jnp.stack([jax.jvp(triangular_root, (a,), (v,))[1] for a, v in zip(A, V, strict=True)]), rtol=1e-9
-    )
-
-
 @pytest.mark.x64
 @pytest.mark.parametrize("shape", [(1, 3), (3, 6), (7, 9)])
 def test_gradient_of_the_triangular_root(shape):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax.priors import Continue, additive_inflation, static
+from filtax.priors import Continue, static
 from filtax.protocols import Auxiliary, Dynamics, Hypotheses, Posterior, Prior, Proposal, Weighting, over_hypotheses
 from filtax.protocols import static as structure
 from oracles import batch_regression, enumerate_segmentations
@@ -115,24 +115,6 @@ def test_bank_of_run_lengths_equals_enumeration():
     got = np.bincount(end.hypotheses.aux, np.exp(end.hypotheses.log_weight), minlength=T + 1)
     np.testing.assert_allclose(got, want.runlength, atol=1e-12)
     assert int(infos.runlength[-1]) == int(np.argmax(want.runlength))
-
-
-@pytest.mark.nightly
-def test_law_of_evidence_holds_for_a_mixture():
-    """The forecast of the bank is a mixture, with the hazard in it; a gap adds exactly nothing."""
-    rl = bank_of(5, additive_inflation(0.1))
-    state, _ = rl.scan(rl.init(mean=jnp.zeros(2), cov=1.0), X, Y)
-    forecast = rl.predict(state, X[0])
-    gone, info = rl.step(state, X[0], Y[0])
-    np.testing.assert_allclose(forecast.log_prob(Y[0]), info.log_evidence, rtol=1e-12)
-    np.testing.assert_allclose(forecast.mean, info.mean, rtol=1e-12)
-    low, high = forecast.interval(0.9)
-    np.testing.assert_allclose(forecast.cdf(high) - forecast.cdf(low), 0.9, atol=1e-9)
-    _, gap = rl.step(gone, X[0], np.nan)
-    assert float(gap.log_evidence) == 0.0
-    belief = rl.belief(state)
-    assert belief.cov.shape == (2, 2)
-    np.testing.assert_allclose(np.diag(belief.cov), belief.var, rtol=1e-12)
 
 
 def test_hazard_zero_is_the_plain_filter():

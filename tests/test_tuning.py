@@ -1,4 +1,7 @@
+"""A search finds the best setting, goes on wherever it was interrupted, and says how far it is."""
+
 import json
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -40,25 +43,6 @@ def test_equal_seeds_search_alike():
     first, second, other = (tune(bowl, SPACE, budget=24, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.losses, second.losses)
     assert (first.losses != other.losses).any()
-
-
-def test_an_interrupted_search_goes_on(tmp_path):
-    journal = tmp_path / "search.log"
-    calls = []
-
-    def fails_later(at):
-        calls.append(at["q"].size)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return bowl(at)
-
-    with pytest.raises(KeyboardInterrupt):
-        tune(fails_later, SPACE, budget=40, journal=journal)
-    found = tune(bowl, SPACE, budget=40, journal=journal)
-    assert found.losses.size == 40
-    assert np.unique(found.settings["q"]).size == 40  # nothing was tried twice
-    with pytest.raises(ValueError, match="holds another search"):
-        tune(bowl, {"q": Log(1e-6, 1.0)}, journal=journal)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 9, 14])
@@ -141,3 +125,50 @@ def test_a_journal_keeps_its_seed_and_budget_and_says_what_another_does(tmp_path
         assert tune(bowl, SPACE, budget=8, seed=4, journal=journal).losses.size == 16
     with pytest.raises(ValueError, match=r"was begun with seed=4, not 5; give that"):
         tune(bowl, SPACE, budget=24, seed=5, journal=journal)
+    with pytest.raises(ValueError, match="holds another search"):
+        tune(bowl, {"q": Log(1e-6, 1.0)}, journal=journal)
+
+
+SHIFT = {"shift": Uniform(-1.0, 1.0)}
+
+
+def square(at):
+    return at["shift"] ** 2
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A journal of four settings."""
+    journal = tmp_path_factory.mktemp("search") / "search.log"
+    tune(square, SHIFT, budget=4, batch=2, journal=journal)
+    return journal.read_bytes()
+
+
+def test_goes_on_from_a_last_line_cut_at_any_byte(content, tmp_path):
+    journal, lines = tmp_path / "search.log", content.splitlines(keepends=True)
+    start, before = len(content) - len(lines[-1]), None
+    for end in range(start, len(content)):
+        journal.write_bytes(content[:end])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = tune(square, SHIFT, budget=4, batch=2, journal=journal)
+        assert found.losses.size == 4
+        assert [str(one.message).partition(": ")[2] for one in said] == (end > start) * [
+            f"line {len(lines)}, the last, was cut off and is dropped; the search goes on from the one before."
+        ]
+        before = found.losses if before is None else before
+        np.testing.assert_array_equal(found.losses, before)  # as if the line had never been begun
+        assert journal.read_bytes().startswith(content[:start])
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"setting": {"shift": 0.1}, "lo', b"\x00\xff", b"", b"7", b'{"loss": 4}', b'{"setting": {"shift": 0.1}}']
+)
+def test_other_damage_is_refused_with_the_number_of_the_line(content, tmp_path, line):
+    journal, lines = tmp_path / "search.log", content.splitlines()
+    for number in (1, 5, len(lines)):
+        journal.write_bytes(b"\n".join([*lines[: number - 1], line, *lines[number:]]) + b"\n")
+        before = journal.read_bytes()
+        with pytest.raises(ValueError, match=rf"search\.log'\) is damaged: line {number} is no step of a search; "):
+            tune(square, SHIFT, budget=4, journal=journal)
+        assert journal.read_bytes() == before

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax._xla import no_inline
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
-from filtax.protocols import Hypotheses, Module, Proposal, Update, over_hypotheses, with_fields
+from filtax.protocols import Auxiliary, Hypotheses, Module, Prior, Proposal, Update, over_hypotheses, with_fields
 from filtax.state import Info, State, certain, start_hypotheses
 
 
@@ -59,7 +59,9 @@ def filter_step(
     first = step.condition(proposal, beliefs)
 
     # (M.3), (A.2) revise: a few priors and weightings depend on how well the datum was forecast
-    revised, update, share = step.revise(proposal, beliefs, first)
+    revised, update, share = proposal, first, None
+    if type(method.prior).revise is not Prior.revise or method.weighting.searches or method.weighting.shares:
+        revised, update, share = step.revise(proposal, beliefs, first)
 
     # (A.2) weigh: Bayes' rule over hypotheses, unless a weighting has found the shares itself
     log_weight = step.weigh(state.hypotheses, revised, update) if share is None else jnp.log(share)
@@ -72,7 +74,8 @@ def filter_step(
     refused = state.refused + (~ok).astype(state.refused.dtype)
     ratio = jnp.nan_to_num(jnp.max(update.conditioning_ratio), nan=0.0)
     ratio = jnp.maximum(state.conditioning_ratio, ratio)
-    hypotheses = step.store(hypotheses, revised, update)
+    if type(method.auxiliary).store is not Auxiliary.store or method.weighting.gates:
+        hypotheses = step.store(hypotheses, revised, update)
     after = with_fields(state, hypotheses=hypotheses, t=state.t + 1, refused=refused, conditioning_ratio=ratio)
     return after, info, forecast
 
@@ -165,6 +168,8 @@ def look_ahead(
     method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, dt: Array | None, plugin: bool = False
 ) -> PyTree:
     """Predictive distribution of the next y, transition included; `plugin` uses the means of the beliefs alone."""
+    dtype = initial.mean.dtype
+    x, dt = cast_features(x, dtype), None if dt is None else dt.astype(dtype)
     proposal, beliefs = propose(method, hypotheses, initial.decompress(), dt)
 
     def one(belief: PyTree, aux: PyTree) -> PyTree:
@@ -205,7 +210,7 @@ class _Conditioning(NamedTuple):
     def revise(
         self, proposal: Proposal, beliefs: PyTree, first: Update
     ) -> tuple[Proposal, Update, Float[Array, " C"] | None]:
-        """(M.3) and (A.2) once the scores are known; most methods return what they were given."""
+        """(M.3) and (A.2) once the scores are known; what was given is returned if nothing changes."""
         weighting, before, share = self.method.weighting, beliefs, None
 
         def ask(beliefs: PyTree) -> Array:

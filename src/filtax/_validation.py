@@ -44,16 +44,16 @@ def concrete(value: Any) -> np.ndarray | None:
 
 def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
     """The numbers of a setting, None while it is traced; True and False are none unless they are allowed."""
-    expected = f"{call} must be a number or an array of numbers, got {_brief(value)}"
+    wanted = f"{call} must be a number or an array of numbers"
     try:
         numbers = concrete(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{expected}.") from None
+        raise ValueError(f"{wanted}, got {_brief(value)}.") from None
     dtype = _dtype(value)
     if numbers is not None and (np.ma.is_masked(value) or dtype.char == LONG):
         raise ValueError(f"{call} has masked entries or is a long double, got {_brief(value)}; give float64 numbers.")
     if not flags and dtype == np.bool_:
-        raise ValueError(f"{expected}; write 1.0 where True means one.")
+        raise ValueError(f"{wanted}, got {_brief(value)}; write 1.0 where True means one.")
     return numbers
 
 

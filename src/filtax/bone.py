@@ -309,15 +309,13 @@ def _kept(name: str, hypotheses: Any, info: Info) -> Array:
 
 @partial(jax.jit, static_argnames=("plugin",))
 def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
-    method, dtype = _ready("predict", method, state), state.initial.mean.dtype
-    dt = None if dt is None else dt.astype(dtype)
-    return look_ahead(method, state.hypotheses, state.initial, cast_features(x, dtype), dt, plugin)
+    return look_ahead(_ready("predict", method, state), state.hypotheses, state.initial, x, dt, plugin)
 
 
 @jax.jit
 def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
-    method, dtype = _ready("forecast", method, state), state.initial.mean.dtype
-    outputs = method.model.outputs(state.initial.mean, cast_features(X[0], dtype))
+    method = _ready("forecast", method, state)
+    outputs = method.model.outputs(state.initial.mean, cast_features(X[0], state.initial.mean.dtype))
     unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
     state = with_memory(method, state, X[0], unseen)
 
@@ -325,8 +323,8 @@ def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
         x, dt = row
         now = state.after(*carry)
         after, _, _ = filter_step(method, now, x, unseen, dt=dt)
-        gap = None if dt is None else dt.astype(dtype)  # x is used as it was given: where it is NaN, so is the forecast
-        return after.carry, look_ahead(method, now.hypotheses, state.initial, cast_features(x, dtype), gap)
+        # x is used as it was given: where it is NaN, so is the forecast
+        return after.carry, look_ahead(method, now.hypotheses, state.initial, x, dt)
 
     return jax.lax.scan(body, state.carry, (X, dt))[1]
 

@@ -1,9 +1,8 @@
 """The roles of the five choices, and the values that they pass to each other.
 
-A method answers five questions. Three are modelling choices: (M.1) how data depend on parameters, (M.2) what else is
-unknown, (M.3) how parameters move. Two are algorithmic: (A.1) how a belief absorbs a datum, (A.2) which hypotheses are
-kept. Each role is a base class here. A method or an attribute with a default is optional: `filtax.bone` calls it
-without asking whether a part has it. The others are abstract: a class without them cannot be made.
+A method answers five questions: (M.1) how data depend on parameters, (M.2) what else is unknown, (M.3) how parameters
+move, (A.1) how a belief absorbs a datum, (A.2) which hypotheses are kept. Each role is a base class here. A method or
+an attribute with a default is optional; the others are abstract: a class without them cannot be made.
 
 Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
@@ -57,11 +56,10 @@ def static(*, default: Any = MISSING) -> Any:
 def pytree(cls: Kind) -> Kind:
     """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
-    JAX flattens dataclasses in C++. It rebuilds them through the constructor too, with whatever a tree was mapped to,
-    and passes `_class`, a static field; a user does not. `__check_init__` runs only where `_class` is unset. That field
-    also tells structures apart: without it JAX takes two dataclasses
-    with as many children for equal, and runs the program that it compiled for one with the other whenever their hashes
-    collide.
+    JAX flattens dataclasses in C++, and rebuilds them through the constructor with whatever a tree was mapped to. It
+    then passes `_class`, a static field, and a user does not: `__check_init__` runs only where `_class` is unset. That
+    field also tells structures apart: JAX takes two dataclasses with as many children for equal whenever their hashes
+    collide, and would run the program that it compiled for one with the other.
 
     >>> one, other = (pytree(type(name, (), {"__annotations__": {"rate": float}}))(0.5) for name in ("One", "Other"))
     >>> jax.tree.structure(one) == jax.tree.structure(other)
@@ -260,7 +258,7 @@ class Auxiliary(Module):
     @property
     def grows(self) -> bool:
         """Whether the number of hypotheses grows with t."""
-        return self.slots_needed(0) is not None
+        return type(self).slots_needed is not Auxiliary.slots_needed and self.slots_needed(0) is not None
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
         """Change probability (None if no change is ever suspected), and most probable run length.

@@ -8,10 +8,8 @@ little more than one setting.
 
 import json
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +100,6 @@ def tune(
     seed: int = 0,
     journal: Path | str | None = None,
     told: Callable[[int, float], None] | None = None,
-    progress: bool = False,
 ) -> Tuned:
     """Search a space for the setting with the least loss.
 
@@ -116,9 +113,7 @@ def tune(
         journal: File that keeps the search; if it is there already, the search goes on from it, and finds what one that
             was never interrupted finds, as long as the objective gives the same losses. A last line that was cut off,
             since the process was killed while it wrote, is dropped with a warning.
-        told: Called after each batch with the number of settings tried and the least loss.
-        progress: Say on standard error how many were tried and the least loss: in a terminal by a bar with the time
-            left, if `rich` is installed, else by a line for each batch.
+        told: Called after each batch with the number of settings tried and the least loss; `print` shows progress.
 
     Returns:
         The best setting and all that were tried.
@@ -133,12 +128,10 @@ def tune(
     checks.whole("tune(batch=...)", batch, least=1)
     study, drawn = _search(seed, space)
     kept = _Journal(journal, space, seed, budget)
-    with _progress(budget, len(kept.losses)) if progress else nullcontext() as show:
-        while (done := len(_finished(study))) < budget:
-            tried = _try_batch(study, drawn, kept, objective, min(batch, budget - done))
-            for tell in (told, show) if tried else ():
-                if tell is not None:
-                    tell(len(_finished(study)), study.best_value)
+    while (done := len(_finished(study))) < budget:
+        tried = _try_batch(study, drawn, kept, objective, min(batch, budget - done))
+        if tried and told is not None:
+            told(len(_finished(study)), study.best_value)
     kept.hand_on(study, drawn)
     finished = _finished(study)
     losses = np.array([trial.value for trial in finished])
@@ -272,25 +265,3 @@ def _read_line(line: bytes) -> Any:
         return None
     wanted = ({"setting", "loss"}, {"space", "seed", "budget"})
     return read if isinstance(read, dict) and set(read) in wanted else None
-
-
-@contextmanager
-def _progress(budget: int, done: int) -> Iterator[Callable[[int, float], None]]:
-    """Say on standard error how far a search is, each time that `told(tried, least)` is called."""
-    try:
-        from rich import console, progress
-    except ModuleNotFoundError:
-        console = progress = None
-    to = console and console.Console(stderr=True)
-
-    def words(tried: int, least: float) -> str:
-        loss = f"least loss {least:.6g}" if np.isfinite(least) else "no finite loss yet"
-        return f"tune: {tried} of {budget} settings, {loss}"
-
-    if to is None or progress is None or not to.is_terminal:
-        yield lambda tried, least: print(words(tried, least), file=sys.stderr, flush=True)
-        return
-    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeRemainingColumn()
-    with progress.Progress(*columns, console=to) as bar:
-        task = bar.add_task(f"tune: {budget} settings", total=budget, completed=done)
-        yield lambda tried, least: bar.update(task, completed=tried, description=words(tried, least))
