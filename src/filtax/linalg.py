@@ -71,7 +71,7 @@ def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
         L[j][j] = jnp.sqrt(A[j, j] - sum(L[j][k] * L[j][k] for k in range(j)))
         for i in range(j + 1, N):
             L[i][j] = (A[i, j] - sum(L[i][k] * L[j][k] for k in range(j))) / L[j][j]
-    return _assemble(L)
+    return jnp.stack([jnp.stack(row) for row in L])
 
 
 def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
@@ -96,16 +96,12 @@ def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     return jnp.stack(x[::-1])
 
 
+@jax.custom_jvp
 def triangular_root(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
     """Return lower triangular L with L Lᵀ = A Aᵀ for a wide A, without forming the product.
 
     The diagonal is non-negative. A product would square the condition number; an orthogonal reduction does not.
     """
-    return _triangular_root(A)
-
-
-@jax.custom_jvp
-def _triangular_root(A: Array) -> Array:
     N, M = A.shape
     if N == 1:
         square = jnp.sum(A * A, axis=1, keepdims=True)
@@ -118,7 +114,7 @@ def _triangular_root(A: Array) -> Array:
     return upper.T * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0).astype(A.dtype)[None, :]
 
 
-@_triangular_root.defjvp
+@triangular_root.defjvp
 def _triangular_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     r"""Differentiate L Lᵀ = A Aᵀ instead of the reflections: it compiles far faster.
 
@@ -126,7 +122,7 @@ def _triangular_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple
     that is certain) gets the derivative of a pivot of one.
     """
     (A,), (dA,) = primals, tangents
-    L = _triangular_root(A)
+    L = triangular_root(A)
     N = L.shape[0]
     solid = L + jnp.diag(jnp.where(jnp.diag(L) > 0, 0.0, 1.0).astype(A.dtype))
     half = matmul(dA, A.T)
@@ -212,10 +208,6 @@ def _reflection(A: Array) -> tuple[Array, Array, Array]:
     return norm, head, gain * sum((x[j] * A[1:, j] for j in range(1, M)), start=head * A[1:, 0])
 
 
-def _assemble(rows: list[list[Array]]) -> Array:
-    return jnp.stack([jnp.stack(row) for row in rows])
-
-
 class Factor(Module):
     """A root of a positive definite matrix A that is cheap to use; in its units A is the identity.
 
@@ -230,8 +222,9 @@ class Factor(Module):
     def solve(self, b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
         """L⁻¹ b for the lower Cholesky factor L."""
         if not isinstance(self.rows, tuple):
-            if b.size >= WIDE and self.rows.shape[0] < MIDDLE:
-                return matmul(_inverse(self.rows), b)
+            N = self.rows.shape[0]
+            if b.size >= WIDE and N < MIDDLE:  # LAPACK's threads wait for each other by spinning; a product has none
+                return matmul(_lapack_solve(self.rows, jnp.eye(N, dtype=self.rows.dtype)), b)
             return _lapack_solve(self.rows, b)
         x: list[Array] = []
         for i, row in enumerate(self.rows):
@@ -256,21 +249,9 @@ class Factor(Module):
         return flags[0] if len(flags) == 1 else jnp.all(jnp.stack(flags))
 
 
-def _inverse(L: Float[Array, "N N"]) -> Float[Array, "N N"]:
-    """L⁻¹, for many right-hand sides at once.
-
-    LAPACK shares a solve of 1024 numbers out to threads that wait for each other by spinning: on a busy machine it
-    takes a hundred times as long as the solve. That of the identity is below this, and a product shares nothing out.
-    """
-    return _lapack_solve(L, jnp.eye(L.shape[0], dtype=L.dtype))
-
-
 def factor(A: Float[Array, "N N"]) -> Factor:
     """Factor a symmetric positive definite matrix, of which the lower half is read; NaN where it is not one."""
-    N = A.shape[0]
-    if N > SMALL:
-        return Factor(_lapack_cholesky(A))
-    return Factor(_eliminated(A))
+    return Factor(_lapack_cholesky(A) if A.shape[0] > SMALL else _eliminated(A))
 
 
 @no_inline

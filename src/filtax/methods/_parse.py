@@ -27,7 +27,8 @@ KF-IW and EKF-IW are IW, R-VGA and VB are RVGA, SPR is OUPR, and BOCPD is RL[inf
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -42,25 +43,16 @@ from filtax.protocols import Prior
 HAZARD = 0.01  # where a name does not give it: one change in a hundred data, as in `filtax.methods`
 
 
-class Words(Mapping[str, Callable[..., Any]]):
-    """Words of the grammar and what builds each part; a builder given by name is loaded from its package when used.
-
-    >>> Words(priors, {"ACI": "additive_inflation"})["ACI"](0.1).q
-    0.1
-    """
+class Words(UserDict[str, Any]):
+    """Words of the grammar and what builds each part; a builder given by name is loaded from its package when used."""
 
     def __init__(self, package: ModuleType, builders: Mapping[str, str | Callable[..., Any]]):
-        self._package, self._builders = package, builders
+        super().__init__(builders)
+        self._package = package
 
     def __getitem__(self, word: str) -> Callable[..., Any]:
-        builder = self._builders[word]
+        builder = self.data[word]
         return getattr(self._package, builder) if isinstance(builder, str) else builder
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._builders)
-
-    def __len__(self) -> int:
-        return len(self._builders)
 
 
 def _lg(form: Any = "auto", iterations: Any = 1) -> Any:
