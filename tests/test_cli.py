@@ -71,11 +71,6 @@ def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home
     assert cells(again.stdout) == cells(done.stdout)
 
 
-def test_the_version_is_that_of_the_package(home):
-    run = filtax("--version", home=home)
-    assert (run.returncode, run.stdout, run.stderr) == (0, f"filtax {version('filtax')}\n", "")
-
-
 @pytest.mark.parametrize("arguments", [("--help",), ()])
 def test_help_lists_the_commands(arguments, home):
     run = filtax(*arguments, home=home)

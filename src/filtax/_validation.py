@@ -249,7 +249,7 @@ def arrays(**values: Any) -> list[Any]:
     return [value if value is None else numeric(name, value) for name, value in values.items()]
 
 
-def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
+def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any, belief: PyTree) -> tuple[Any, ...]:
     """Turn one row into arrays; y = 1, 1.0 and `jnp.asarray(1.0)`, a suggested dtype to JAX, share one program."""
     if type(y) is float or (type(y) is int and y.bit_length() < 1000):
         y = np.float64(y)
@@ -260,7 +260,7 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
     x, y = None if x is None else numeric("x", x), numeric("y", y)
     if not (mask is None and dt is None and changed is None):
         mask, dt, changed = arrays(mask=mask, dt=dt, changed=changed)
-        check_extras(mask, dt, changed, rank=0)
+        check_extras(mask, dt, changed, rank=0, verb="step", belief=belief)
     return x, y, mask, dt, changed
 
 
@@ -295,8 +295,8 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
         )
 
 
-def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
-    """Check what may come with a row (rank 0) or with many (rank 1)."""
+def check_extras(mask: Any, dt: Any, changed: Any, rank: int, verb: str = "", belief: PyTree = None) -> None:
+    """Check what may come with a row (rank 0) or with many (rank 1), and that the dtype of a belief holds dt."""
     for shown, flags in (("mask", mask), ("changed", changed)):
         if flags is not None and flags.dtype.kind != "b":
             raise ValueError(f"{shown} must hold True and False, got {flags.dtype}; write {shown} != 0.")
@@ -307,6 +307,8 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
             raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}; {give}.")
     if dt is not None:
         positive("dt", dt, zero=True, hint="It is the length of a time step.")
+        if belief is not None:
+            _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 
 
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
@@ -461,12 +463,6 @@ def check_numbers(method: Any, dtype: Any) -> None:
         wider = _dtype(value) != dtype and jnp.issubdtype(_dtype(value), jnp.floating)
         if wider or isinstance(value, int | float):
             _check_fit(f"init: {method.name}: {jax.tree_util.keystr(path).lstrip('.')}", value, dtype)
-
-
-def check_gap(verb: str, dt: Any, belief: PyTree) -> None:
-    """Refuse the length of a step that the dtype of a belief does not hold."""
-    if dt is not None:
-        _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 
 
 def _check_fit(call: str, value: Any, dtype: Any) -> None:

@@ -108,9 +108,7 @@ class Bone(Module):
             The new state, and what the datum showed.
         """
         checks.check_state("step", state)
-        x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
-        if dt is not None:
-            checks.check_gap("step", dt, state.initial)
+        x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed, state.initial)
         state = with_memory(self, state, x, y) if stores_data(self) else state
         state = self._with_slots(state) if self.auxiliary.grows else state
         hypotheses, fields, values = _step(self, state, x, y, mask, dt, changed)
@@ -150,9 +148,8 @@ class Bone(Module):
         X, Y, mask, dt, changed = checks.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
         keep = checks.check_kept(keep, self)
         hint = "give arrays with a leading axis T, or use step for a single datum"
-        checks.check_extras(mask, dt, changed, rank=1)
+        checks.check_extras(mask, dt, changed, rank=1, verb="scan", belief=state.initial)
         checks.check_rows("scan", "Y", Y, hint, X=X, mask=mask, dt=dt, changed=changed)
-        checks.check_gap("scan", dt, state.initial)
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
@@ -176,8 +173,7 @@ class Bone(Module):
         """
         checks.check_state("predict", state, self)
         x, dt = checks.arrays(x=x, dt=dt)
-        checks.check_extras(None, dt, None, rank=0)
-        checks.check_gap("predict", dt, state.initial)
+        checks.check_extras(None, dt, None, rank=0, verb="predict", belief=state.initial)
         checks.flag("predict(plugin=...)", plugin)
         return _predict(self, self._with_slots(state), x, dt, plugin=plugin)
 
@@ -195,9 +191,8 @@ class Bone(Module):
         checks.check_state("forecast", state, self)
         X_future, dt = checks.arrays(X_future=X_future, dt=dt)
         hint = "give H rows of x, of any numbers where the model uses none"
-        checks.check_extras(None, dt, None, rank=1)
+        checks.check_extras(None, dt, None, rank=1, verb="forecast", belief=state.initial)
         checks.check_rows("forecast", "X_future", X_future, hint, least=1, dt=dt)
-        checks.check_gap("forecast", dt, state.initial)
         return _forecast(self, self._with_slots(state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:
