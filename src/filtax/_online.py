@@ -149,7 +149,8 @@ class Online:
         leaves, start = [], 0
         for shape, dtype in self._leaves:
             words, wide = _words(shape, dtype, self._dtype), _wide(dtype, self._dtype)
-            part = packed[start : start + words].reshape(*shape, *([-1] if wide.itemsize > packed.itemsize else []))
+            several = wide.itemsize // packed.itemsize  # words of one number
+            part = packed[start : start + words].reshape(*shape, *([several] if several > 1 else []))
             leaves.append(jax.lax.bitcast_convert_type(part, wide).astype(dtype))
             start += words
         return jax.tree.unflatten(self._structure, leaves)
