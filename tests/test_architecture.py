@@ -21,11 +21,11 @@ LAYERS = [
     {"beliefs"},
     {"models"},
     {"auxiliary", "priors", "posteriors", "weighting"},
-    {"methods._format"},
+    {"_parts"},
     {"_step"},
     {"bone"},
     {"methods"},
-    {"_online", "evaluate", "forecasting", "monitoring", "parallel", "segmentation"},
+    {"_online", "evaluate", "forecasting", "monitoring", "segmentation"},
     {"bandits", "estimators"},
     {"report"},
     {"pipeline"},
@@ -153,12 +153,13 @@ def test_nothing_dangerous_or_unfinished(path):
 def test_filters_need_only_the_core_and_importing_changes_nothing():
     """It must work where the extras are not installed, and leave JAX as it was; the command says what it needs."""
     code = """
-import jax, logging, sys
+import jax, logging, os, sys
 sys.modules.update(dict.fromkeys(("beartype", "matplotlib", "optax", "pyarrow", "rich", "typer")))  # cannot be imported
-before = dict(jax.config.values), list(logging.getLogger().handlers)
+state = lambda: (dict(jax.config.values), list(logging.getLogger().handlers), dict(os.environ))
+before = state()
 import filtax as fx
 public = [getattr(fx, name) for name in fx.__all__]  # names are loaded when they are used
-assert before == (dict(jax.config.values), list(logging.getLogger().handlers))
+assert before == state()
 import numpy as np
 X, y = np.ones((9, 2), "f"), np.arange(9.0, dtype="f")
 for name in ("LG+C-ACI(q=0.1)", "LG+RL[4]-PR(hazard=0.1)", "LoFi(rank=1)+C-Static"):

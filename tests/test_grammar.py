@@ -14,26 +14,10 @@ from filtax.priors import Continue, additive_inflation
 from filtax.weighting import Exact
 
 LINEAR = fx.models.linear(noise=0.25)
-NAMES = ["LG+C-Static", "LG(form=root)+C-ACI(q=0.1)", "IEKF(iterations=3)+C-OU(rate=0.9)", "LG+C-SP(shrink=0.9, q=0.1)"]
-NAMES += ["IEKF(form=covariance, iterations=2)+C-Static", "NIG(shape=2.5, rate=0.5, form=precision)+C-ACI(q=0.1)"]
-
-NAMES += ["LG+CPL[1]-Sub", "LG+CPL[inf](belong=0.7, memory=4)-Sub", "NIG+CPV-Sub", "RVGA+CPV(rate=0.9, memory=16)-Sub"]
-NAMES += ["LG+CPL[1](belong=1.0, memory=16, fold=True)-Sub", "LG+CPT[8]/ME[2]-PR(hazard=0.01)"]
-NAMES += [
-    "LG+CPT[inf]/ME[3]-MMPR(hazard=0.2)",
-    "LG+CPL[8]-MCI(hazard=0.1, beta=0.25)",
-    "WoLF-IMQ(c=4)+CPV(memory=4)-Sub",
-]
 
 
 def build(name, model=LINEAR, **parts):
     return fx.method(name, model=model, **parts)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_method_spells_its_name(name):
-    assert build(name).name == name
-    assert build(build(name).name).name == name
 
 
 def test_what_the_names_stand_for():

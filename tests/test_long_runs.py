@@ -63,12 +63,3 @@ def test_the_same_small_number_at_every_step_is_not_rounded_the_same_way_each_ti
     narrow, wide = (weights(name, dtype, Y) for dtype in ("float32", "float64"))
     assert set(narrow) == set(wide)
     assert max(abs(narrow[run] - wide[run]) for run in wide) <= 5e-5
-
-
-def test_a_datum_beyond_the_dtype_is_refused_and_nothing_is_lost():
-    X, Y = stream(400)
-    bocd = fx.method("RL[20]-PR(hazard=0.002)", model=fx.models.linear(noise=0.25))
-    end, infos = bocd.scan(bocd.init(mean=jnp.zeros(1, "float32"), cov=9.0), X.astype("float32"), Y.astype("float32"))
-    assert int((~np.asarray(infos.ok)).sum()) == 1 == int(end.refused)
-    np.testing.assert_allclose(np.exp(end.hypotheses.log_weight).sum(), 1.0, atol=1e-6)
-    assert np.isfinite(infos.mean).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import filtax as fx
-from filtax._online import BITS, online
+from filtax._online import online
 from filtax.state import INFO
 from moments import normal, spd
 from oracles import kalman_filter
@@ -61,10 +61,10 @@ def test_counts_without_features():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_the_run_length_is_exact_beyond_what_a_float_holds(dtype):
-    """Above 2^24 a float32 counts in twos, a bfloat16 above 2^8; the counter travels in several parts."""
+    """Above 2^24 a float32 counts in twos, a bfloat16 above 2^8; the counter travels as its bits."""
     kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
     start = kf.init(mean=jnp.zeros(1, dtype))
-    for t in ((1 << BITS) - 2, 17 * (1 << BITS) + 4):
+    for t in ((1 << 20) - 2, 17 * (1 << 20) + 4, 2**31 - 9):
         fast = online(kf, eqx.tree_at(lambda s: s.t, start, jnp.asarray(t, jnp.int32)))
         lengths = [fast.step([1.0], 0.0).runlength for _ in range(3)]
         assert lengths == [t + 1, t + 2, t + 3]

@@ -14,7 +14,7 @@ PROGRAM = """
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
 import filtax as fx
-from filtax.parallel import shard
+from filtax import shard
 
 assert len(jax.devices()) == 8
 rng = np.random.default_rng(0)

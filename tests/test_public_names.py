@@ -33,7 +33,8 @@ def public_imports(module: ModuleType) -> set[str]:
     nodes += [inner for node in nodes if isinstance(node, ast.If) for inner in node.body]
     own = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "filtax"]
     names = {alias.asname or alias.name for node in own for alias in node.names}
-    return {name for name in names if not name.startswith("_")}
+    shared = set() if module is filtax else set(filtax.__all__)
+    return {name for name in names - shared if not name.startswith("_")}
 
 
 def is_protocol(thing: object) -> bool:

@@ -1,4 +1,4 @@
-"""The short form of `make soak`: 2e5 rows in a process of their own."""
+"""The short forms of `make soak` and of the watch over methods that hang, in processes of their own."""
 
 import json
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import hangs
 import soak
 
 pytestmark = pytest.mark.x64
@@ -25,3 +26,17 @@ def test_memory_and_programs_stay_as_they_are(names):
     assert [one["method"] for one in told] == names, done.stderr
     assert [one["broken"] for one in told] == [[]] * len(names), told
     assert done.returncode == 0
+
+
+def test_methods_come_back():
+    """The short form of what `make nightly` does for 30 minutes."""
+    script = Path(hangs.__file__)
+    path = os.pathsep.join([str(script.parents[1] / "src"), str(script.parent)])
+    arguments = [sys.executable, str(script), "0.1", "regression"]
+    done = subprocess.run(
+        arguments, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["methods"], told["lost"]) == (1, {})
+    assert told["calls"] > 0

@@ -66,21 +66,6 @@ def test_one_variable_switches_the_hints_off(monkeypatch):
     assert ("inlineable" in doubled.lower(1.0).as_text()) == (jax.default_backend() == "cpu")
 
 
-def test_importing_filtax_changes_nothing():
-    code = """
-import os, sys
-before = dict(os.environ)
-import filtax, filtax.bone, filtax.estimators
-import jax
-assert dict(os.environ) == before
-assert not jax.config.jax_enable_x64 and jax.config.jax_compilation_cache_dir is None
-assert jax.config.values["jax_cpu_enable_async_dispatch"]
-"""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean)
-    assert (run.returncode, run.stderr) == (0, "")
-
-
 @pytest.mark.parametrize(
     "start",
     ["import filtax as fx; fx.Regressor().learn_one({'x': 1.0}, 1.0)", "from filtax.cli import run; run(['doctor'])"],

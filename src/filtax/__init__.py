@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from filtax.methods._ewma import ewma
     from filtax.methods._parse import method
     from filtax.models._pretrain import warmup
-    from filtax.parallel import shard
-    from filtax.state import CollapseWarning, ConditioningWarning, Info, State
+    from filtax.state import CollapseWarning, ConditioningWarning, Info, State, shard
     from filtax.tuning import Log, Uniform, Whole, tune
 
 __all__ = [
@@ -124,8 +123,7 @@ _load, __dir__ = _lazy(
     beliefs="kl",
     bone="Bone",
     estimators="Classifier Fleet Regressor Segmenter",
-    parallel="shard",
-    state="CollapseWarning ConditioningWarning Info State",
+    state="CollapseWarning ConditioningWarning Info State shard",
     tuning="Log Uniform Whole tune",
 )
 

@@ -1,12 +1,12 @@
 """The fast path for events that come one at a time: packed state, one kernel, numpy in and out.
 
 A call from Python costs about as much for each array that crosses the border as for the arithmetic of a small
-filter. So the whole state and everything that is reported travel as one vector: it is the kernel's output, and its
-input at the next event.
+filter. So the bits of the whole state and of everything that is reported travel as one vector of unsigned numbers, as
+wide as a float of the state: it is the kernel's output, and its input at the next event.
 """
 
 import math
-from collections.abc import Callable
+from functools import partial
 from textwrap import shorten
 from typing import Any
 
@@ -22,20 +22,13 @@ from filtax.bone import Bone
 from filtax.models import Direct
 from filtax.state import INFO, State, with_memory
 
-BITS = 20  # of a counter that travel in one number: float32 keeps 24 exactly, shorter floats fewer
+FIELDS = tuple(name for name in INFO if name not in ("runlength", "ok"))  # those that hold floats
 
 
-class _Field:
-    """A field of an event; found as part of the class, it is read in a third of the time that `__getattr__` takes."""
-
-    def __set_name__(self, owner: type, name: str):
-        self.name = name
-
-    def __get__(self, event: Any, owner: type) -> Any:
-        if event is None:
-            return self
-        where, shape = event._fields[self.name]
-        return event._values[where].reshape(shape)
+def _read(event: Any, name: str) -> np.ndarray:
+    """A field of an event."""
+    where, shape, dtype = event._fields[name]
+    return event._values[where].view(dtype).reshape(shape)
 
 
 class Event:
@@ -52,22 +45,21 @@ class Event:
 
     __slots__ = ("_fields", "_values")
 
-    mean, var, log_evidence, residual, trust, change_probability = (_Field() for _ in range(6))
+    mean, var, log_evidence, residual, trust, change_probability = (property(partial(_read, name=n)) for n in FIELDS)
 
-    def __init__(self, values: np.ndarray, fields: dict[str, tuple[slice, tuple[int, ...]]]):
+    def __init__(self, values: np.ndarray, fields: dict[str, tuple[slice, tuple[int, ...], Any]]):
         self._values = values
         self._fields = fields
 
     @property
     def runlength(self) -> int:
         """Most probable number of data since the last change."""
-        digits = self._values[self._fields["runlength"][0]]
-        return sum(int(digit) << _bits(digits.dtype) * place for place, digit in enumerate(digits))
+        return int(_read(self, "runlength"))
 
     @property
     def ok(self) -> bool:
         """False when the row was refused."""
-        return bool(self._values[self._fields["ok"][0]][0])
+        return bool(_read(self, "ok"))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"an event has {', '.join(INFO)}; there is no {name!r}.")
@@ -91,15 +83,17 @@ class Online:
         self._whole = _whole_dtype(method, state, x, y)
         self._dtype, datum = state.initial.mean.dtype, self._x_size + y.size
         leaves, self._structure = jax.tree.flatten((state.hypotheses, state.t, state.refused, state.conditioning_ratio))
-        self._shapes = [leaf.shape for leaf in leaves]
-        self._dtypes = [leaf.dtype for leaf in leaves]
-        packed = self._pack(leaves)
-        self._fields, start = {}, packed.size
-        for name, shape in self._report_shapes(method, state, x, y).items():
-            size = math.prod(shape)
-            self._fields[name] = (slice(start, start + size), shape)
-            start += size
-        self._packed: Any = jnp.concatenate([packed, jnp.zeros(start - packed.size, packed.dtype)])
+        self._leaves = [(leaf.shape, leaf.dtype) for leaf in leaves]
+        _, info = jax.eval_shape(method.step, state, x, y)
+        parts = [jnp.zeros(vars(info)[name].shape, self._dtype) for name in FIELDS]
+        parts += [jnp.zeros((), info.runlength.dtype), jnp.zeros((), bool)]
+        start = sum(_words(*leaf, self._dtype) for leaf in self._leaves)
+        self._fields = {}
+        for name, part in zip((*FIELDS, "runlength", "ok"), parts, strict=True):
+            end = start + _words(part.shape, part.dtype, self._dtype)
+            self._fields[name] = slice(start, end), part.shape, _wide(part.dtype, self._dtype)
+            start = end
+        self._packed: Any = self._pack([*leaves, *parts])
         # the method is no argument of the kernel: handing it over would cost more than the filter
         self._kernel = jax.jit(lambda packed, row: self._run(method, state, packed, row, y.shape))
         self._row, self._given = _shared(datum, self._dtype)
@@ -142,32 +136,24 @@ class Online:
         before = state.after(hypotheses, t, state.began, refused, conditioning_ratio)
         after, info, _ = filter_step(method, before, x, y)
         hypotheses, t, _, refused, conditioning_ratio = after.carry
-        parts = [jnp.ravel(vars(info)[name]) for name in INFO if name not in ("runlength", "ok")]
+        parts = [vars(info)[name].astype(self._dtype) for name in FIELDS]
         last = jnp.asarray(info.runlength), jnp.asarray(info.ok)
         return self._pack([*jax.tree.leaves((hypotheses, t, refused, conditioning_ratio)), *parts, *last])
 
     def _pack(self, leaves: list[Array]) -> Array:
-        """All numbers in one vector; a counter travels digit by digit, the lowest first."""
-        dtype, parts = self._dtype, []
-        for leaf in map(jnp.ravel, leaves):
-            bits, top = _bits(dtype), _digits(leaf.dtype, dtype) - 1
-            parts += _split(bits, top, dtype)(leaf) if top else [leaf.astype(dtype)]
-        return jnp.concatenate(parts)
+        """The bits of all arrays in one vector."""
+        word, wide = _word(self._dtype), [leaf.astype(_wide(leaf.dtype, self._dtype)) for leaf in leaves]
+        return jnp.concatenate([jax.lax.bitcast_convert_type(leaf, word).reshape(-1) for leaf in wide])
 
     def _unpack(self, packed: Array) -> PyTree:
         leaves, start = [], 0
-        for shape, dtype in zip(self._shapes, self._dtypes, strict=True):
-            bits, digits, size = _bits(packed.dtype), _digits(dtype, packed.dtype), math.prod(shape)
-            parts = packed[start : start + digits * size].reshape(digits, size).astype(dtype)
-            start += digits * size
-            leaf = sum((parts[place] << bits * place for place in range(1, digits)), start=parts[0])
-            leaves.append(jnp.reshape(leaf, shape))
+        for shape, dtype in self._leaves:
+            words, wide = _words(shape, dtype, self._dtype), _wide(dtype, self._dtype)
+            several = wide.itemsize // packed.itemsize  # words of one number
+            part = packed[start : start + words].reshape(*shape, *([several] if several > 1 else []))
+            leaves.append(jax.lax.bitcast_convert_type(part, wide).astype(dtype))
+            start += words
         return jax.tree.unflatten(self._structure, leaves)
-
-    def _report_shapes(self, method: Bone, state: State, x: Any, y: Any) -> dict[str, tuple[int, ...]]:
-        _, info = jax.eval_shape(method.step, state, x, y)
-        shapes = {name: vars(info)[name].shape for name in INFO if name not in ("runlength", "ok")}
-        return {**shapes, "runlength": (_digits(info.runlength.dtype, self._dtype),), "ok": (1,)}
 
 
 def _whole_dtype(method: Bone, state: State, x: np.ndarray | None, y: np.ndarray) -> Any:
@@ -199,25 +185,23 @@ def _shared(size: int, dtype: Any) -> tuple[np.ndarray, Any]:
     return row, given if given.unsafe_buffer_pointer() == row.ctypes.data else row
 
 
-def _bits(dtype: Any) -> int:
-    """Bits of a whole number that a float of this dtype holds exactly, at most `BITS`."""
-    return min(jnp.finfo(dtype).nmant, BITS)
+def _word(held: Any) -> np.dtype:
+    """Unsigned numbers as wide as a float of this dtype."""
+    return np.dtype(f"u{held.itemsize}")
 
 
-def _split(bits: int, top: int, dtype: Any) -> Callable[[Array], list[Array]]:
-    """How a counter is split into digits."""
+def _wide(dtype: Any, held: Any) -> np.dtype:
+    """The dtype itself if it is at least as wide as a word, else one of its kind that is."""
+    if dtype.itemsize >= held.itemsize:
+        return dtype
+    if jnp.issubdtype(dtype, jnp.floating):
+        return held
+    return np.dtype(f"i{held.itemsize}") if jnp.issubdtype(dtype, jnp.signedinteger) else _word(held)
 
-    def digits(leaf: Array) -> list[Array]:
-        found = [leaf & (1 << bits) - 1, *(leaf >> bits * place & (1 << bits) - 1 for place in range(1, top))]
-        return [digit.astype(dtype) for digit in (*found, leaf >> bits * top)]
 
-    return digits
-
-
-def _digits(dtype: Any, held: Any) -> int:
-    """Floats that hold a number of this dtype: several for one that may count far, not for the bytes of a key."""
-    far = jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits > 16
-    return -(-(jnp.iinfo(dtype).bits - 1) // _bits(held)) if far else 1
+def _words(shape: tuple[int, ...], dtype: Any, held: Any) -> int:
+    """Words that an array takes."""
+    return math.prod(shape) * _wide(dtype, held).itemsize // held.itemsize
 
 
 def _fill(part: np.ndarray, given: Any, name: str) -> None:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax._xla import no_inline
 from filtax.distributions import Mixture
 from filtax.models import expected_log_likelihood, temper
-from filtax.protocols import Hypotheses, Module, Proposal, Update, over_hypotheses, with_fields
+from filtax.protocols import Auxiliary, Hypotheses, Module, Prior, Proposal, Update, over_hypotheses, with_fields
 from filtax.state import Info, State, certain, start_hypotheses
 
 
@@ -59,7 +59,9 @@ def filter_step(
     first = step.condition(proposal, beliefs)
 
     # (M.3), (A.2) revise: a few priors and weightings depend on how well the datum was forecast
-    revised, update, share = step.revise(proposal, beliefs, first)
+    revised, update, share = proposal, first, None
+    if type(method.prior).revise is not Prior.revise or method.weighting.searches or method.weighting.shares:
+        revised, update, share = step.revise(proposal, beliefs, first)
 
     # (A.2) weigh: Bayes' rule over hypotheses, unless a weighting has found the shares itself
     log_weight = step.weigh(state.hypotheses, revised, update) if share is None else jnp.log(share)
@@ -67,14 +69,13 @@ def filter_step(
 
     # report: forecast and evidence are those of the proposal, made before y was seen
     forecast = _mixture(first.forecast, proposal.hypotheses.log_weight)
-    trust = update.trust if share is None else first.trust
-    log_evidence = _log_evidence(proposal.hypotheses.log_weight, first.log_evidence, datum.mask)
-    info = _report(method, state, hypotheses, datum, forecast, log_evidence, trust, update.ok)
-    hypotheses = step.store(hypotheses, revised, update)
+    info = _report(method, state, hypotheses, datum, forecast, proposal, first, update)
     ok = jnp.asarray(info.ok)
     refused = state.refused + (~ok).astype(state.refused.dtype)
     ratio = jnp.nan_to_num(jnp.max(update.conditioning_ratio), nan=0.0)
     ratio = jnp.maximum(state.conditioning_ratio, ratio)
+    if type(method.auxiliary).store is not Auxiliary.store or method.weighting.gates:
+        hypotheses = step.store(hypotheses, revised, update)
     after = with_fields(state, hypotheses=hypotheses, t=state.t + 1, refused=refused, conditioning_ratio=ratio)
     return after, info, forecast
 
@@ -167,6 +168,8 @@ def look_ahead(
     method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, dt: Array | None, plugin: bool = False
 ) -> PyTree:
     """Predictive distribution of the next y, transition included; `plugin` uses the means of the beliefs alone."""
+    dtype = initial.mean.dtype
+    x, dt = cast_features(x, dtype), None if dt is None else dt.astype(dtype)
     proposal, beliefs = propose(method, hypotheses, initial.decompress(), dt)
 
     def one(belief: PyTree, aux: PyTree) -> PyTree:
@@ -207,7 +210,7 @@ class _Conditioning(NamedTuple):
     def revise(
         self, proposal: Proposal, beliefs: PyTree, first: Update
     ) -> tuple[Proposal, Update, Float[Array, " C"] | None]:
-        """(M.3) and (A.2) once the scores are known; most methods return what they were given."""
+        """(M.3) and (A.2) once the scores are known; what was given is returned if nothing changes."""
         weighting, before, share = self.method.weighting, beliefs, None
 
         def ask(beliefs: PyTree) -> Array:
@@ -222,7 +225,8 @@ class _Conditioning(NamedTuple):
             share = weighting.responsibilities(revised.hypotheses.log_weight, score, expected)
         if revised is proposal and beliefs is before and share is None:
             return revised, first, None
-        return revised, self.condition(revised, beliefs, share), share
+        update = self.condition(revised, beliefs, share)  # of a share of the datum; its trust is that of the whole
+        return revised, update if share is None else with_fields(update, trust=first.trust), share
 
     def _search(self, proposal: Proposal) -> tuple[Proposal, PyTree]:
         """The auxiliary value under which the datum is most probable; a missing datum changes nothing."""
@@ -282,17 +286,23 @@ def _report(
     hypotheses: Hypotheses,
     datum: Datum,
     forecast: PyTree,
-    log_evidence: Array,
-    trust: Any,
-    ok: Array,
+    proposal: Proposal,
+    first: Update,
+    update: Update,
 ) -> Info:
     """Fill `Info`: trust is averaged over hypotheses, the run length is that of the most probable one."""
-    default = certain(state.initial.mean.dtype)
+    default, log_weight = certain(state.initial.mean.dtype), proposal.hypotheses.log_weight
     change, runlength = method.auxiliary.report(hypotheses, state.t + 1 - state.began)
+    trust = update.trust
     if trust is None:
         trust = default.trust
     else:
         trust = trust[0] if trust.size == 1 else jnp.sum(jnp.exp(hypotheses.log_weight) * trust)
+    if log_weight.size == 1:
+        log_evidence = first.log_evidence[0]
+    else:  # of a missing datum exactly 0, which the log of summed weights need not be
+        log_evidence = logsumexp(log_weight + first.log_evidence)
+        log_evidence = log_evidence if datum.mask is None else jnp.where(jnp.any(datum.mask), log_evidence, 0.0)
     return Info(
         mean=forecast.mean,
         var=forecast.var,
@@ -301,16 +311,8 @@ def _report(
         trust=trust,
         change_probability=default.change_probability if change is None else change,
         runlength=runlength,
-        ok=jnp.any(ok) & ~datum.refused,
+        ok=jnp.any(update.ok) & ~datum.refused,
     )
-
-
-def _log_evidence(log_weight: Array, log_evidence: Array, mask: Array | None) -> Array:
-    """Evidence of the mixture; of a missing datum exactly 0, which the log of summed weights need not be."""
-    if log_weight.size == 1:
-        return log_evidence[0]
-    total = logsumexp(log_weight + log_evidence)
-    return total if mask is None else jnp.where(jnp.any(mask), total, 0.0)
 
 
 def scan_over(body: Callable, carry: PyTree, rows: PyTree) -> tuple[PyTree, PyTree]:

@@ -1,12 +1,12 @@
 """Checks between the user and the compiled core: what was given, what was expected, what to do, in one sentence.
 
-First values, then the arguments of the verbs of `Bone`, then parts that do not go together. Values that are being
-traced (under `jit`, `vmap`, `grad`) cannot be looked at and pass; shapes are always checked.
+First values, then the arguments of the verbs of `Bone`. Values that are being traced (under `jit`, `vmap`, `grad`)
+cannot be looked at and pass; shapes are always checked.
 """
 
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -15,33 +15,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from filtax.protocols import Auxiliary, Dynamics, Posterior, Prior, Weighting
 from filtax.ravel import Layout, flatten
 from filtax.state import INFO, CollapseWarning, ConditioningWarning, State
 
 MOST = 10_000_000  # of what may be asked for by number, such as hypotheses or particles: more fit into no memory
 REPEATS = 10_000  # of an iteration for each datum: it has converged long before, or never will
 FLAGS, ROWS = ("mask", "changed"), ("x", "y", "X", "Y", "X_future")  # arguments of True and False; of data
+RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that dynamics may hold, at most
 LONG = np.dtype(np.longdouble).char
 ARRAYS = (np.ndarray, np.generic, jax.Array)
 NUMBERS = "fiubV"  # kinds of dtype; V: the short floats that numpy does not know
 
 
 def is_concrete(value: Any) -> bool:
-    """Say whether the numbers of `value` can be looked at now.
-
-    >>> is_concrete(1.0)
-    True
-    """
+    """Say whether the numbers of `value` can be looked at now."""
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
 
 
 def concrete(value: Any) -> np.ndarray | None:
-    """Return `value` as float64 numbers, or None while it is traced.
-
-    >>> concrete([1, 2]).tolist()
-    [1.0, 2.0]
-    """
+    """Return `value` as float64 numbers, or None while it is traced."""
     if not is_concrete(value):
         return None
     numbers = np.asarray(value)
@@ -51,16 +43,17 @@ def concrete(value: Any) -> np.ndarray | None:
 
 
 def _numbers(call: str, value: Any, flags: bool = False) -> np.ndarray | None:
+    """The numbers of a setting, None while it is traced; True and False are none unless they are allowed."""
+    wanted = f"{call} must be a number or an array of numbers"
     try:
         numbers = concrete(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{call} must be a number or an array of numbers, got {_brief(value)}.") from None
-    if numbers is not None and (np.ma.is_masked(value) or _dtype(value).char == LONG):
+        raise ValueError(f"{wanted}, got {_brief(value)}.") from None
+    dtype = _dtype(value)
+    if numbers is not None and (np.ma.is_masked(value) or dtype.char == LONG):
         raise ValueError(f"{call} has masked entries or is a long double, got {_brief(value)}; give float64 numbers.")
-    if not flags and _dtype(value) == np.bool_:
-        raise ValueError(
-            f"{call} must be a number or an array of numbers, got {_brief(value)}; write 1.0 where True means one."
-        )
+    if not flags and dtype == np.bool_:
+        raise ValueError(f"{wanted}, got {_brief(value)}; write 1.0 where True means one.")
     return numbers
 
 
@@ -72,15 +65,9 @@ def numeric(name: str, value: Any) -> Any:
     """Turn what a user gives into an array; what already is one passes untouched. Refuse what holds no real numbers.
 
     What is masked counts as missing, NaN, in data, and is refused elsewhere. Long doubles become doubles.
-
-    >>> numeric("x", [1, 2]).dtype
-    dtype('int64')
-    >>> numeric("y", np.ma.array([1, 2], mask=[False, True])).tolist()
-    [1.0, nan]
     """
-    array = value
     if isinstance(value, ARRAYS):
-        pass
+        array = value
     elif hasattr(value, "iloc") and value.ndim == 2:
         array = _table(name, value)
     else:
@@ -94,19 +81,15 @@ def numeric(name: str, value: Any) -> Any:
             wanted, give = "True and False", "one of them, or an array of them"
         missing = ", NaN for what is missing" if name in ROWS else ""
         raise ValueError(f"{name} must hold {wanted}, got {_brief(value)}; give {give}{missing}.")
-    if isinstance(array, np.ma.MaskedArray):
-        array = _unmasked(name, array)
-    return array.astype(np.float64) if array.dtype.char == LONG else array
-
-
-def _unmasked(name: str, array: np.ma.MaskedArray) -> np.ndarray:
-    """An array without its mask, NaN where that was; refused where nothing may be missing."""
+    if array.dtype.char == LONG:
+        array = array.astype(np.float64)
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
     if not np.ma.is_masked(array):
         return array.data
     if name not in ROWS:
         raise ValueError(f"{name} has masked entries, and none may be missing there; fill them first: a.filled(...).")
-    wide = array.data.astype(array.dtype if array.dtype.kind == "f" else np.float64)
-    return np.where(array.mask, np.nan, wide)
+    return np.ma.filled(array.astype(array.dtype if array.dtype.kind == "f" else np.float64), np.nan)
 
 
 def _table(name: str, value: Any) -> np.ndarray:
@@ -122,41 +105,28 @@ def _table(name: str, value: Any) -> np.ndarray:
 
 
 def flag(call: str, value: Any) -> None:
-    """Refuse what is neither True nor False: a word such as "no" would count as true.
-
-    >>> flag("predict(plugin=...)", False)
-    """
+    """Refuse what is neither True nor False: a word such as "no" would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{call} must be True or False, got {value!r:.40}.")
 
 
 def one_or_more(call: str, value: Any) -> None:
-    """Refuse an array that holds nothing.
-
-    >>> one_or_more("f(q=...)", 0.1)
-    """
+    """Refuse an array that holds nothing."""
     if 0 in np.shape(value):
         raise ValueError(f"{call} holds no number, got shape {np.shape(value)}; give a number, or one for each.")
 
 
-def key(call: str, value: Any) -> None:
-    """Refuse what is no random key, or more than one; keys of the older kind, two whole numbers, pass.
-
-    >>> key("sample(key=...)", jax.random.key(0))
-    """
+def key(call: str, value: Any, *, older: bool = True) -> None:
+    """Refuse what is no random key, or more than one; keys of the `older` kind, two whole numbers, pass if they may."""
     dtype, shape = (value.dtype, value.shape) if isinstance(value, ARRAYS) else (None, None)
     single = shape == () and isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
-    if not (single or (dtype == np.uint32 and len(shape or ()) == 1)):
+    if not (single or (older and dtype == np.uint32 and len(shape or ()) == 1)):
         given = f"{value!r:.60}" if shape is None else f"{dtype} of shape {shape}"
         raise ValueError(f"{call} must be a single random key, got {given}; give jax.random.key(0).")
 
 
 def returned(call: str, value: Any) -> jax.Array:
-    """What a function of the user's has returned, as an array; refused if it holds no numbers.
-
-    >>> returned("nonlinear: h", [1.0, 2.0]).shape
-    (2,)
-    """
+    """What a function of the user's has returned, as an array; refused if it holds no numbers."""
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError):
@@ -164,73 +134,50 @@ def returned(call: str, value: Any) -> jax.Array:
 
 
 def placed(value: Any) -> jax.Array:
-    """Numbers as an array of JAX. Those of numpy are put there: `jnp.asarray` would load a program for each new shape.
-
-    >>> placed(np.ones(2)).tolist()
-    [1.0, 1.0]
-    """
+    """Numbers as an array of JAX; those of numpy are put there, as `jnp.asarray` loads a program for each new shape."""
     return jax.device_put(value) if isinstance(value, np.ndarray | np.generic) else jnp.asarray(value)
 
 
 def floats(value: Any) -> jax.Array:
-    """Numbers as an array of floats; what is one passes as it is.
-
-    >>> floats([1, 2]).tolist()
-    [1.0, 2.0]
-    """
+    """Numbers as an array of floats; what is one passes as it is."""
     array = placed(value)
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(jnp.result_type(float))
 
 
 def finite(call: str, value: Any, *, flags: bool = False) -> None:
-    """Refuse a NaN or an infinity, and True and False unless `flags` are allowed, as among features.
-
-    >>> finite("f(mean=...)", [1.0, 2.0])
-    """
+    """Refuse a NaN or an infinity, and True and False unless `flags` are allowed, as among features."""
     numbers = _numbers(call, value, flags)
     if numbers is not None and not np.all(np.isfinite(numbers)):
         raise ValueError(f"{call} must be finite, got {_show(numbers)}; replace NaN and infinity first.")
 
 
 def positive(call: str, value: Any, *, zero: bool = False, hint: str = "") -> None:
-    """Refuse numbers below zero (and zero itself unless allowed), NaN and infinity.
-
-    >>> positive("f(q=...)", 0.0, zero=True)
-    """
+    """Refuse numbers below zero (and zero itself unless allowed), NaN and infinity."""
     numbers = _numbers(call, value)
     if numbers is None:
         return
     if not (np.all(np.isfinite(numbers)) and np.all(numbers >= 0.0) and (zero or np.all(numbers > 0.0))):
         wanted = "at least 0" if zero else "above 0"
-        raise ValueError(f"{call} must be finite and {wanted}, got {_show(numbers)}.{_tail(hint)}")
+        raise ValueError(f"{call} must be finite and {wanted}, got {_show(numbers)}. {hint}".rstrip())
 
 
 def share(call: str, value: Any, *, flags: bool = False, hint: str = "") -> None:
-    """Refuse numbers outside [0, 1], and True and False unless `flags` are allowed, as among probabilities.
-
-    >>> share("f(hazard=...)", 0.01)
-    """
+    """Refuse numbers outside [0, 1], and True and False unless `flags` are allowed, as among probabilities."""
     numbers = _numbers(call, value, flags)
     if numbers is not None and not (np.all(numbers >= 0.0) and np.all(numbers <= 1.0)):
-        raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}.{_tail(hint)}")
+        raise ValueError(f"{call} must lie in [0, 1], got {_show(numbers)}. {hint}".rstrip())
 
 
 def whole(call: str, value: Any, *, least: int = 0, most: int = MOST, hint: str = "") -> None:
-    """Refuse what is not a whole number of at least `least` and at most `most`.
-
-    >>> whole("f(keep=...)", 3, least=1)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{call} must be a whole number of at least {least}, got {value!r:.40}.{_tail(hint)}")
-    if value > most:
-        raise ValueError(f"{call} must be a whole number of at most {most}, got {value!r:.40}.{_tail(hint)}")
+    """Refuse what is not a whole number of at least `least` and at most `most`."""
+    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (number and least <= value <= most):
+        bound = f"at most {most}" if number and value > most else f"at least {least}"
+        raise ValueError(f"{call} must be a whole number of {bound}, got {value!r:.40}. {hint}".rstrip())
 
 
 def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") -> None:
-    """Check a variance, a vector of variances or a covariance matrix; `singular` allows zero variance.
-
-    >>> covariance_like("f(cov=...)", [[2.0, 0.0], [0.0, 1.0]], singular=False)
-    """
+    """Check a variance, a vector of variances or a covariance matrix; `singular` allows zero variance."""
     numbers = _numbers(call, value)
     shape = np.shape(value)
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
@@ -256,16 +203,12 @@ def covariance_like(call: str, value: Any, *, singular: bool, hint: str = "") ->
         wanted = "positive semidefinite" if singular else "positive definite"
         raise ValueError(
             f"{call} must be {wanted}, but in units of its variances its smallest eigenvalue is {lowest:.3g}; give a "
-            f"covariance A @ A.T, or variances.{_tail(hint)}"
+            f"covariance A @ A.T, or variances. {hint}".rstrip()
         )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name closest to `name`, as a sentence, or list them all.
-
-    >>> nearest("Statik", ["Static", "OU"])
-    'Did you mean "Static"?'
-    """
+    """Suggest the known name closest to `name`, as a sentence, or list them all."""
     known = list(known)
     close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
     match = [k for k in known if close and k.lower() == close[0]]
@@ -289,10 +232,6 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _tail(hint: str) -> str:
-    return f" {hint}" if hint else ""
-
-
 KEPT = (*INFO, "belief_mean", "belief_var", "belief_cov", "log_weight")
 _COLLAPSED = {
     "Ensemble": "the ensemble has collapsed: its members agree on forecasts that are wrong. Use more members than "
@@ -306,20 +245,12 @@ VERBS = ("step", "scan", "predict", "forecast", "belief")  # of a method, that m
 
 
 def arrays(**values: Any) -> list[Any]:
-    """Turn what a user gives into arrays; what already is one passes untouched.
-
-    >>> arrays(x=[1, 2], mask=None)[0].dtype
-    dtype('int64')
-    """
+    """Turn what a user gives into arrays; what already is one passes untouched."""
     return [value if value is None else numeric(name, value) for name, value in values.items()]
 
 
-def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
-    """Turn one row into arrays; y = 1, 1.0 and `jnp.asarray(1.0)`, a suggested dtype to JAX, share one program.
-
-    >>> [part is None for part in datum([1.0], 2.0, None, None, None)]
-    [False, False, True, True, True]
-    """
+def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any, belief: PyTree) -> tuple[Any, ...]:
+    """Turn one row into arrays; y = 1, 1.0 and `jnp.asarray(1.0)`, a suggested dtype to JAX, share one program."""
     if type(y) is float or (type(y) is int and y.bit_length() < 1000):
         y = np.float64(y)
     elif y is None:
@@ -327,10 +258,9 @@ def datum(x: Any, y: Any, mask: Any, dt: Any, changed: Any) -> tuple[Any, ...]:
     elif isinstance(y, jax.Array) and y.weak_type and not isinstance(y, jax.core.Tracer):
         y = np.asarray(y)
     x, y = None if x is None else numeric("x", x), numeric("y", y)
-    if mask is None and dt is None and changed is None:
-        return x, y, None, None, None
-    mask, dt, changed = arrays(mask=mask, dt=dt, changed=changed)
-    check_extras(mask, dt, changed, rank=0)
+    if not (mask is None and dt is None and changed is None):
+        mask, dt, changed = arrays(mask=mask, dt=dt, changed=changed)
+        check_extras(mask, dt, changed, rank=0, verb="step", belief=belief)
     return x, y, mask, dt, changed
 
 
@@ -365,8 +295,8 @@ def check_state(verb: str, state: Any, method: Any = None, stacked: bool = False
         )
 
 
-def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
-    """Check what may come with a row (rank 0) or with many (rank 1)."""
+def check_extras(mask: Any, dt: Any, changed: Any, rank: int, verb: str = "", belief: PyTree = None) -> None:
+    """Check what may come with a row (rank 0) or with many (rank 1), and that the dtype of a belief holds dt."""
     for shown, flags in (("mask", mask), ("changed", changed)):
         if flags is not None and flags.dtype.kind != "b":
             raise ValueError(f"{shown} must hold True and False, got {flags.dtype}; write {shown} != 0.")
@@ -377,33 +307,24 @@ def check_extras(mask: Any, dt: Any, changed: Any, rank: int) -> None:
             raise ValueError(f"{shown} must be {wanted}, got shape {value.shape}; {give}.")
     if dt is not None:
         positive("dt", dt, zero=True, hint="It is the length of a time step.")
+        if belief is not None:
+            _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 
 
 def check_start(method: Any, mean: Any, cov: Any, params: PyTree) -> tuple[Array, Any, Layout | None]:
     """Check the initial belief, flatten it, and settle the dtype; a posterior of blocks has a covariance for each."""
-    mean, layout = _location(method.model.predictor, mean, params)
-    blocks = method.posterior.block_covariances(cov, mean) if isinstance(cov, tuple) else None
-    cov = _covariance(cov, mean) if blocks is None else blocks
-    method.posterior.check_start(mean, cov)
-    return mean, jnp.broadcast_to(cov, mean.shape) if blocks is None and cov.ndim == 0 else cov, layout
-
-
-def _location(predictor: Any, mean: Any, params: PyTree) -> tuple[Array, Layout | None]:
-    """The prior mean, flat."""
-    start = predictor.begin()
+    start = method.model.predictor.begin()
     if start is not None:
         mean = _coordinates(start, mean, params)
     if (mean is None) == (params is None):
         given = "neither" if mean is None else "both"
         raise ValueError(f"init: give mean=... (a vector) or params=... (a pytree), got {given}.")
-    layout = None
-    if params is not None:
-        mean, layout = flatten(params)
-    mean = placed(arrays(mean=mean)[0])
-    call, several = ("init(mean=...)", "a vector (D,)") if layout is None else ("init(params=...)", "arrays")
+    if params is None:
+        mean, layout, call, several = numeric("mean", mean), None, "init(mean=...)", "a vector (D,)"
+    else:
+        (mean, layout), call, several = flatten(params), "init(params=...)", "arrays"
     finite(call, mean)
-    floating = jnp.issubdtype(mean.dtype, jnp.floating)
-    mean = jax.lax.convert_element_type(mean, mean.dtype if floating else jnp.result_type(float))
+    mean = floats(mean)
     mean = mean[None] if mean.ndim == 0 else mean
     if mean.size == 0:
         raise ValueError(f"{call} is empty, got shape {mean.shape}; give {several} with a number for each parameter.")
@@ -411,16 +332,19 @@ def _location(predictor: Any, mean: Any, params: PyTree) -> tuple[Array, Layout 
         raise ValueError(
             f"init(mean=...) must be a vector (D,), got shape {mean.shape}; give a matrix or a pytree as params=."
         )
-    return mean, layout
+    blocks = method.posterior.block_covariances(cov, mean) if isinstance(cov, tuple) else None
+    cov = _covariance(cov, mean) if blocks is None else blocks
+    method.posterior.check_start(mean, cov)
+    return mean, cov, layout
 
 
 def _covariance(cov: Any, mean: Array) -> Array:
-    """The prior covariance in the dtype of the mean: a variance, (D,) of them or (D, D)."""
+    """The prior covariance in the dtype of the mean: (D,) variances or (D, D)."""
     if cov is None:
         raise ValueError(
             "init: cov is None; give a variance, (D,) variances or a (D, D) matrix, or leave it out for 1."
         )
-    cov = placed(arrays(cov=cov)[0])
+    cov = placed(numeric("cov", cov))
     covariance_like("init(cov=...)", cov, singular=True, hint="A variance of 0 is that of a number that is known.")
     if cov.ndim and cov.shape[0] != mean.size:
         raise ValueError(
@@ -428,7 +352,7 @@ def _covariance(cov: Any, mean: Array) -> Array:
         )
     cov = cov.astype(mean.dtype)
     finite(f"init(cov=...) as {mean.dtype}", cov)
-    return cov
+    return cov if cov.ndim else jnp.broadcast_to(cov, mean.shape)
 
 
 def _coordinates(start: Array, mean: Any, params: PyTree) -> Any:
@@ -446,64 +370,45 @@ def _coordinates(start: Array, mean: Any, params: PyTree) -> Any:
     return start if mean is None else mean
 
 
-def check_key(method: Any, key: Any) -> tuple[Array, ...]:
-    """Refuse a missing key where something is drawn; return what `start` needs of it: nothing if the state keeps it.
-
-    >>> import filtax as fx
-    >>> check_key(fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), None)
-    ()
-    """
+def check_key(method: Any, given: Any) -> tuple[Array, ...]:
+    """Refuse a missing key where something is drawn; return what `start` needs of it: nothing if the state keeps it."""
     draws = method.posterior.draws
     drawing = [part for part in (method.posterior, method.weighting) if part.needs_key]
     drawing = [method.posterior, *drawing] if draws else drawing
-    if not drawing and key is None:
+    if not drawing and given is None:
         return ()
-    if key is None:
+    if given is None:
         raise ValueError(f"init: {drawing[0].name} draws at random; give key=jax.random.key(0).")
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"init(key=...) must be a single random key, got {key!r:.60}; give key=jax.random.key(0).")
-    return (key,) if draws else ()
+    key("init(key=...)", given, older=False)
+    return (given,) if draws else ()
 
 
-def check_rows(keep: Sequence[str], X: Any, Y: Any, mask: Any, dt: Any, changed: Any) -> tuple[str, ...]:
-    """Check that rows pair up and that what is to be kept exists."""
+def check_rows(verb: str, shown: str, rows: Any, hint: str, least: int = 0, **others: Any) -> None:
+    """Refuse what has no rows, or fewer than `least`, and other arrays that have not as many."""
+    if rows is None or rows.ndim == 0 or len(rows) < least:
+        raise ValueError(f"{verb}: {shown} has no rows; {hint}.")
+    for name, other in others.items():
+        if other is not None and (other.ndim == 0 or len(other) != len(rows)):
+            count = len(other) if other.ndim else "no"
+            raise ValueError(
+                f"{verb}: {name} has {count} rows but {shown} has {len(rows)}; row t of each must belong together."
+            )
+
+
+def check_kept(keep: Any, method: Any) -> tuple[str, ...]:
+    """Names of the fields to keep; not the weights of a bank that grows: there is one more of them at each row."""
     if not isinstance(keep, Iterable):
         raise ValueError(f"scan(keep={keep!r:.40}) must name fields, such as ('mean', 'log_evidence'), or be ().")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
             raise ValueError(f"scan(keep={name!r:.40}): no such field. {nearest(str(name), KEPT)}")
-    if Y is None or Y.ndim == 0:
-        raise ValueError("scan: Y has no rows; give arrays with a leading axis T, or use step for a single datum.")
-    if not (mask is None and dt is None and changed is None):
-        check_extras(mask, dt, changed, rank=1)
-    for shown, rows in (("X", X), ("mask", mask), ("dt", dt), ("changed", changed)):
-        if rows is not None and (rows.ndim == 0 or rows.shape[0] != Y.shape[0]):
-            count = "no" if rows.ndim == 0 else rows.shape[0]
-            raise ValueError(
-                f"scan: {shown} has {count} rows but Y has {Y.shape[0]}; row t of each must belong together."
-            )
-    return keep
-
-
-def check_kept(keep: tuple[str, ...], method: Any) -> None:
-    """Refuse to keep the weights of a bank that grows: there is one more of them at each row."""
     if "log_weight" in keep and method.auxiliary.grows:
         name = method.auxiliary.name
         raise ValueError(
             f"scan(keep=log_weight): {name}[inf] has more hypotheses at every row; give {name}[K], which has K."
         )
-
-
-def check_ahead(X: Any, dt: Any) -> None:
-    """Check the rows of a forecast."""
-    if X is None or X.ndim == 0 or len(X) == 0:
-        raise ValueError("forecast: X_future has no rows; give H rows of x, of any numbers where the model uses none.")
-    check_extras(None, dt, None, rank=1)
-    if dt is not None and len(dt) != len(X):
-        raise ValueError(
-            f"forecast: dt has {len(dt)} rows but X_future has {len(X)}; row h of each must belong together."
-        )
+    return keep
 
 
 def warn_of_conditioning(state: State) -> None:
@@ -538,171 +443,6 @@ def warn_of_collapse(state: State) -> None:
     )
 
 
-RANKS = {"q": 1, "rate": 1, "shrink": 1, "b": 1, "F": 2, "root": 2}  # of the arrays that dynamics may hold, at most
-RESETS = {"PR": (), "MMPR": ("moment_match",), "OUPR": ("mix",), "MCI": ("inflate",)}  # and what they ask of a belief
-DRIFTS = {"Static": (), "OU": ("mix",)}
-
-
-def check_parts(method: Any, model: type) -> None:
-    """Refuse parts of a method that cannot work together; `model` is the class of models."""
-    roles = {"model": model, "auxiliary": Auxiliary, "prior": Prior, "posterior": Posterior, "weighting": Weighting}
-    for name, role in roles.items():
-        part = vars(method)[name]
-        if not isinstance(part, role):
-            raise ValueError(
-                f"Bone({name}=...) got {part!r:.40}, which is no {role.__name__} of filtax; a method needs all five "
-                "parts, see filtax.method for ready ones."
-            )
-    if not isinstance(method.prior.dynamics, Dynamics):
-        raise ValueError(
-            f"method(prior=...) must come from filtax.priors, such as static(), got {method.prior.dynamics!r:.40}."
-        )
-    for faults in (_of_phases, _of_posterior, _of_prior, _of_members, _of_experts):
-        for fault in faults(method):
-            raise ValueError(fault)
-
-
-def _of_phases(method: Any) -> Iterator[str]:
-    """A weighting whose flags do not say which of the optional phases it has."""
-    weighting, kind = method.weighting, type(method.weighting)
-    own = kind.__mro__[: kind.__mro__.index(Weighting)]
-    phases = {"search": "searches", "responsibilities": "shares", "update_gate": "gates"}
-    flags = (weighting.searches, weighting.shares, weighting.gates)
-    for (phase, name), flag in zip(phases.items(), flags, strict=True):
-        has = any(phase in vars(cls) for cls in own)
-        if has != flag:
-            verb = "has" if has else "has no"
-            yield f"{kind.__name__} {verb} `{phase}` but `{name}` is {flag}; set `{name} = {has}` in the class."
-
-
-def _of_posterior(method: Any) -> Iterator[str]:
-    """What a posterior needs of the likelihood, and a prior of the beliefs."""
-    likelihood, posterior = method.model.likelihood, method.posterior
-    if posterior.needs_covariance and not likelihood.has_covariance:
-        yield (
-            f"{posterior.name}: the noise variance can only be learned under Gaussian noise, not "
-            f"{type(likelihood).__name__}; give the model noise=1.0."
-        )
-    if posterior.weighs_data and likelihood.plain is not likelihood:
-        yield (
-            f"{posterior.name}: it weighs each datum itself, and so does {likelihood.trust.name}; give the plain "
-            "model, or use LG."
-        )
-    if posterior.likelihood_needs and not likelihood.plain.normalised:
-        yield (
-            f"{posterior.name}: a loss has no distribution of y, by which members are weighed; give the model a "
-            "likelihood such as gaussian(noise), or use LG."
-        )
-    for part in (method.prior.dynamics, method.prior):
-        for operation in part.needs:
-            for family in _without(posterior, operation):
-                yield (
-                    f"{posterior.name}+...-{part.name}: a {family.__name__} belief cannot move that way (no "
-                    f"`{operation}`); use {_advice(method, part)}."
-                )
-
-
-def _without(posterior: Any, operation: str) -> list[type]:
-    """Families that lack an operation: those a posterior works on, and those inside, to which blocks hand it on."""
-    inner = () if operation == "blockwise" else posterior.inner_families
-    return [family for family in (*posterior.families, *inner) if operation not in dir(family)]
-
-
-def _of_prior(method: Any) -> Iterator[str]:
-    """Priors that do not suit the auxiliary variable."""
-    auxiliary, prior = method.auxiliary, method.prior
-    called, other = f"{_called(auxiliary)}-{prior.name}", prior.name or prior.dynamics.name
-    if prior.greedy and auxiliary.regimes_end and auxiliary.keep != 1:
-        yield (
-            f"{called}: {prior.name} decides between going on and resetting, so there is one hypothesis; use "
-            f"{auxiliary.name}[1]-{prior.name}."
-        )
-    if prior.name == "OUPR" and not auxiliary.regimes_end:
-        yield f"{auxiliary.name}-OUPR: OUPR needs a hazard; use RL[1]-OUPR(hazard=0.01)."
-    if prior.name in ("PR", "MMPR") and not auxiliary.regimes_end:
-        yield (
-            f"{called}: no regime ever ends under {auxiliary.name}, so nothing would be reset; use "
-            f"RL[K]-{prior.name}(hazard=0.01), or report changes by step(..., changed=True)."
-        )
-    if auxiliary.name == "CPP" and not prior.greedy:
-        yield f"CPP-{other}: the share that CPP asks each datum for is used by OU alone; use CPP-OU."
-    if prior.of_parent and not auxiliary.knows_parent:
-        yield f"{auxiliary.name}-{prior.name}: a change must know whom it happened to; use CPL[K] or CPT[K]."
-    if auxiliary.subsets != prior.of_members:
-        hint = "use Sub" if auxiliary.subsets else "use CPL[1]-Sub, CPL[inf]-Sub or CPV-Sub"
-        yield f"{auxiliary.name}-{other}: memberships of data and the prior Sub need each other; {hint}."
-    if auxiliary.regimes_end and not auxiliary.subsets and not prior.name:
-        yield (
-            f"{auxiliary.name}-{prior.dynamics.name}: a new regime needs a prior of its own; use {_advice(method)}, "
-            "and give the dynamics between changes as prior=."
-        )
-
-
-def _of_members(method: Any) -> Iterator[str]:
-    """Data that are learned twice, or in shares."""
-    prior, weighting, posterior = method.prior, method.weighting, method.posterior
-    by = "Sub" if prior.of_members else "Responsibilities"
-    if not (prior.of_members or weighting.shares):
-        return
-    if posterior.draws or posterior.needs_key:
-        yield f"{posterior.name} with {by}: a datum that is learned twice must not be drawn again; use LG."
-    if posterior.weighs_data or posterior.stores_data:
-        yield f"{posterior.name} with {by}: it cannot learn from a share of a datum; use LG, NIG or RVGA."
-    if weighting.shares and _without(posterior, "project_cov"):
-        yield f"{posterior.name} with Responsibilities: it has no spread; use LG or RVGA."
-
-
-def _of_experts(method: Any) -> Iterator[str]:
-    """Weightings that do not suit the auxiliary variable, and numbers of experts that differ."""
-    auxiliary, weighting = method.auxiliary, method.weighting
-    called = _called(auxiliary)
-    if weighting.searches and not (auxiliary.subsets and auxiliary.keep == 1):
-        yield f"Retrospective with {called}: it looks for a membership; use CPL[1] or CPV."
-    if weighting.pairs and auxiliary.futures != 2:
-        yield f"Diverse with {called}: its hypotheses have no twins; use CPL[K] or CPT[K]."
-    for asked, name in ((weighting.gates, "Gated"), (weighting.shares, "Responsibilities")):
-        if asked and auxiliary.name != "ME":
-            yield f"{name} with {called}: it weighs experts; use it with ME."
-    if auxiliary.subsets:
-        return
-    if auxiliary.regimes_end and weighting.revives:
-        yield (
-            f"{type(weighting).__name__} with {called}: it gives weight to every slot, also to those that hold no "
-            "hypothesis; use it with ME."
-        )
-    wanted, inside = method.prior.dynamics.experts, auxiliary.inner or auxiliary
-    experts = inside.slots if inside.name == "ME" else 0
-    if wanted is not None and wanted != experts:
-        yield (
-            f"by_expert holds {wanted} dynamics but {called} has {experts or 'no'} experts; give "
-            f"auxiliary=filtax.auxiliary.experts({wanted})."
-        )
-
-
-def _called(auxiliary: Any) -> str:
-    """An auxiliary variable with the number of hypotheses that it keeps."""
-    inner = f"/{_called(auxiliary.inner)}" if auxiliary.inner else ""
-    if auxiliary.name == "ME":
-        return f"ME[{auxiliary.slots}]"
-    if not auxiliary.regimes_end or auxiliary.name == "CPV":
-        return auxiliary.name
-    return f"{auxiliary.name}[{'inf' if auxiliary.keep is None else auxiliary.keep}]{inner}"
-
-
-def _advice(method: Any, part: Any = None) -> str:
-    """Priors that suit both the auxiliary variable and the belief, where `part` did not."""
-    auxiliary, prior = method.auxiliary, method.prior
-    if auxiliary.subsets and not (part is prior.dynamics and prior.name):
-        return "Sub"
-    if auxiliary.regimes_end and not (part is prior.dynamics and prior.name):
-        unfit = {"OUPR": auxiliary.keep != 1, "MCI": not auxiliary.knows_parent}
-        fits = {name: needs for name, needs in RESETS.items() if not unfit.get(name, False)}
-    else:
-        fits = {"OU": DRIFTS["OU"]} if auxiliary.name == "CPP" and not prior.name else DRIFTS
-    names = [name for name, needs in fits.items() if not any(_without(method.posterior, need) for need in needs)]
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "another posterior"
-
-
 def check_sizes(method: Any, belief: PyTree) -> None:
     """Refuse dynamics whose numbers do not fit the number of parameters."""
     for dynamics, part, experts in method.prior.dynamics.by_part(belief):
@@ -723,12 +463,6 @@ def check_numbers(method: Any, dtype: Any) -> None:
         wider = _dtype(value) != dtype and jnp.issubdtype(_dtype(value), jnp.floating)
         if wider or isinstance(value, int | float):
             _check_fit(f"init: {method.name}: {jax.tree_util.keystr(path).lstrip('.')}", value, dtype)
-
-
-def check_gap(verb: str, dt: Any, belief: PyTree) -> None:
-    """Refuse the length of a step that the dtype of a belief does not hold."""
-    if dt is not None:
-        _check_fit(f"{verb}(dt=...)", dt, belief.mean.dtype)
 
 
 def _check_fit(call: str, value: Any, dtype: Any) -> None:

@@ -21,12 +21,22 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from filtax import _validation as checks
+from filtax._parts import check_parts, spell
 from filtax._step import cast_and_bind, cast_features, filter_step, look_ahead, scan_over
 from filtax.beliefs import collapse
-from filtax.methods._format import spell
-from filtax.models import Model
 from filtax.protocols import Module, with_fields
-from filtax.state import INFO, MOST_SLOTS, Info, State, certain, check_slots, start_hypotheses, with_memory, with_slots
+from filtax.state import (
+    INFO,
+    MOST_SLOTS,
+    Info,
+    State,
+    certain,
+    check_slots,
+    start_hypotheses,
+    stores_data,
+    with_memory,
+    with_slots,
+)
 
 __all__ = ["Bone"]
 
@@ -53,7 +63,7 @@ class Bone(Module):
     weighting: Any
 
     def __check_init__(self) -> None:
-        checks.check_parts(self, Model)
+        check_parts(self)
 
     @property
     def name(self) -> str:
@@ -98,10 +108,8 @@ class Bone(Module):
             The new state, and what the datum showed.
         """
         checks.check_state("step", state)
-        x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed)
-        if dt is not None:
-            checks.check_gap("step", dt, state.initial)
-        state = with_memory(self, state, x, y)
+        x, y, mask, dt, changed = checks.datum(x, y, mask, dt, changed, state.initial)
+        state = with_memory(self, state, x, y) if stores_data(self) else state
         state = self._with_slots(state) if self.auxiliary.grows else state
         hypotheses, fields, values = _step(self, state, x, y, mask, dt, changed)
         state = with_fields(state, hypotheses=with_fields(state.hypotheses, **hypotheses), **fields)
@@ -138,9 +146,10 @@ class Bone(Module):
         """
         checks.check_state("scan", state, self)
         X, Y, mask, dt, changed = checks.arrays(X=X, Y=Y, mask=mask, dt=dt, changed=changed)
-        keep = checks.check_rows(keep, X, Y, mask, dt, changed)
-        checks.check_gap("scan", dt, state.initial)
-        checks.check_kept(keep, self)
+        keep = checks.check_kept(keep, self)
+        hint = "give arrays with a leading axis T, or use step for a single datum"
+        checks.check_extras(mask, dt, changed, rank=1, verb="scan", belief=state.initial)
+        checks.check_rows("scan", "Y", Y, hint, X=X, mask=mask, dt=dt, changed=changed)
         checks.flag("scan(complete=...)", complete)
         if complete and mask is not None:
             raise ValueError("scan(complete=True, mask=...): a complete stream has no mask; leave one of them out.")
@@ -164,8 +173,7 @@ class Bone(Module):
         """
         checks.check_state("predict", state, self)
         x, dt = checks.arrays(x=x, dt=dt)
-        checks.check_extras(None, dt, None, rank=0)
-        checks.check_gap("predict", dt, state.initial)
+        checks.check_extras(None, dt, None, rank=0, verb="predict", belief=state.initial)
         checks.flag("predict(plugin=...)", plugin)
         return _predict(self, self._with_slots(state), x, dt, plugin=plugin)
 
@@ -182,8 +190,9 @@ class Bone(Module):
         """
         checks.check_state("forecast", state, self)
         X_future, dt = checks.arrays(X_future=X_future, dt=dt)
-        checks.check_ahead(X_future, dt)
-        checks.check_gap("forecast", dt, state.initial)
+        hint = "give H rows of x, of any numbers where the model uses none"
+        checks.check_extras(None, dt, None, rank=1, verb="forecast", belief=state.initial)
+        checks.check_rows("forecast", "X_future", X_future, hint, least=1, dt=dt)
         return _forecast(self, self._with_slots(state, X_future.shape[0]), X_future, dt)
 
     def belief(self, state: State) -> PyTree:
@@ -295,15 +304,13 @@ def _kept(name: str, hypotheses: Any, info: Info) -> Array:
 
 @partial(jax.jit, static_argnames=("plugin",))
 def _predict(method: Bone, state: State, x: Array | None, dt: Array | None, *, plugin: bool) -> PyTree:
-    method, dtype = _ready("predict", method, state), state.initial.mean.dtype
-    dt = None if dt is None else dt.astype(dtype)
-    return look_ahead(method, state.hypotheses, state.initial, cast_features(x, dtype), dt, plugin)
+    return look_ahead(_ready("predict", method, state), state.hypotheses, state.initial, x, dt, plugin)
 
 
 @jax.jit
 def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
-    method, dtype = _ready("forecast", method, state), state.initial.mean.dtype
-    outputs = method.model.outputs(state.initial.mean, cast_features(X[0], dtype))
+    method = _ready("forecast", method, state)
+    outputs = method.model.outputs(state.initial.mean, cast_features(X[0], state.initial.mean.dtype))
     unseen = jnp.full(method.model.likelihood.width(outputs), jnp.nan)
     state = with_memory(method, state, X[0], unseen)
 
@@ -311,8 +318,8 @@ def _forecast(method: Bone, state: State, X: Array, dt: Array | None) -> PyTree:
         x, dt = row
         now = state.after(*carry)
         after, _, _ = filter_step(method, now, x, unseen, dt=dt)
-        gap = None if dt is None else dt.astype(dtype)  # x is used as it was given: where it is NaN, so is the forecast
-        return after.carry, look_ahead(method, now.hypotheses, state.initial, cast_features(x, dtype), gap)
+        # x is used as it was given: where it is NaN, so is the forecast
+        return after.carry, look_ahead(method, now.hypotheses, state.initial, x, dt)
 
     return jax.lax.scan(body, state.carry, (X, dt))[1]
 

@@ -28,11 +28,7 @@ MIDDLE, WIDE = 32, 1024  # LAPACK solves with threads from so many right-hand si
 
 
 def matmul(A: Float[Array, "N M"], B: Float[Array, "M P"]) -> Float[Array, "N P"]:
-    """Multiply two matrices; a short contraction becomes a sum of outer products.
-
-    >>> matmul(jnp.eye(2), 3.0 * jnp.eye(2)).tolist()
-    [[3.0, 0.0], [0.0, 3.0]]
-    """
+    """Multiply two matrices; a short contraction becomes a sum of outer products."""
     M = A.shape[1]
     if M > THIN and B.shape[1] == 1 and A.size <= 4096:
         return jnp.sum(A * B[:, 0][None, :], axis=1)[:, None]
@@ -56,11 +52,7 @@ def _slim(A: Array, b: Array) -> Array:
 
 
 def gram(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
-    """Multiply a matrix by its own transpose: A Aᵀ.
-
-    >>> gram(jnp.array([[1.0, 2.0]])).tolist()
-    [[5.0]]
-    """
+    """Multiply a matrix by its own transpose: A Aᵀ."""
     return _square(A) if max(A.shape) <= THIN else matmul(A, A.T)
 
 
@@ -70,11 +62,7 @@ def _square(A: Array) -> Array:
 
 
 def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
-    """Return the lower Cholesky factor of a positive definite matrix; NaN where it is not.
-
-    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
-    [[2.0, 0.0], [1.0, 2.0]]
-    """
+    """Return the lower Cholesky factor of a positive definite matrix; NaN where it is not."""
     N = A.shape[0]
     if N > SMALL:
         return _lapack_cholesky(A)
@@ -83,15 +71,11 @@ def cholesky(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
         L[j][j] = jnp.sqrt(A[j, j] - sum(L[j][k] * L[j][k] for k in range(j)))
         for i in range(j + 1, N):
             L[i][j] = (A[i, j] - sum(L[i][k] * L[j][k] for k in range(j))) / L[j][j]
-    return _assemble(L)
+    return jnp.stack([jnp.stack(row) for row in L])
 
 
 def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
-    """Solve L x = b for lower triangular L.
-
-    >>> solve_lower(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([2.0, 5.0])).tolist()
-    [1.0, 2.0]
-    """
+    """Solve L x = b for lower triangular L."""
     N = L.shape[0]
     if N > SMALL:
         return _lapack_solve(L, b)
@@ -102,11 +86,7 @@ def solve_lower(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
 
 
 def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
-    """Solve Lᵀ x = b for lower triangular L.
-
-    >>> solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])).tolist()
-    [1.0, 2.0]
-    """
+    """Solve Lᵀ x = b for lower triangular L."""
     N = L.shape[0]
     if N > SMALL:
         return _lapack_solve(L, b, transposed=True)
@@ -116,19 +96,12 @@ def solve_upper(L: Float[Array, "N N"], b: Float[Array, "N *P"]) -> Float[Array,
     return jnp.stack(x[::-1])
 
 
+@jax.custom_jvp
 def triangular_root(A: Float[Array, "N M"]) -> Float[Array, "N N"]:
     """Return lower triangular L with L Lᵀ = A Aᵀ for a wide A, without forming the product.
 
     The diagonal is non-negative. A product would square the condition number; an orthogonal reduction does not.
-
-    >>> triangular_root(jnp.array([[3.0, 4.0]])).tolist()
-    [[5.0]]
     """
-    return _triangular_root(A)
-
-
-@jax.custom_jvp
-def _triangular_root(A: Array) -> Array:
     N, M = A.shape
     if N == 1:
         square = jnp.sum(A * A, axis=1, keepdims=True)
@@ -141,7 +114,7 @@ def _triangular_root(A: Array) -> Array:
     return upper.T * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0).astype(A.dtype)[None, :]
 
 
-@_triangular_root.defjvp
+@triangular_root.defjvp
 def _triangular_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     r"""Differentiate L Lᵀ = A Aᵀ instead of the reflections: it compiles far faster.
 
@@ -149,7 +122,7 @@ def _triangular_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple
     that is certain) gets the derivative of a pivot of one.
     """
     (A,), (dA,) = primals, tangents
-    L = _triangular_root(A)
+    L = triangular_root(A)
     N = L.shape[0]
     solid = L + jnp.diag(jnp.where(jnp.diag(L) > 0, 0.0, 1.0).astype(A.dtype))
     half = matmul(dA, A.T)
@@ -163,9 +136,6 @@ def argleast(values: Float[Array, " N"]) -> Int[Array, ""]:
 
     A minimum, and the first place that has it: XLA's CPU compiler makes vectors of both, and of `argmin` it makes a
     scalar loop that takes ten times as long.
-
-    >>> argleast(jnp.array([3.0, 1.0, 1.0])).item()
-    1
     """
     N = values.size
     if N == 2:
@@ -175,22 +145,14 @@ def argleast(values: Float[Array, " N"]) -> Int[Array, ""]:
 
 
 def trace(A: Float[Array, "N N"]) -> Float[Array, ""]:
-    """Sum of the diagonal.
-
-    >>> trace(2.0 * jnp.eye(3)).item()
-    6.0
-    """
+    """Sum of the diagonal."""
     if A.shape[0] > THIN:
         return jnp.trace(A)
     return sum((A[i, i] for i in range(1, A.shape[0])), start=A[0, 0])
 
 
 def diagonals(A: Float[Array, "*H N N"]) -> Float[Array, "*H N"]:
-    """Diagonals of square matrices, for any leading axes; a slice, where `jnp.diagonal` is a gather.
-
-    >>> diagonals(jnp.arange(4.0).reshape(2, 2)).tolist()
-    [0.0, 3.0]
-    """
+    """Diagonals of square matrices, for any leading axes; a slice, where `jnp.diagonal` is a gather."""
     N = A.shape[-1]
     return A.reshape(*A.shape[:-2], N * N)[..., :: N + 1]
 
@@ -200,10 +162,6 @@ def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
 
     A shift of the size of A's own rounding error keeps the pivots positive; it is relative to each variance, so it
     scales with A and with the unit of each row.
-
-    >>> L = psd_root(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
-    >>> bool(jnp.allclose(L @ L.T, 1.0, atol=1e-6))
-    True
     """
     N, var = A.shape[0], diagonals(A)
     some = var > 0.0
@@ -214,22 +172,14 @@ def psd_root(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
 
 
 def log_det(L: Float[Array, "N N"]) -> Float[Array, ""]:
-    """Log determinant of L Lᵀ for lower triangular L.
-
-    >>> log_det(jnp.eye(3)).item()
-    0.0
-    """
+    """Log determinant of L Lᵀ for lower triangular L."""
     if L.shape[0] > SMALL:
         return 2.0 * jnp.sum(jnp.log(jnp.diag(L)))
     return 2.0 * sum((jnp.log(L[i, i]) for i in range(1, L.shape[0])), start=jnp.log(L[0, 0]))
 
 
 def log_normal(z: Float[Array, " O"], log_det: Float[Array, ""], count: Array | int) -> Float[Array, ""]:
-    """Log density of `count` whitened coordinates: N(z; 0, I) times the volume exp(-log_det / 2).
-
-    >>> round(float(log_normal(jnp.zeros(1), jnp.zeros(()), 1)), 6)
-    -0.918939
-    """
+    """Log density of `count` whitened coordinates: N(z; 0, I) times the volume exp(-log_det / 2)."""
     return -0.5 * (jnp.sum(z * z) + log_det + count * math.log(2.0 * math.pi))
 
 
@@ -258,10 +208,6 @@ def _reflection(A: Array) -> tuple[Array, Array, Array]:
     return norm, head, gain * sum((x[j] * A[1:, j] for j in range(1, M)), start=head * A[1:, 0])
 
 
-def _assemble(rows: list[list[Array]]) -> Array:
-    return jnp.stack([jnp.stack(row) for row in rows])
-
-
 class Factor(Module):
     """A root of a positive definite matrix A that is cheap to use; in its units A is the identity.
 
@@ -269,9 +215,6 @@ class Factor(Module):
     triangle, which ends in the reciprocal root of the pivot. XLA's CPU compiler ends a kernel at each root or division
     that several others read, and a small filter spends its time on the number of its kernels: this form has one for
     each entry below the diagonal, one for each pivot, and none for a solve.
-
-    >>> factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])).solve(jnp.array([2.0, 5.0])).tolist()
-    [1.0, 2.0]
     """
 
     rows: Array | tuple[tuple[Array, ...], ...]
@@ -279,8 +222,9 @@ class Factor(Module):
     def solve(self, b: Float[Array, "N *P"]) -> Float[Array, "N *P"]:
         """L⁻¹ b for the lower Cholesky factor L."""
         if not isinstance(self.rows, tuple):
-            if b.size >= WIDE and self.rows.shape[0] < MIDDLE:
-                return matmul(_inverse(self.rows), b)
+            N = self.rows.shape[0]
+            if b.size >= WIDE and N < MIDDLE:  # LAPACK's threads wait for each other by spinning; a product has none
+                return matmul(_lapack_solve(self.rows, jnp.eye(N, dtype=self.rows.dtype)), b)
             return _lapack_solve(self.rows, b)
         x: list[Array] = []
         for i, row in enumerate(self.rows):
@@ -305,25 +249,9 @@ class Factor(Module):
         return flags[0] if len(flags) == 1 else jnp.all(jnp.stack(flags))
 
 
-def _inverse(L: Float[Array, "N N"]) -> Float[Array, "N N"]:
-    """L⁻¹, for many right-hand sides at once.
-
-    LAPACK shares a solve of 1024 numbers out to threads that wait for each other by spinning: on a busy machine it
-    takes a hundred times as long as the solve. That of the identity is below this, and a product shares nothing out.
-    """
-    return _lapack_solve(L, jnp.eye(L.shape[0], dtype=L.dtype))
-
-
 def factor(A: Float[Array, "N N"]) -> Factor:
-    """Factor a symmetric positive definite matrix, of which the lower half is read; NaN where it is not one.
-
-    >>> round(factor(4.0 * jnp.eye(3)).log_det.item(), 4)
-    4.1589
-    """
-    N = A.shape[0]
-    if N > SMALL:
-        return Factor(_lapack_cholesky(A))
-    return Factor(_eliminated(A))
+    """Factor a symmetric positive definite matrix, of which the lower half is read; NaN where it is not one."""
+    return Factor(_lapack_cholesky(A) if A.shape[0] > SMALL else _eliminated(A))
 
 
 @no_inline
@@ -391,11 +319,7 @@ def _cholesky_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 @jax.custom_jvp
 def eigh(A: Float[Array, "N N"]) -> tuple[Float[Array, " N"], Float[Array, "N N"]]:
-    """Eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
-
-    >>> eigh(jnp.diag(jnp.array([9.0, 4.0])))[0].tolist()
-    [4.0, 9.0]
-    """
+    """Eigenvalues, in ascending order, and eigenvectors of a symmetric matrix."""
     return _eigh(A)
 
 
@@ -415,11 +339,7 @@ def _eigh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Arra
 
 @jax.custom_jvp
 def svd(A: Float[Array, "N M"]) -> Decomposition:
-    """Thin singular value decomposition A = U diag(s) Vᵀ, with K = min(N, M).
-
-    >>> svd(jnp.diag(jnp.array([4.0, 9.0])))[1].tolist()
-    [9.0, 4.0]
-    """
+    """Thin singular value decomposition A = U diag(s) Vᵀ, with K = min(N, M)."""
     return _svd(A)
 
 

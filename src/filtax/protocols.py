@@ -1,9 +1,8 @@
 """The roles of the five choices, and the values that they pass to each other.
 
-A method answers five questions. Three are modelling choices: (M.1) how data depend on parameters, (M.2) what else is
-unknown, (M.3) how parameters move. Two are algorithmic: (A.1) how a belief absorbs a datum, (A.2) which hypotheses are
-kept. Each role is a base class here. A method or an attribute with a default is optional: `filtax.bone` calls it
-without asking whether a part has it. The others are abstract: a class without them cannot be made.
+A method answers five questions: (M.1) how data depend on parameters, (M.2) what else is unknown, (M.3) how parameters
+move, (A.1) how a belief absorbs a datum, (A.2) which hypotheses are kept. Each role is a base class here. A method or
+an attribute with a default is optional; the others are abstract: a class without them cannot be made.
 
 Axes: D parameters, O outputs, W numbers in one y, C hypotheses.
 """
@@ -57,11 +56,10 @@ def static(*, default: Any = MISSING) -> Any:
 def pytree(cls: Kind) -> Kind:
     """Make a class an immutable dataclass and a pytree: fields are children, those declared `static()` are structure.
 
-    JAX flattens dataclasses in C++. It rebuilds them through the constructor too, with whatever a tree was mapped to,
-    and passes `_class`, a static field; a user does not. `__check_init__` runs only where `_class` is unset. That field
-    also tells structures apart: without it JAX takes two dataclasses
-    with as many children for equal, and runs the program that it compiled for one with the other whenever their hashes
-    collide.
+    JAX flattens dataclasses in C++, and rebuilds them through the constructor with whatever a tree was mapped to. It
+    then passes `_class`, a static field, and a user does not: `__check_init__` runs only where `_class` is unset. That
+    field also tells structures apart: JAX takes two dataclasses with as many children for equal whenever their hashes
+    collide, and would run the program that it compiled for one with the other.
 
     >>> one, other = (pytree(type(name, (), {"__annotations__": {"rate": float}}))(0.5) for name in ("One", "Other"))
     >>> jax.tree.structure(one) == jax.tree.structure(other)
@@ -76,7 +74,7 @@ def pytree(cls: Kind) -> Kind:
     cls.__annotations__ = {**get_annotations(cls), "_class": type | None}
     cls._class = own_class  # pyright: ignore[reportAttributeAccessIssue]
     dataclass(frozen=True, eq=False, repr=False)(cls)
-    cls.__repr__ = _shown  # pyright: ignore[reportAttributeAccessIssue]
+    cls.__repr__ = eqx.tree_pformat  # pyright: ignore[reportAttributeAccessIssue]
     return jax.tree_util.register_dataclass(cls)
 
 
@@ -87,10 +85,6 @@ def _check_once(self: Any) -> None:
         for cls in reversed(type(self).__mro__):
             if "__check_init__" in vars(cls):
                 cls.__check_init__(self)
-
-
-def _shown(self: Any) -> str:
-    return eqx.tree_pformat(self)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, static))
@@ -225,7 +219,21 @@ def _of_inner(belief: Belief, function: Callable[[Any], Any]) -> Any:
     return structure.unflatten([function(part) if isinstance(part, Belief) else part for part in parts])
 
 
-class Auxiliary(Module):
+class Storing(Module):
+    """A part that may store data in the values of (M.2)."""
+
+    stores_data = False  # whether the shape of a datum must be known before the first of them
+
+    def allocate_memory(self, aux: PyTree, initial: PyTree, x: Any, width: int) -> PyTree:
+        """Auxiliary values with room for data like x and for y of `width` numbers."""
+        return aux
+
+    def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
+        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
+        return None, 1
+
+
+class Auxiliary(Storing):
     """(M.2) The auxiliary variable psi: which hypotheses there are, and how they follow from those before."""
 
     name = ""  # in the grammar of `filtax.method`
@@ -237,12 +245,10 @@ class Auxiliary(Module):
     regimes_end = False  # whether a regime may end, so that a new one needs a prior
     knows_parent = False  # whether a new hypothesis knows which one it came from
     subsets = False  # whether a hypothesis is a subset of the data
-    stores_data = False  # whether the shape of a datum must be known before the first of them
 
     @abstractmethod
     def start(self, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Auxiliary values and log weights before any datum."""
-        ...
 
     def start_of(self, slots: int, dtype: Any) -> tuple[PyTree, Float[Array, " C"]]:
         """Do the same for a given number of slots, if it may grow."""
@@ -251,7 +257,6 @@ class Auxiliary(Module):
     @abstractmethod
     def expand(self, hypotheses: Hypotheses, initial: PyTree, dt: Array | None) -> Proposal:
         """Let one step pass: the hypotheses that may hold now, in the same C slots."""
-        ...
 
     def slots_needed(self, t: int) -> int | None:
         """Slots that the step after t needs; None if C does not grow."""
@@ -260,7 +265,7 @@ class Auxiliary(Module):
     @property
     def grows(self) -> bool:
         """Whether the number of hypotheses grows with t."""
-        return self.slots_needed(0) is not None
+        return type(self).slots_needed is not Auxiliary.slots_needed and self.slots_needed(0) is not None
 
     def report(self, hypotheses: Hypotheses, age: Array) -> tuple[Array | None, Array]:
         """Change probability (None if no change is ever suspected), and most probable run length.
@@ -268,14 +273,6 @@ class Auxiliary(Module):
         `age` counts the data since the stream began.
         """
         return None, age
-
-    def allocate_memory(self, aux: PyTree, initial: PyTree, x: Any, width: int) -> PyTree:
-        """Auxiliary values with room for data like x and for y of `width` numbers."""
-        return aux
-
-    def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
-        return None, 1
 
     def store(self, aux: PyTree, x: Array | None, y: Array, mask: Array, relearn: Callable) -> PyTree:
         """Auxiliary values that remember the datum.
@@ -297,7 +294,6 @@ class Dynamics(Module):
     @abstractmethod
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """Belief before the step to belief after it."""
-        ...
 
     def by_part(self, belief: PyTree) -> list[tuple["Dynamics", PyTree, int]]:
         """(dynamics, sub-belief, n) for each block of the parameters; the first n axes index experts."""
@@ -321,7 +317,6 @@ class Prior(Module):
     @abstractmethod
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
         """Beliefs (C, ...) before the datum."""
-        ...
 
     def replay(self, proposal: Proposal, initial: PyTree, dt: Array | None, relearn: Callable) -> PyTree:
         """Beliefs (C, ...) before the datum, for a prior that learns remembered data again.
@@ -368,7 +363,6 @@ class Posterior(Module):
     @abstractmethod
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief of the family this posterior works on."""
-        ...
 
     def allocate_memory(self, belief: PyTree, x: Any, width: int) -> PyTree:
         """A belief with room for data like x and for y of `width` numbers."""
@@ -377,7 +371,6 @@ class Posterior(Module):
     @abstractmethod
     def forecast(self, belief: PyTree, model: Any, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
         """Predictive distribution of y."""
-        ...
 
     @abstractmethod
     def update(
@@ -391,32 +384,25 @@ class Posterior(Module):
         key: Key[Array, ""] | None,
     ) -> Update:
         """Posterior belief, forecast and evidence. `mask` None promises a complete datum, which is then not guarded."""
-        ...
 
 
-class Weighting(Module):
+class Weighting(Storing):
     """(A.2) Which hypotheses are kept, and with which weights."""
 
     needs_key = False  # whether it draws; it is then called with `key=`
     revives = False  # whether it gives weight to slots that hold no hypothesis
     pairs = False  # whether it expects two futures of each hypothesis
-    searches = False  # whether it has `search`
-    shares = False  # whether it has `responsibilities`
-    gates = False  # whether it has `update_gate`
-    stores_data = False  # whether the shape of a datum must be known before the first of them
+    searches = shares = gates = False  # whether it has `search`, `responsibilities`, `update_gate`: found by itself
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.searches = cls.search is not Weighting.search
+        cls.shares = cls.responsibilities is not Weighting.responsibilities
+        cls.gates = cls.update_gate is not Weighting.update_gate
 
     @abstractmethod
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
         """Normalised log weights; -inf for those dropped."""
-        ...
-
-    def allocate_memory(self, aux: PyTree, initial: PyTree, x: Any, width: int) -> PyTree:
-        """Auxiliary values with room for data like x and for y of `width` numbers."""
-        return aux
-
-    def memory_shape(self, aux: PyTree) -> tuple[Array | None, int]:
-        """Array of the shape of the remembered x, None if nothing is remembered; and outputs per datum."""
-        return None, 1
 
     def search(self, auxiliary: Auxiliary, aux: PyTree, score: Callable[[PyTree], Array]) -> PyTree:
         """Auxiliary value under which the datum is most probable; `score(aux)` is its log score."""

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from filtax.protocols import Hypotheses, Module, with_fields
@@ -22,6 +23,7 @@ __all__ = [
     "ConditioningWarning",
     "Info",
     "State",
+    "shard",
     "start_hypotheses",
     "stores_data",
     "with_memory",
@@ -115,11 +117,7 @@ class Info(Module):
 
 @cache
 def certain(dtype: Any) -> Info:
-    """What a method reports at every step that weighs no datum and suspects no change; computed once.
-
-    >>> certain(np.dtype("float32")).trust.item()
-    1.0
-    """
+    """What a method reports at every step that weighs no datum and suspects no change; computed once."""
     with jax.ensure_compile_time_eval():
         one, zero = jax.device_put((np.ones((), dtype), np.zeros((), dtype)))
         return Info(trust=one, change_probability=zero)
@@ -151,24 +149,12 @@ def start_hypotheses(
 
 
 def stores_data(method: Any) -> bool:
-    """Whether a part stores data, so that their shape is needed before the first of them.
-
-    >>> import filtax as fx
-    >>> [stores_data(fx.method(name, model=fx.models.linear(noise=1.0))) for name in ("C-Static", "CPV-Sub")]
-    [False, True]
-    """
+    """Whether a part stores data, so that their shape is needed before the first of them."""
     return method.posterior.stores_data or method.auxiliary.stores_data or method.weighting.stores_data
 
 
 def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
-    """The state with a memory for data like x and y, if its method stores data and it has none yet.
-
-    >>> import filtax as fx
-    >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
-    >>> state = ogd.init(mean=jnp.zeros(3))
-    >>> with_memory(ogd, state, jnp.ones(3), jnp.ones(())).initial.memory.X.shape
-    (4, 3)
-    """
+    """The state with a memory for data like x and y, if its method stores data and it has none yet."""
     if not stores_data(method):
         return state
     hypotheses, initial = state.hypotheses, state.initial
@@ -183,13 +169,7 @@ def with_memory(method: Any, state: State, x: Any, y: Any) -> State:
 
 
 def with_slots(method: Any, state: State, wanted: int) -> State:
-    """The state with at least `wanted` slots: C doubles as often as it must, and new slots hold no hypothesis.
-
-    >>> import filtax as fx
-    >>> rl = fx.method("LG+RL[inf](capacity=2)-PR(hazard=0.1)", model=fx.models.linear(noise=1.0))
-    >>> with_slots(rl, rl.init(mean=jnp.zeros(1), cov=1.0), 5).hypotheses.log_weight.size
-    8
-    """
+    """The state with at least `wanted` slots: C doubles as often as it must, and new slots hold no hypothesis."""
     slots = state.hypotheses.log_weight.shape[-1]
     if wanted <= slots:
         return state
@@ -211,3 +191,48 @@ def check_slots(method: Any, wanted: int) -> None:
             f"{name}[inf] would need {shown} hypotheses for this stream, more than {MOST_SLOTS}; give {name}[K] to "
             "keep the K most probable ones."
         )
+
+
+def shard(state: State, mesh: Any, axis: str | None = None) -> State:
+    """Lay a state over the devices of a mesh, along the axis of its parameters, where one device is too small.
+
+    What has a number for each parameter (the mean, the variances, the columns of a low-rank factor) is split; what is
+    small stays whole on every device. XLA computes each device's part of a step where it lies, and adds up the small
+    products: the numbers are those of one device, up to the order of sums.
+
+    Args:
+        state: From `init`; its number of parameters D must be a multiple of the number of devices.
+        mesh: A `jax.sharding.Mesh`, such as `jax.make_mesh((8,), ("parameters",))`.
+        axis: Name of the mesh's axis to use; its first by default.
+
+    Returns:
+        The same state, for `step` and `scan`.
+
+    >>> import filtax as fx
+    >>> lofi = fx.method("LoFi(rank=2)+C-Static", model=fx.models.linear(noise=1.0))
+    >>> mesh = jax.make_mesh((1,), ("parameters",))
+    >>> state = shard(lofi.init(mean=jnp.zeros(8), cov=1.0), mesh)
+    >>> state, info = lofi.step(state, jnp.ones(8), 1.0)
+    >>> round(lofi.belief(state).mean[0].item(), 4)
+    0.1111
+    """
+    axis = mesh.axis_names[0] if axis is None else axis
+    if axis not in mesh.shape:
+        raise ValueError(f"shard(axis={axis!r}) is no axis of the mesh; it has {', '.join(mesh.axis_names)}.")
+    D, devices = state.initial.mean.size, mesh.shape[axis]
+    if D % devices:
+        raise ValueError(
+            f"shard: {D} parameters cannot be split evenly over {devices} devices; use a number of devices that "
+            f"divides {D}, or add {-D % devices} parameters that nothing depends on."
+        )
+
+    # XLA finds out by itself how what is computed from these is laid out; an explicit mesh would ask for it everywhere
+    mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+
+    def place(leaf: Any) -> Any:
+        where: list[str | None] = [None] * leaf.ndim
+        if D in leaf.shape:  # the last, where as many rows as there are parameters lie one after the other
+            where[leaf.ndim - 1 - leaf.shape[::-1].index(D)] = axis
+        return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec(*where)))
+
+    return jax.tree.map(place, state)

@@ -27,7 +27,8 @@ KF-IW and EKF-IW are IW, R-VGA and VB are RVGA, SPR is OUPR, and BOCPD is RL[inf
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -37,31 +38,21 @@ from filtax import models, priors
 from filtax import posteriors as post
 from filtax import weighting as weigh
 from filtax.bone import Bone
-from filtax.methods._format import check_settings, read_number, read_settings, written
 from filtax.protocols import Prior
 
 HAZARD = 0.01  # where a name does not give it: one change in a hundred data, as in `filtax.methods`
 
 
-class Words(Mapping[str, Callable[..., Any]]):
-    """Words of the grammar and what builds each part; a builder given by name is loaded from its package when used.
-
-    >>> Words(priors, {"ACI": "additive_inflation"})["ACI"](0.1).q
-    0.1
-    """
+class Words(UserDict[str, Any]):
+    """Words of the grammar and what builds each part; a builder given by name is loaded from its package when used."""
 
     def __init__(self, package: ModuleType, builders: Mapping[str, str | Callable[..., Any]]):
-        self._package, self._builders = package, builders
+        super().__init__(builders)
+        self._package = package
 
     def __getitem__(self, word: str) -> Callable[..., Any]:
-        builder = self._builders[word]
+        builder = self.data[word]
         return getattr(self._package, builder) if isinstance(builder, str) else builder
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._builders)
-
-    def __len__(self) -> int:
-        return len(self._builders)
 
 
 def _lg(form: Any = "auto", iterations: Any = 1) -> Any:
@@ -315,14 +306,12 @@ def method(
         )
     model = model if isinstance(model, models.Model) else models.Model(models.Direct(), _likelihood(model))
     if parts["trust"]:
-        model = models.robust(
-            model, trust=_build("trust", TRUSTS, parts["trust"], read_settings(parts["trust_settings"]))
-        )
-    _known("posterior", POSTERIORS, parts["posterior"] or "LG")
+        trust = _build("trust", TRUSTS, parts["trust"], _read_settings(parts["trust_settings"]))
+        model = models.robust(model, trust=trust)
+    word = parts["posterior"] or "LG"
+    _known("posterior", POSTERIORS, word)
     if posterior is None:
-        posterior = _build(
-            "posterior", POSTERIORS, parts["posterior"] or "LG", read_settings(parts["posterior_settings"])
-        )
+        posterior = _build("posterior", POSTERIORS, word, _read_settings(parts["posterior_settings"]))
         posterior = _conjugate(model) if posterior is None else posterior
     posterior = posterior.fitted(model)
     auxiliary, prior = _transition(name, parts, auxiliary, prior)
@@ -342,21 +331,28 @@ def _default_weighting(auxiliary: Any) -> Any:
 
 def _transition(name: str, parts: re.Match, auxiliary: Any, prior: Any) -> tuple[Any, Any]:
     """(M.2) and (M.3) share their settings: the hazard is written where it reads best."""
-    prior_name = str(parts["prior"])
-    known = ADAPTIVE if parts["auxiliary"] == "CPP" else PRIORS
+    prior_name, auxiliary_name = str(parts["prior"]), str(parts["auxiliary"])
+    known = ADAPTIVE if auxiliary_name == "CPP" else PRIORS
     auxiliaries = MEMBERS if prior_name == "Sub" else AUXILIARIES
-    of_prior, of_auxiliary = read_settings(parts["prior_settings"]), read_settings(parts["auxiliary_settings"])
-    takes = inspect.signature(_known("auxiliary", auxiliaries, str(parts["auxiliary"]))).parameters
+    of_prior, of_auxiliary = _read_settings(parts["prior_settings"]), _read_settings(parts["auxiliary_settings"])
+    takes = inspect.signature(_known("auxiliary", auxiliaries, auxiliary_name)).parameters
     wants = inspect.signature(_known("prior", known, prior_name)).parameters
-    check_settings((str(parts["auxiliary"]), of_auxiliary, takes), (prior_name, of_prior, wants))
-    of_auxiliary |= {key: of_prior.pop(key) for key in list(of_prior) if key in takes}
+    _check_settings(prior_name, of_prior, {prior_name: wants, auxiliary_name: takes})
+    for key in [key for key in of_prior if key in takes]:
+        value = of_prior.pop(key)
+        if key in of_auxiliary:
+            raise ValueError(
+                f"method: {key} is given twice, {auxiliary_name}({key}={of_auxiliary[key]}) and {prior_name}({key}="
+                f"{value}); leave one of them out."
+            )
+        of_auxiliary[key] = value
     if auxiliary is None:
         of_auxiliary |= _kept(name, parts, takes)
         if parts["experts"] is not None:
             if "experts" not in takes:
                 raise ValueError(f"method({name!r}): ME goes inside RL and CPT; write RL[K]/ME[E] or CPT[K]/ME[E].")
-            of_auxiliary["experts"] = aux.experts(read_number(parts["experts"]))
-        auxiliary = _build("auxiliary", auxiliaries, parts["auxiliary"], of_auxiliary)
+            of_auxiliary["experts"] = aux.experts(_read_number(parts["experts"]))
+        auxiliary = _build("auxiliary", auxiliaries, auxiliary_name, of_auxiliary)
     if isinstance(prior, Prior):
         return auxiliary, prior
     if prior is not None and "dynamics" not in wants:
@@ -387,7 +383,7 @@ def _kept(name: str, parts: re.Match, takes: Any) -> dict[str, Any]:
         if text == "1":
             return {}
         raise ValueError(f"method({name!r}): {parts['auxiliary']} has one hypothesis; leave [{text}] out.")
-    return {} if text == "inf" else {"keep": read_number(text)}
+    return {} if text == "inf" else {"keep": _read_number(text)}
 
 
 def _conjugate(model: Any) -> Any:
@@ -419,12 +415,53 @@ def _known(role: str, known: Mapping[str, Callable[..., Any]], name: str) -> Cal
 def _build(role: str, known: Mapping[str, Callable[..., Any]], name: str, given: dict[str, Any]) -> Any:
     """Look a part up and call it with its settings."""
     wanted = inspect.signature(_known(role, known, name)).parameters
-    for key, value in given.items():
-        if key not in wanted:
-            hint = checks.nearest(key, written(wanted)) if written(wanted) else "It has none."
-            raise ValueError(f"method: {name}({key}={value}) is not a setting of {name}. {hint}")
+    _check_settings(name, given, {name: wanted})
     missing = [key for key, parameter in wanted.items() if parameter.default is parameter.empty and key not in given]
     if missing:
         or_give = "" if role == "trust" else f" or give {role}="
         raise ValueError(f"method: {name} needs {', '.join(missing)}; write {name}({missing[0]}=...){or_give}.")
     return known[name](**given)
+
+
+def _check_settings(where: str, given: Mapping[str, Any], parts: Mapping[str, Iterable[str]]) -> None:
+    """Refuse a setting written after the part `where` that none of these parts has; each has its parameters."""
+    for key, value in given.items():
+        if not any(key in parameters for parameters in parts.values()):
+            known = {part: written(parameters) for part, parameters in parts.items()}
+            names = [part for part in known if part == where or known[part]]
+            both = [setting for part in names for setting in known[part]]
+            hint = checks.nearest(key, both) if both else "It has none."
+            listed = "" if len(names) == 1 or hint.startswith("Known") else f" Known: {', '.join(both)}."
+            raise ValueError(f"method: {where}({key}={value}) is not a setting of {' or '.join(names)}. {hint}{listed}")
+
+
+def written(parameters: Iterable[str]) -> list[str]:
+    """Settings that a name can hold in parentheses; the number kept and the experts have brackets of their own."""
+    return [key for key in parameters if key not in ("dynamics", "experts", "frame", "keep")]
+
+
+def _read_settings(text: str | None) -> dict[str, Any]:
+    """Read `name=value, ...`; nothing is ever evaluated."""
+    given: dict[str, Any] = {}
+    for setting in filter(None, (part.strip() for part in (text or "").split(","))):
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise ValueError(f"method: ({setting}) is no setting; write name=value.")
+        if key in given:
+            raise ValueError(f"method: {key} is given twice; leave one of them out.")
+        given[key] = _read_number(value)
+    return given
+
+
+def _read_number(text: str) -> Any:
+    """Read a truth value, a whole number or a number, in ASCII digits; what is none of them stays text."""
+    if text in ("True", "False"):
+        return text == "True"
+    if "_" in text or not text.isascii():  # Python takes 1_0 for ten, and the digits of every script
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -7,8 +7,7 @@ from typing import Any
 
 from filtax import _validation as checks
 from filtax.methods import PUBLISHED, REFERENCES, Published, source
-from filtax.methods._format import written
-from filtax.methods._parse import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method
+from filtax.methods._parse import AUXILIARIES, POSTERIORS, PRIORS, TRUSTS, method, written
 from filtax.models import linear
 
 __all__ = ["catalogue", "describe", "published"]
