@@ -26,11 +26,7 @@ PAIRS = 64  # mirrored points for several natural parameters
 
 
 class BernoulliLikelihood(Likelihood):
-    """y in {0, 1} with log odds eta, one by one for each output.
-
-    >>> bernoulli().whiten(jnp.zeros(1), None, jnp.ones(1), None).whitener.tolist()
-    [[0.5]]
-    """
+    """y in {0, 1} with log odds eta, one by one for each output."""
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Zero or one."""
@@ -59,11 +55,7 @@ class BernoulliLikelihood(Likelihood):
 
 
 class CategoricalLikelihood(Likelihood):
-    """y is the index of one of O classes with logits eta.
-
-    >>> categorical().width(10)
-    1
-    """
+    """y is the index of one of O classes with logits eta."""
 
     def width(self, outputs: int) -> int:
         """One label; a single output is refused, since it leaves nothing to tell apart."""
@@ -110,11 +102,7 @@ class CategoricalLikelihood(Likelihood):
 
 
 class PoissonLikelihood(Likelihood):
-    """y counts events with log rate eta, one by one for each output.
-
-    >>> poisson().whiten(jnp.zeros(1), None, jnp.full(1, 3.0), None).residual.tolist()
-    [2.0]
-    """
+    """y counts events with log rate eta, one by one for each output."""
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Whole numbers from 0."""

@@ -19,11 +19,7 @@ from filtax.protocols import static
 
 
 class GaussianLikelihood(Likelihood):
-    """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x.
-
-    >>> gaussian(4.0).whiten(jnp.zeros(1), None, jnp.ones(1), None).residual.tolist()
-    [0.5]
-    """
+    """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x."""
 
     noise: Any
     function: Callable | None = static(default=None)
@@ -93,11 +89,7 @@ def gaussian(noise: Any) -> GaussianLikelihood:
 
 
 def resolve(call: str, noise: Any, likelihood: Any) -> Any:
-    """The likelihood that `noise` or `likelihood` stands for.
-
-    >>> resolve("linear", 0.25, None).noise
-    0.25
-    """
+    """The likelihood that `noise` or `likelihood` stands for."""
     if (noise is None) == (likelihood is None):
         given = "neither" if noise is None else "both"
         raise ValueError(

@@ -21,11 +21,7 @@ from filtax.ravel import Layout
 
 
 class Function(Predictor):
-    """eta = h(params, x); params is theta, or the pytree that theta is the flat vector of.
-
-    >>> Function(lambda theta, x: theta[0] * x).linearise(jnp.array([2.0]), jnp.asarray(3.0), None).jacobian.tolist()
-    [[3.0]]
-    """
+    """eta = h(params, x); params is theta, or the pytree that theta is the flat vector of."""
 
     h: Callable = static()
     layout: Layout | None = None

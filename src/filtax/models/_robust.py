@@ -42,14 +42,7 @@ COMPARABLE = 0.01  # rounding error of a squared distance up to which scores are
 
 
 class RobustLikelihood(Likelihood):
-    """A likelihood whose data are weighted by `trust`; `unit` is the noise level where it is being learned.
-
-    >>> import filtax as fx
-    >>> wolf = fx.models.robust(fx.models.gaussian(1.0), trust=fx.models.imq(2.0)).likelihood
-    >>> whitened = wolf.whiten(jnp.zeros(1), None, jnp.full(1, 2.0), None)
-    >>> whitened.trust.round(3).item(), whitened.residual.round(3).item()
-    (0.707, 1.414)
-    """
+    """A likelihood whose data are weighted by `trust`; `unit` is the noise level where it is being learned."""
 
     inner: Any
     trust: Trust

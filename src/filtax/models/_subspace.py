@@ -50,10 +50,6 @@ class Subspace(Predictor):
     """h(theta(z, w), x): the hidden parameters are `hidden` + `basis` z; those of the last layer, at `start`, are free.
 
     Without a basis the hidden parameters are coordinates themselves, before those of the last layer.
-
-    >>> line = Subspace(Function(lambda theta, x: theta @ x), jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(0))
-    >>> line.linearise(jnp.array([3.0]), jnp.array([1.0, 10.0]), None).jacobian.tolist()
-    [[11.0]]
     """
 
     inner: Any
