@@ -28,22 +28,14 @@ from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, static
 
 
 class ExpertValue(Module):
-    """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate.
-
-    >>> ExpertValue(jnp.array([1])).expert.tolist()
-    [1]
-    """
+    """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate."""
 
     expert: Int[Array, " *C"]
     gate: Float[Array, "*C G"] | None = None
 
 
 class Experts(Auxiliary):
-    """E experts in E slots.
-
-    >>> experts(3).slots
-    3
-    """
+    """E experts in E slots."""
 
     log_prior: Float[Array, " E"]
     log_transition: Float[Array, "E E"] | None = None
@@ -116,10 +108,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
 
 
 def check_experts(call: str, given: Any) -> None:
-    """Refuse what is neither None nor experts without a transition matrix.
-
-    >>> check_experts("RL(experts=...)", experts(2))
-    """
+    """Refuse what is neither None nor experts without a transition matrix."""
     if given is not None and not isinstance(given, Experts):
         raise ValueError(f"{call} must be filtax.auxiliary.experts(...), such as experts(2), got {given!r:.40}.")
     if given is not None and given.log_transition is not None:

@@ -29,11 +29,7 @@ MOST = 14  # data of which all subsets can be held
 
 
 class MembershipValue(Module):
-    """How far each remembered datum belongs, the data themselves, and the belief that older ones were folded into.
-
-    >>> MembershipValue(jnp.array([1.0, 0.0])).member.tolist()
-    [1.0, 0.0]
-    """
+    """How far each remembered datum belongs, the data themselves, and the belief that older ones were folded into."""
 
     member: Float[Array, "*C M"]
     memory: Any = None  # a Memory, once the shape of the data is known
@@ -41,11 +37,7 @@ class MembershipValue(Module):
 
 
 class Membership(Auxiliary):
-    """Subsets of the last M data: all of them (`keep` None) or one.
-
-    >>> membership(memory=3).slots
-    8
-    """
+    """Subsets of the last M data: all of them (`keep` None) or one."""
 
     belong: Any
     rate: Any

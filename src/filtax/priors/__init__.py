@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from filtax import _lazy
 
 if TYPE_CHECKING:
+    from filtax.priors._adaptive_forgetting import empirical_ou, ou_reset
     from filtax.priors._dynamics import (
         Continue,
         additive_inflation,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         shrink_perturb,
         static,
     )
-    from filtax.priors._adaptive_forgetting import empirical_ou, ou_reset
     from filtax.priors._reset import covariance_inflation, moment_matched_reset, polynomial_shift, reset, subset
 
 __all__ = [

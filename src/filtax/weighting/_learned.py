@@ -37,11 +37,7 @@ EDGE = 1e-3  # least distance of the initial shares from 0 and 1, where a logit 
 
 
 class Gated(Weighting):
-    """Weights by a gate whose input is the datum.
-
-    >>> gated(0.5).rate
-    0.5
-    """
+    """Weights by a gate whose input is the datum."""
 
     rate: Any
     steps: int = static(default=1)
@@ -103,11 +99,7 @@ def gated(rate: Any = 0.5, steps: Any = 1) -> Gated:
 
 
 class Responsibilities(Weighting):
-    """Share each datum among the experts.
-
-    >>> responsibilities().rounds
-    5
-    """
+    """Share each datum among the experts."""
 
     rounds: int = static(default=5)
     revives = True
@@ -145,11 +137,7 @@ def responsibilities(rounds: Any = 5) -> Responsibilities:
 
 
 class Retrospective(Weighting):
-    """Search for the best membership once the datum is known.
-
-    >>> retrospective().steps
-    20
-    """
+    """Search for the best membership once the datum is known."""
 
     step: Any
     steps: int = static()
