@@ -159,7 +159,7 @@ def test_a_filter_fits_a_network_to_a_curve():
         (lambda: mlp((3, 1), activation="rleu"), "jax.nn"),
         (lambda: lenet5(image=(33, 28, 1)), "32 x 32"),
         (lambda: lenet5(image=(28, 28, 0)), "32 x 32"),
-        (lambda: lenet5(classes=0), "positive"),
+        (lambda: lenet5(classes=0), "a whole number of at least 1"),
         (lambda: mlp((3, 1)).init(jax.random.key(0), "int32"), "floating"),
         (lambda: mlp((3, 1)).apply(mlp((3, 1)).init(jax.random.key(0)), jnp.ones(4)), "takes"),
     ],

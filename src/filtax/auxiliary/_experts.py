@@ -142,13 +142,12 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
             f"map_path: log_weight has shape {weight.shape} but there are {E} experts; give the (T, {E}) array that "
             'scan(..., keep=("log_weight",)) keeps of a method whose auxiliary is ME.'
         )
-    with np.errstate(divide="ignore"):
-        prior = np.asarray(auxiliary.log_prior, "float64")
-        same = np.where(np.eye(E, dtype=bool), 0.0, -np.inf)
-        turn = same if auxiliary.log_transition is None else np.asarray(auxiliary.log_transition, "float64")
+    prior, turn = np.asarray(auxiliary.log_prior, "float64"), np.where(np.eye(E, dtype=bool), 0.0, -np.inf)
+    if auxiliary.log_transition is not None:
+        turn = np.asarray(auxiliary.log_transition, "float64")
     before, best, back = prior, prior, []
     for now in weight:
-        predicted = _log_sum(before[:, None] + turn)
+        predicted = np.logaddexp.reduce(before[:, None] + turn, axis=0)
         score = np.where(predicted > -np.inf, now - np.where(predicted > -np.inf, predicted, 0.0), -np.inf)
         from_each = best[:, None] + turn
         back.append(np.argmax(from_each, axis=0))
@@ -158,11 +157,3 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
     for previous in back[:0:-1]:
         path.append(int(previous[path[-1]]))
     return np.array(path[::-1])
-
-
-def _log_sum(values: np.ndarray) -> np.ndarray:
-    """Log of the sum of exponentials along the first axis; -inf where all are."""
-    top = np.max(values, axis=0)
-    safe = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        return safe + np.log(np.sum(np.exp(values - safe), axis=0))

@@ -1,11 +1,9 @@
 r"""(M.1) Warm-up: train a network on data that came before the stream, and remember the way its parameters took.
 
 Mini-batch descent of the negative log-likelihood, in random batches that do not overlap and make up all the data. The
-last parameters are the offset $\theta_*$ of a subspace; those met on the way, skipping the first and then at a stride,
-give its directions (`filtax.models.directions`).
-
-The parameters after e epochs are stored for e = n, n + k, n + 2k, ..., which makes $\lfloor(E-n)/k\rfloor + 1$ of them;
-with skip n = 0 the first are those it began with. Training can be taken up where it ended, to the same bits.
+last parameters are the offset $\theta_*$ of a subspace. Those after e = n, n + k, n + 2k, ... epochs are stored, with
+`skip` n and `stride` k, and give its directions (`filtax.models.directions`); with n = 0 the first are those it began
+with. Training can be taken up where it ended, to the same bits.
 
 Needs optax (`pip install "filtax[nets]"`), unless an optimiser is given.
 Thesis: subsec:warm-up-subspace, algo:MAP-SGD (errata E31).
@@ -232,12 +230,13 @@ def _optimiser(given: Any) -> tuple[Callable, Callable]:
         rate = 1e-3 if given is None else float(given)
         checks.positive("warmup(optimiser=...)", rate, hint="A number is the learning rate of Adam.")
         given = _adam(rate)
-    if not (hasattr(given, "init") and hasattr(given, "update")):
+    try:
+        return given.init, given.update
+    except AttributeError:
         raise ValueError(
             f"warmup(optimiser=...) must be a learning rate or an optimiser of optax, such as optax.adam(0.01), got "
             f"{given!r:.40}."
-        )
-    return given.init, given.update
+        ) from None
 
 
 @cache

@@ -1,21 +1,16 @@
 r"""(M.1) Subspace: a model whose many parameters move along few directions, $\theta(z) = A z + \theta_*$.
 
-A wrapper of the predictor: the filter runs on z, with any posterior, prior and weighting. The Jacobian is $Z = H A$. If
-the last layer is free, the coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of PULSE; without
-directions only the last layer is learned.
+The filter runs on z, with any posterior, prior and weighting. The Jacobian is $Z = H A$. If the last layer is free, the
+coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of PULSE; without directions only the last layer is
+learned. Z takes the cheaper of d forward derivatives along the columns of A, and O backward passes with a product
+(O, D)(D, d). They cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3, 1.1, 13.2 ms forward, 7.1, 7.4,
+12.5 ms backward).
 
-Z takes no D x D product, but the cheaper of d forward derivatives along the columns of A, and O backward passes with a
-product (O, D)(D, d). Measured, they cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3, 1.1, 13.2 ms
-forward, 7.1, 7.4, 12.5 ms backward).
+Directions are random, or the first d right singular vectors of n parameter vectors met in training. An uncentred
+decomposition spends its first direction on the parameters themselves, which only scales the network (errata E31);
+centred iterates, or differences from the last one, do not.
 
-Directions are random, or the main ones of a warm-up. The rows of $\mathcal E$ are n parameter vectors met in training,
-$\mathcal E = U S V^\top$; A holds the first d right singular vectors, orthonormal columns (D, d). They come from the
-n x n Gram matrix $\mathcal E\mathcal E^\top = U S^2 U^\top$, $V = \mathcal E^\top U S^{-1}$, in O(n² D) time and O(n D)
-memory; in float64, because a Gram matrix squares the range of the singular values. An uncentred decomposition spends
-its first direction on the parameters themselves, which only scales the network (errata E31); centred iterates, or
-differences from the last one, do not.
-
-Axes: D parameters, d directions, O outputs. Memory: O(D d), for A.
+Axes: D parameters, d directions, O outputs. Cost: memory O(D d) for A; O(n² D) to find it.
 Thesis: eq:subspace-params, eq:subspace-ssm, algo:subspace-extended-kalman-filter (errata E30),
 eq:hidden-layer-decomposition, eq:subspace-last-layer-ssm, subsec:warm-up-subspace, algo:MAP-SGD.
 """
@@ -238,21 +233,13 @@ def directions(iterates: Any, count: int, kind: str = "uncentred") -> Float[Arra
             f"directions(count={count}): {len(rows)} iterates give at most {most} {kind} directions; ask for fewer, or "
             "store more iterates: more epochs, a smaller stride or skip, each='step'."
         )
-    return jnp.asarray(_leading(_KINDS[kind](rows.astype(np.float64)), count), rows.dtype)
-
-
-def _leading(rows: np.ndarray, count: int) -> np.ndarray:
-    """First right singular vectors, by the Gram matrix of the rows."""
-    square, U = np.linalg.eigh(rows @ rows.T)
-    square, U = square[::-1][:count], U[:, ::-1][:, :count]
-    span = int(np.sum(square > len(rows) * np.finfo(np.float64).eps * square[0])) if square[0] > 0.0 else 0
+    size, V = np.linalg.svd(_KINDS[kind](rows.astype(np.float64)), full_matrices=False)[1:]
+    span = int(np.sum(size > max(rows.shape) * np.finfo(np.float64).eps * size[0]))
     if span < count:
         raise ValueError(
             f"directions(count={count}): the iterates span {span} directions only; ask for no more, or train longer."
         )
-    V = rows.T @ (U / np.sqrt(square)[None, :])
-    # orthonormalise: small singular vectors lost digits in the Gram matrix; the order stays
-    return np.linalg.solve(np.linalg.cholesky(V.T @ V), V.T).T
+    return jnp.asarray(V[:count].T, rows.dtype)
 
 
 def random_directions(size: int, count: int, *, key: Array, dtype: DTypeLike | None = None) -> Float[Array, "D d"]:
