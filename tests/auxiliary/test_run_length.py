@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import filtax as fx
-from filtax.auxiliary import experts, hazards, run_length
+from filtax.auxiliary import hazards, run_length
 from paths import enumerate_paths
 
 pytestmark = pytest.mark.x64
@@ -94,46 +94,6 @@ def test_a_longer_step_is_several_short_ones():
     np.testing.assert_allclose(
         np.exp(after.hypotheses.log_weight[after.hypotheses.aux.runlength == 0]).sum(), 1 - 0.8**3, rtol=1e-6
     )
-
-
-@pytest.mark.nightly
-def test_experts_inside_a_run():
-    """RL/ME with two noise-free choices of drift: against both enumerations, weighted within each segment."""
-    pair = [fx.priors.additive_inflation(0.0), fx.priors.additive_inflation(0.7)]
-    both = fx.method(
-        "RL[inf]-PR(hazard=0.2)",
-        model=model,
-        auxiliary=run_length(0.2, experts=experts(2, prior=[0.25, 0.75]), capacity=64),
-        prior=fx.priors.reset(fx.priors.by_expert(pair)),
-    )
-    assert both.name == "LG+RL[inf]/ME[2]-PR(hazard=0.2)"
-    assert fx.method(both.name, model=model).name == both.name
-    _, infos = both.scan(both.init(**START), X[:6], Y[:6])
-    # exactly: the evidence of a segment is the prior mixture of those of its experts
-    segment = {}
-    for start in range(7):
-        for stop in range(start, 7):
-            rows = slice(max(start, 1) - 1, stop)
-            totals = []
-            for dynamics, share in zip(pair, (0.25, 0.75), strict=True):
-                kf = fx.method("C-Static", model=model, prior=dynamics)
-                state = kf.init(**START)
-                # a new hypothesis does not drift before its first datum, a run from before the stream does
-                lead = 1 if start else 0
-                total = 0.0
-                if lead and rows.stop > rows.start:
-                    kf0 = fx.method("C-Static", model=model)
-                    state, info = kf0.step(state, X[rows.start], Y[rows.start])
-                    total += float(info.log_evidence)
-                rest = slice(rows.start + lead, rows.stop)
-                if rest.stop > rest.start:
-                    total += float(kf.scan(state, X[rest], Y[rest], keep=("log_evidence",))[1].log_evidence.sum())
-                totals.append(np.log(share) + total)
-            segment[start, stop] = np.logaddexp.reduce(totals)
-    from oracles import enumerate_segmentations
-
-    want = enumerate_segmentations(lambda a, b: segment[a, b], 0.2, 6)
-    np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -121,16 +121,12 @@ def _check_law(call: str, law: np.ndarray, shape: tuple[int, ...]) -> None:
 
 
 def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
-    """The most probable sequence of experts, one for each datum.
+    """The most probable sequence of experts, (T,) whole numbers below E.
 
     Args:
         auxiliary: `filtax.auxiliary.experts(...)`, of the method that was run from its start.
         log_weight: (T, E), from `scan(..., keep=("log_weight",))`; exp of it is the posterior of each step.
 
-    Returns:
-        (T,) whole numbers below E.
-
-    >>> from filtax.auxiliary import experts
     >>> sticky = experts(2, transition=[[0.9, 0.1], [0.1, 0.9]])
     >>> map_path(sticky, np.log([[0.6, 0.4], [0.3, 0.7], [0.1, 0.9]])).tolist()
     [1, 1, 1]

@@ -49,11 +49,7 @@ class Membership(Auxiliary):
     regimes_end = True
     subsets = True
     stores_data = True
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """Settings that a name spells out."""
-        return {"belong": 0.5, "rate": None, "memory": 8, "fold": False}
+    shown = {"belong": 0.5, "rate": None, "memory": 8, "fold": False}  # noqa: RUF012
 
     @property
     def values(self) -> str:

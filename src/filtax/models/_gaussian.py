@@ -24,10 +24,7 @@ class GaussianLikelihood(Likelihood):
     noise: Any
     function: Callable | None = static(default=None)
 
-    @property
-    def has_covariance(self) -> bool:
-        """True: `covariance` is R."""
-        return True
+    has_covariance = True
 
     def _noise(self, x: Array | None, eta: Array) -> Array:
         R = self.noise if self.function is None else checks.returned("noise=...: the function", self.function(x))
@@ -74,9 +71,6 @@ def gaussian(noise: Any) -> GaussianLikelihood:
 
     Args:
         noise: Variance, (O,) variances, (O, O) covariance, or a function of x that returns one of these.
-
-    Returns:
-        A likelihood for `linear(likelihood=...)` or `nonlinear(h, likelihood=...)`.
 
     >>> gaussian(0.25).predictive(jnp.zeros(1), jnp.eye(1), None, scalar=True).var.item()
     1.25

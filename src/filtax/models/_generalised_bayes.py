@@ -78,7 +78,7 @@ class LossLikelihood(Likelihood):
 
     function: Callable = static()
     size: int | None = static(default=None)
-    normalised: ClassVar[bool] = False
+    normalised = False
 
     def width(self, outputs: int) -> int:
         """`size`, or one number for each output."""
@@ -122,9 +122,6 @@ def loss(function: Any, *, size: Any = None) -> LossLikelihood:
             each new one compiles again.
         size: How many numbers y holds, if not as many as the prediction.
 
-    Returns:
-        A likelihood for `linear(likelihood=...)` or `nonlinear(h, likelihood=...)`.
-
     >>> import filtax as fx
     >>> median = fx.models.linear(likelihood=loss(lambda eta, y: jnp.sum(jnp.abs(y - eta))))
     >>> learner = fx.method("LG+C-Static", model=median)
@@ -153,7 +150,7 @@ class DensityPower(Trust):
     """The trust exp(-beta |r|²/4), and the weight G of a point."""
 
     beta: Any
-    word = "WoLF-Power"
+    name = "WoLF-Power"
     shown: ClassVar = {"beta": None}
 
     def __check_init__(self) -> None:

@@ -74,9 +74,6 @@ def linear(noise: Any = None, *, likelihood: Any = None) -> Model:
         likelihood: Instead of `noise`, any likelihood: `bernoulli()` gives logistic, `categorical()` softmax and
             `poisson()` Poisson regression.
 
-    Returns:
-        A model for `filtax.method(..., model=...)`.
-
     >>> import filtax as fx
     >>> kf = fx.method("LG+C-Static", model=linear(noise=0.25))
     >>> state, info = kf.step(kf.init(mean=jnp.zeros(2), cov=1.0), jnp.array([1.0, 0.0]), 2.0)
@@ -89,14 +86,13 @@ def linear(noise: Any = None, *, likelihood: Any = None) -> Model:
 def since_change(noise: Any = None, *, unit: Any = 100.0, likelihood: Any = None) -> Model:
     """Predict y by a line for each segment between changes, plus a linear function of x.
 
+    There are D = 2 + M parameters for each output, in rows: intercepts, slopes, then the weights of x. Without x, give
+    X = None to `scan`.
+
     Args:
         noise: Variance, O variances, O x O covariance, or a function of x; relative (1.0) under NIG.
         unit: Steps in one unit of time: the slope is the rise over so many steps.
         likelihood: Instead of `noise`, any likelihood.
-
-    Returns:
-        A model for `filtax.method("RL[K]-PR(...)", model=...)` with D = 2 + M parameters for each output, in rows:
-        intercepts, slopes, then the weights of x. Without x, give X = None to `scan`.
 
     >>> import filtax as fx
     >>> rl = fx.method("NIG+RL[20]-PR(hazard=0.01)", model=since_change(1.0))

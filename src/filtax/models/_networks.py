@@ -67,12 +67,11 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
     def init(self, key: Array, dtype: DTypeLike | None = None) -> PyTree[Float[Array, "..."]]:
         r"""Draw initial parameters: weights $N(0, 1/\text{inputs of the unit})$ (LeCun), biases zero.
 
+        There is one dictionary of `bias` and `weight` for each layer, in order.
+
         Args:
             key: A JAX random key; equal keys draw equal parameters.
             dtype: A floating dtype; JAX's default if not given. The filter follows it.
-
-        Returns:
-            One dictionary of `bias` and `weight` for each layer, in order.
 
         >>> params = mlp((3, 20, 1)).init(jax.random.key(0))
         >>> [layer["weight"].shape for layer in params]
@@ -93,14 +92,13 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
 
     # Quoted annotations: a bound method is pickled with its annotations, and these types cannot be pickled.
     def apply(self, params: "PyTree[Float[Array, '...']]", x: "ArrayLike") -> "Float[Array, '*O']":
-        """Compute h(theta, x) in the dtype of the parameters; no activation after the last layer.
+        """Compute h(theta, x), (O,), or a scalar, (), if there is one output unit; in the dtype of the parameters.
+
+        There is no activation after the last layer.
 
         Args:
             params: As `init` returns them, at any values.
             x: One input, of the network's `shape` or flat.
-
-        Returns:
-            The outputs, shape (O,); a scalar, shape (), if the network has one output unit.
 
         >>> one, two = mlp((3, 20, 1)), mlp((3, 20, 2))
         >>> [net.apply(net.init(jax.random.key(0)), jnp.ones(3)).shape for net in (one, two)]
@@ -210,15 +208,12 @@ def _pool(image: Float[Array, "H W F"]) -> Float[Array, "h w F"]:
 
 
 def last_layer_range(params: PyTree, last: Any = True) -> tuple[int, int]:
-    """Find the range of the last layer of a network in the flat vector of its parameters.
+    """Find the range (start, stop) of the last layer of a network in the flat vector of its parameters.
 
     Args:
         params: Parameters of the network, a pytree; or all of them as one vector (D,).
         last: True to find it by the rule above; or where it is: a key, an index, a field name, or a tuple of these from
             the outside in, such as ("params", "head"); of a vector, how many numbers at its end.
-
-    Returns:
-        (start, stop): the layer is `theta[start:stop]` of the flat vector that filters move.
 
     >>> last_layer_range(mlp((3, 20, 2)).init(jax.random.key(0)))  # 3 * 20 + 20 before it
     (80, 122)

@@ -80,9 +80,6 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
         noise: Variance, O variances, O x O covariance, or a function of x that returns one of these.
         likelihood: Instead of `noise`, any likelihood, whose natural parameter h then is (logits, log rates).
 
-    Returns:
-        A model for `filtax.method(..., model=...)`.
-
     >>> import filtax as fx
     >>> decay = nonlinear(lambda theta, x: theta[0] * jnp.exp(-theta[1] * x), noise=0.01)
     >>> ekf = fx.method("LG+C-Static", model=decay)

@@ -10,7 +10,6 @@ Thesis: subsec:warm-up-subspace, algo:MAP-SGD (errata E31).
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cache, partial
 from typing import Any
 
@@ -98,9 +97,6 @@ def warmup(
         start: An earlier result to go on from, with the same data and optimiser: `params` and `key` are then its own,
             and may be None.
 
-    Returns:
-        Trained parameters, iterates and all that is needed to go on.
-
     >>> import filtax as fx
     >>> net, X = fx.models.mlp((1, 8, 1), "tanh"), np.linspace(-1, 1, 50)[:, None]
     >>> model = fx.models.nonlinear(net.apply, noise=0.1)
@@ -173,7 +169,7 @@ def _epoch(
         params, memory = carry
         at, real = rows
         value, slope = jax.value_and_grad(loss)(params, X[at], Y[at], real)
-        with _others_rules():
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # an optimiser may need these
             change, memory = update(slope, memory, params)
         params = jax.tree.map(lambda p, c: p + c.astype(p.dtype), params, change)
         path = flatten(params)[0] if each == "step" else None
@@ -214,14 +210,6 @@ def _checked(model: Model, theta: Array, layout: Layout, X: Any, Y: Any) -> tupl
             f"output{'s' * (outputs > 1)}; check the labels, or make the last layer fit."
         )
     return X, Y
-
-
-def _others_rules() -> ExitStack:
-    """An optimiser is other people's code, and may mix dtypes and ranks as JAX does by default."""
-    stack = ExitStack()
-    stack.enter_context(jax.numpy_dtype_promotion("standard"))
-    stack.enter_context(jax.numpy_rank_promotion("allow"))
-    return stack
 
 
 def _optimiser(given: Any) -> tuple[Callable, Callable]:

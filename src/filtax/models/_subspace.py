@@ -126,7 +126,9 @@ class Subspace(Predictor):
 
 
 def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
-    """Learn a model along a few directions of its parameters.
+    """Learn a model along a few directions of its parameters: one of d coordinates z, or of (z, w).
+
+    `init()` needs no mean and starts at the offset; `model.predictor.lift(z)` returns the parameters at z.
 
     Args:
         model: Any model from `filtax.models`, robust ones too.
@@ -135,10 +137,6 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
         offset: Parameters that the directions start from: the pytree of the network, or theta (D,).
         last: Leave the last layer free of the subspace, for PULSE: True finds it, or say where it is, as for
             `last_layer_range`; without it (None, False) none is free.
-
-    Returns:
-        A model of d coordinates z, or of (z, w); `init()` needs no mean and starts at the offset.
-        `model.predictor.lift(z)` returns the parameters at z.
 
     >>> import jax, filtax as fx
     >>> net = fx.models.mlp((3, 20, 2))
@@ -169,15 +167,12 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
 
 
 def last_layer(model: Any, params: PyTree, last: Any = True) -> Model:
-    """Learn the last layer of a network alone: its hidden layers stay as they are.
+    """Learn the last layer of a network alone, PULSE without directions: its hidden layers stay as they are.
 
     Args:
         model: A model of the network, such as `nonlinear(net.apply, noise=0.1)`.
         params: Parameters of the network; the hidden layers keep theirs, `init()` starts the last one at its own.
         last: Where the last layer is, as for `last_layer_range`; searched for by default.
-
-    Returns:
-        A model of the last layer's parameters: PULSE without directions.
 
     >>> import jax, filtax as fx
     >>> net = fx.models.mlp((3, 20, 2))
@@ -203,16 +198,13 @@ def _checked_basis(basis: Any, hidden: Array, partial: bool) -> Array:
 
 
 def directions(iterates: Any, count: int, kind: str = "uncentred") -> Float[Array, "D d"]:
-    """Find the directions along which training moved the parameters most.
+    """Find the directions along which training moved the parameters most: orthonormal columns (D, d), main one first.
 
     Args:
         iterates: (n, D) parameter vectors, in the order of training, such as `filtax.warmup(...).iterates`.
         count: How many directions d; at most as many as the iterates span.
         kind: "uncentred" as in the thesis; "centred", principal components; "differences" from the last iterate, where
             that is the offset.
-
-    Returns:
-        (D, d) orthonormal columns, the most important first, in the dtype of the iterates.
 
     >>> path = np.array([[1.0, 0.0, 5.0], [1.0, 3.0, 5.0], [1.0, 9.0, 5.0]])
     >>> np.abs(directions(path, 1, kind="centred")).round(3).tolist()

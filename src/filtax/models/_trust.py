@@ -1,12 +1,11 @@
 r"""(M.1) How far a datum is trusted: the weighting functions W of chapter 4, and a check of their robustness.
 
 A trust is a function of one residual (O,) that returns a number w >= 0: the datum then counts as w² of one. The
-residual is the whitened one, $r = R^{-1/2}(y - \hat y)$, so that a threshold c counts standard deviations of the noise.
-Only `imq` takes the plain residual of the thesis where there is one (Gaussian noise), so that its c has the unit of y.
-All are finite, with w = 0 as the limit, for residuals of any size, infinite ones included.
+residual is the whitened one, $r = R^{-1/2}(y - \hat y)$, so that c counts standard deviations of the noise. Only `imq`
+takes the plain residual where the noise is Gaussian, so that its c has the unit of y. All are finite for residuals of
+any size, and w = 0 for infinite ones.
 
 A WoLF posterior has a bounded influence if $\sup W < \infty$ and $\sup W^2\|y\| < \infty$ (theorem:wolf-bounded).
-`check_trust` evaluates both along rays, out to 1e36 standard deviations.
 
 Thesis: subsec:choice-weighting-function, eq:w_t, eq:mahalanobis-weight, eq:thresholded-mahalanobis-weight (errata E21,
 E22: w may be 0, and every threshold is a distance).
@@ -32,20 +31,11 @@ FAR = 1e20  # from this radius on a bounded quantity must not grow any more
 
 
 class Trust(Module):
-    """W(r) of a residual (O,). The name of a method prints `word` and the settings in `shown`."""
+    """W(r) of a residual (O,). The name of a method prints `name` and the settings in `shown`."""
 
-    word: ClassVar[str] = "WoLF-W"
+    name = "WoLF-W"
     shown: ClassVar[dict[str, Any]] = {}
-
-    @property
-    def name(self) -> str:
-        """How the trust is written in the name of a method."""
-        return self.word
-
-    @property
-    def raw(self) -> bool:
-        """Whether W takes the plain residual where the noise is Gaussian, and not the whitened one."""
-        return False
+    raw = False  # whether W takes the plain residual where the noise is Gaussian, and not the whitened one
 
     @abstractmethod
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -71,7 +61,7 @@ class OfDistance(Trust):
 class Mahalanobis(OfDistance):
     """w = (1 + |r|²/c²)^(-1/2): smooth, and the pull of a datum, w²|r|, is at most c/2."""
 
-    word = "WoLF-MD"
+    name = "WoLF-MD"
     call = "mahalanobis"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -82,13 +72,9 @@ class Mahalanobis(OfDistance):
 class InverseMultiquadratic(Mahalanobis):
     """The same of the plain residual, where the noise is Gaussian: c has the unit of y."""
 
-    word = "WoLF-IMQ"
+    name = "WoLF-IMQ"
     call = "imq"
-
-    @property
-    def raw(self) -> bool:
-        """True."""
-        return True
+    raw = True
 
 
 class Threshold(OfDistance):
@@ -97,7 +83,7 @@ class Threshold(OfDistance):
     For the weighing of hypotheses a rejected datum counts as one at the distance c, for all hypotheses alike.
     """
 
-    word = "WoLF-TMD"
+    name = "WoLF-TMD"
     call = "threshold"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -111,7 +97,7 @@ class Threshold(OfDistance):
 class Huber(OfDistance):
     """w² = min(1, c/|r|): full trust up to c, then a pull w²|r| that stays c."""
 
-    word = "WoLF-Huber"
+    name = "WoLF-Huber"
     call = "huber"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -125,7 +111,7 @@ class Tempered(Trust):
     """w is a constant: every datum counts as w² of one, near or far."""
 
     w: Any
-    word = "WoLF-Tempered"
+    name = "WoLF-Tempered"
     shown: ClassVar = {"w": None}
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -139,9 +125,9 @@ class Supplied(Trust):
     function: Callable | None = static(default=None)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """With the class of a pytree; a function has no name."""
-        return self.word if self.module is None else f"WoLF-{type(self.module).__name__}"
+        return Trust.name if self.module is None else f"WoLF-{type(self.module).__name__}"
 
     def __call__(self, r: Float[Array, " O"]) -> Array:
         try:
@@ -160,7 +146,7 @@ class Scaled(Trust):
     w: Any
 
     @property
-    def raw(self) -> bool:
+    def raw(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """As the inner trust."""
         return self.inner.raw
 
@@ -171,7 +157,7 @@ class Scaled(Trust):
 def imq(c: Any) -> InverseMultiquadratic:
     r"""Trust that falls smoothly with the residual y - ŷ; c has the unit of y.
 
-    $w = (1 + \|y - \hat y\|^2/c^2)^{-1/2}$, the inverse multi-quadratic of eq:w_t.
+    $w = (1 + \|y - \hat y\|^2/c^2)^{-1/2}$, the inverse multi-quadratic (eq:w_t).
 
     Args:
         c: Soft threshold in the unit of y. Where the noise is not Gaussian, y - E[y] has no fixed scale, and the trust
@@ -273,7 +259,6 @@ class TrustCheck:
         bounded: Whether both are bounded, so that no datum can move the posterior without limit.
         verdict: The result in a sentence.
 
-    >>> from filtax.models import check_trust, threshold
     >>> check_trust(threshold(3.0)).bounded
     True
     """
@@ -285,16 +270,12 @@ class TrustCheck:
 
 
 def check_trust(trust: Any, outputs: Any = 1) -> TrustCheck:
-    """Check whether a trust function makes a filter robust.
+    """Check whether a trust function makes a filter robust, by the two suprema of theorem:wolf-bounded.
 
     Args:
         trust: A function W(r) -> w of the whitened residual (O,), or a trust of `filtax.models`.
         outputs: O, how many outputs the residual has; rays are followed along each, and across all of them.
 
-    Returns:
-        The two suprema of theorem:wolf-bounded, and a verdict.
-
-    >>> from filtax.models import mahalanobis, tempered
     >>> found = check_trust(mahalanobis(4.0))
     >>> round(found.sup_trust, 3), round(found.sup_pull, 2), found.bounded
     (1.0, 2.0, True)
