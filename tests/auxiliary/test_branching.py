@@ -92,13 +92,6 @@ def test_unknown_hazard(a, b):
     np.testing.assert_allclose([got[k] for k in pairs], list(pairs.values()), atol=1e-11)
 
 
-def test_a_sure_hazard_is_a_known_one():
-    """Beta(n k, n (1 - k)) with large n, summed over counts, is RL with hazard k."""
-    _, _, infos = run(run_length_count(2e9, 8e9))
-    want = enumerate_paths(X, Y, NOISE, lambda r, c, t: 0.2)
-    np.testing.assert_allclose(infos.log_evidence.sum(), want.log_evidence, rtol=1e-8)
-
-
 def test_bounded_with_room_for_all_is_exact():
     _, _, infos = run(change_times(0.2, keep=2**T))
     _, _, want = run(change_times(0.2))

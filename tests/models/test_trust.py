@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from filtax.models import check_trust, huber, imq, mahalanobis, tempered, threshold
 
@@ -50,18 +48,7 @@ def test_every_size_of_residual_that_a_number_can_have(trust, dtype, c):
     np.testing.assert_allclose(found[told], want[told], rtol=30 * limits.eps)
     assert np.all((found >= 0.0) & (found <= 1.0))
     assert np.all(found[beyond] <= 2.0 * want[beyond])
-
-
-@each_trust
-@given(r=st.lists(st.floats(width=32, allow_nan=False, allow_subnormal=False), min_size=1, max_size=3))
-def test_every_float32_has_a_trust_in_the_unit_interval(trust, r):
-    """Infinite residuals included; the further, the less. Also when c is an argument of a compiled function."""
-    r = jnp.asarray(r, "float32")
-    w = jax.jit(lambda t, r: t(r))(trust(3.0), r)
-    assert w.dtype == "float32"
-    assert 0.0 <= float(w) <= 1.0
-    assert float(trust(3.0)(2.0 * r)) <= float(w) * (1.0 + 1e-6)
-    assert not bool(jnp.any(jnp.isinf(r))) or float(w) == 0.0
+    assert asked(np.full(1, np.inf, dtype)).tolist() == [0.0]
 
 
 @pytest.mark.x64
