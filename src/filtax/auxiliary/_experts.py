@@ -43,7 +43,6 @@ class Experts(Auxiliary):
     name = "ME"
     knows_parent = True
     values = "{1, ..., K}"
-    shown = {}  # noqa: RUF012
 
     @property
     def slots(self) -> int:

@@ -34,13 +34,6 @@ class Warm(Module):
         optimiser: State of the optimiser, to go on from.
         key: Random key of the whole training.
         steps: Steps done so far, and epochs.
-
-    >>> import filtax as fx
-    >>> X, Y = np.linspace(-1, 1, 20)[:, None], np.linspace(-1, 1, 20)
-    >>> model = fx.models.nonlinear(fx.models.mlp((1, 4, 1)).apply, noise=0.1)
-    >>> warm = fx.warmup(model, fx.models.mlp((1, 4, 1)).init(jax.random.key(0)), X, Y, epochs=3, key=jax.random.key(1))
-    >>> warm.iterates.shape, warm.directions(2, kind="differences", last=True).shape
-    ((4, 13), (8, 2))
     """
 
     params: PyTree
@@ -101,8 +94,8 @@ def warmup(
     >>> net, X = fx.models.mlp((1, 8, 1), "tanh"), np.linspace(-1, 1, 50)[:, None]
     >>> model = fx.models.nonlinear(net.apply, noise=0.1)
     >>> warm = warmup(model, net.init(jax.random.key(0)), X, X[:, 0] ** 2, 0.01, epochs=20, key=jax.random.key(1))
-    >>> warm.losses[-1] < warm.losses[0]
-    True
+    >>> warm.losses[-1] < warm.losses[0], warm.iterates.shape, warm.directions(2, kind="differences", last=True).shape
+    (True, (21, 25), (16, 2))
     """
     if not (start is None or isinstance(start, Warm)):
         raise ValueError(f"warmup(start=...) must be what an earlier warmup returned, got {type(start).__name__}.")
