@@ -77,7 +77,7 @@ def test_other_names_are_read_and_the_whole_name_is_printed(name, whole):
 
 
 def test_a_hazard_that_is_no_number_is_not_read_back_as_another_one():
-    law = fx.auxiliary.hazards.negative_binomial(50.0, 4.0)
+    law = fx.auxiliary.hazards.from_lengths([0.25, 0.75])
     for hazard in (law, lambda r: 1.0 / (r + 2.0)):
         name = build("RL[3]-PR", auxiliary=fx.auxiliary.run_length(hazard, keep=3)).name
         assert name == "LG+RL[3]-PR(hazard=given)"

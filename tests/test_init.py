@@ -26,7 +26,7 @@ print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith(
     of = lambda package: {name for name in loaded if name.startswith(f"{package}.")}
     assert of("posteriors") == {"posteriors._extended"}
     assert of("auxiliary") == {"auxiliary._constant"}
-    assert of("weighting") == {"weighting._exact"}
+    assert of("weighting") == {"weighting._bayes"}
     assert not of("beliefs") & {"beliefs._low_rank", "beliefs._particles", "beliefs._conjugate"}
     assert not of("models") & {"models._networks", "models._exponential_family", "models._subspace"}
 
@@ -55,6 +55,6 @@ def test_the_version_is_that_of_the_distribution():
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are():
-    with pytest.raises(AttributeError, match=r"filtax.weighting has no 'exact_'; it has Bounded, Diverse,"):
+    with pytest.raises(AttributeError, match=r"filtax.weighting has no 'exact_'; it has Exact, bounded,"):
         fx.weighting.exact_  # noqa: B018
     assert dir(fx.weighting) == sorted(fx.weighting.__all__)

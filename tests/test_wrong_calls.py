@@ -172,8 +172,8 @@ WRONG = [
         r"mlp\(sizes=...\) must be two or more positive whole widths, from input to output, got 3",
     ),
     (lambda: models.mlp([3, 2.5, 1]), r"mlp\(sizes=...\) .* got \[3, 2.5, 1\]"),
-    (lambda: models.lenet5("ten"), r"lenet5\(classes=...\) must be positive, a whole number, got 'ten'"),
-    (lambda: models.lenet5(image=28), r"lenet5\(image=...\) must be \(height, width, channels\), got 28"),
+    (lambda: models.lenet5("ten"), r"lenet5\(classes=...\) must be a whole number of at least 1, got 'ten'"),
+    (lambda: models.lenet5(image=28), r"lenet5\(image=...\) must be \(height, width, channels\) .*got 28"),
     # priors
     (lambda: priors.additive_inflation(np.ones(0)), r"additive_inflation\(q=...\) holds no number"),
     (lambda: priors.ornstein_uhlenbeck(np.ones(0)), r"ornstein_uhlenbeck\(rate=...\) holds no number"),

@@ -96,20 +96,27 @@ def test_the_interval_holds_its_level(law):
         np.testing.assert_allclose(at_high, 0.9, rtol=1e-5)
 
 
-def test_counts_have_the_moments_of_their_laws():
+def test_counts_have_the_moments_and_probabilities_of_their_laws():
     """Poisson averaged over the rate on a fine grid, and scipy's negative binomial: samples would miss a tenth."""
-    log_rate, sd = np.array([0.3, 1.1]), np.array([0.6, 1.2])
+    log_rate, sd, y = np.array([0.3, 1.1]), np.array([0.6, 1.2]), np.array([2.0, 3.0])
     z = np.linspace(-12.0, 12.0, 4001)[:, None]
     rate, weight = np.exp(log_rate + sd * z), scipy.stats.norm.pdf(z) / scipy.stats.norm.pdf(z).sum()
     mean = (weight * rate).sum(axis=0)
     dist = Poisson(jnp.asarray(log_rate, "float32"), jnp.asarray(sd, "float32"))
     np.testing.assert_allclose(dist.mean, mean, rtol=1e-5)
     np.testing.assert_allclose(dist.var, mean + (weight * (rate - mean) ** 2).sum(axis=0), rtol=1e-5)
-    count, exposure = np.array([0.5, 7.0]), np.array([0.5, 3.0])
-    want = scipy.stats.nbinom(count, exposure / (1.0 + exposure))
+    np.testing.assert_allclose(dist.cdf(y), (weight * scipy.stats.poisson.cdf(y, rate)).sum(axis=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+def test_a_negative_binomial_is_that_of_scipy(scale):
+    """Also for a million events, of which a float32 knows no gamma function."""
+    count, exposure, y = scale * np.array([0.5, 7.0]), np.array([0.5, 3.0]), np.floor(scale * np.array([1.0, 2.34]))
+    law = scipy.stats.nbinom(count, exposure / (1.0 + exposure))
     dist = NegativeBinomial(jnp.asarray(count, "float32"), jnp.asarray(exposure, "float32"))
-    np.testing.assert_allclose(dist.mean, want.mean(), rtol=1e-5)
-    np.testing.assert_allclose(dist.var, want.var(), rtol=1e-5)
+    for got, want in ((dist.mean, law.mean()), (dist.var, law.var()), (dist.cdf(y), law.cdf(y))):
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+    np.testing.assert_allclose(dist.log_prob(y), law.logpmf(y).sum(), rtol=1e-5)
 
 
 def test_counts_beyond_an_integer_are_drawn_too():

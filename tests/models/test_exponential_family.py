@@ -54,6 +54,18 @@ def test_whitening_gives_score_and_information(likelihood, log_p, y):
 
 
 @families
+def test_log_likelihood(likelihood, log_p, y):
+    """Of each family at a known eta; masked entries add nothing."""
+    y, eta = np.array(y), jnp.asarray(ETA)
+    call = lambda mask: likelihood.log_likelihood(eta, None, jnp.asarray(y), mask)
+    np.testing.assert_allclose([call(None), call(jnp.ones(len(y), bool))], log_p(ETA, y), rtol=1e-12)
+    assert float(call(jnp.zeros(len(y), bool))) == 0.0
+    if len(y) == 3:
+        seen = np.array([True, False, True])
+        np.testing.assert_allclose(call(jnp.asarray(seen)), log_p(ETA[seen], y[seen]), rtol=1e-12)
+
+
+@families
 def test_saturation_stays_finite(likelihood, log_p, y):
     for eta in (np.array([-1e4, 0.0, 1e4]), np.array([1e4, 1e4, -1e4])):
         got = whiten(likelihood, eta, np.array(y))
@@ -137,3 +149,13 @@ def test_the_evidence_of_events_that_hardly_happen(eta, dtype):
     np.testing.assert_allclose(evidence(at, five), 5.0 * eta - np.log(120.0), rtol=1e-6)
     np.testing.assert_allclose(jax.grad(evidence)(at, five), 5.0, rtol=1e-5)
     np.testing.assert_allclose(evidence(at, none), 0.0, atol=1e-6)
+
+
+@pytest.mark.nightly
+def test_known_rates_at_large_counts():
+    """A count of 1e12 at its own rate: the difference of large logarithms would lose half the digits."""
+    y = jnp.array([1e12])
+    got = poisson().log_likelihood(jnp.log(y), None, y, None)
+    np.testing.assert_allclose(got, -0.5 * np.log(2 * np.pi * 1e12), rtol=1e-10)
+    given = poisson().given(jnp.log(jnp.array([3.0])), None, scalar=True)
+    np.testing.assert_allclose([given.mean, given.var, given.cdf(2.0)], [3.0, 3.0, scipy.stats.poisson(3.0).cdf(2)])

@@ -6,18 +6,13 @@ from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.auxiliary import hazards
-    from filtax.auxiliary._branching import Branching, change_locations, change_times, run_length_count
+    from filtax.auxiliary._changes import change_locations, change_times, run_length, run_length_count
     from filtax.auxiliary._constant import Constant, change_probability
-    from filtax.auxiliary._experts import Experts, experts, map_path
-    from filtax.auxiliary._membership import Membership, membership, membership_vector
-    from filtax.auxiliary._run_length import RunLength, run_length
+    from filtax.auxiliary._experts import experts, map_path
+    from filtax.auxiliary._membership import membership, membership_vector
 
 __all__ = [
-    "Branching",
     "Constant",
-    "Experts",
-    "Membership",
-    "RunLength",
     "change_locations",
     "change_probability",
     "change_times",
@@ -33,9 +28,8 @@ __all__ = [
 __getattr__, __dir__ = _lazy(
     __name__,
     __all__,
-    _branching="Branching change_locations change_times run_length_count",
+    _changes="change_locations change_times run_length run_length_count",
     _constant="Constant change_probability",
-    _experts="Experts experts map_path",
-    _membership="Membership membership membership_vector",
-    _run_length="RunLength run_length",
+    _experts="experts map_path",
+    _membership="membership membership_vector",
 )

@@ -24,8 +24,6 @@ class Constant(Auxiliary):
     """
 
     name: str = static(default="C")
-    slots = 1
-    shown = {}  # noqa: RUF012
 
     @property
     def values(self) -> str:

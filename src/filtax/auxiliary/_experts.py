@@ -28,22 +28,14 @@ from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, static
 
 
 class ExpertValue(Module):
-    """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate.
-
-    >>> ExpertValue(jnp.array([1])).expert.tolist()
-    [1]
-    """
+    """Which expert a hypothesis is, and, under a gated weighting, its weights in the gate."""
 
     expert: Int[Array, " *C"]
     gate: Float[Array, "*C G"] | None = None
 
 
 class Experts(Auxiliary):
-    """E experts in E slots.
-
-    >>> experts(3).slots
-    3
-    """
+    """E experts in E slots."""
 
     log_prior: Float[Array, " E"]
     log_transition: Float[Array, "E E"] | None = None
@@ -51,7 +43,6 @@ class Experts(Auxiliary):
     name = "ME"
     knows_parent = True
     values = "{1, ..., K}"
-    shown = {}  # noqa: RUF012
 
     @property
     def slots(self) -> int:
@@ -116,10 +107,7 @@ def experts(count: Any, *, prior: Any = None, transition: Any = None, merge: Any
 
 
 def check_experts(call: str, given: Any) -> None:
-    """Refuse what is neither None nor experts without a transition matrix.
-
-    >>> check_experts("RL(experts=...)", experts(2))
-    """
+    """Refuse what is neither None nor experts without a transition matrix."""
     if given is not None and not isinstance(given, Experts):
         raise ValueError(f"{call} must be filtax.auxiliary.experts(...), such as experts(2), got {given!r:.40}.")
     if given is not None and given.log_transition is not None:
@@ -132,16 +120,12 @@ def _check_law(call: str, law: np.ndarray, shape: tuple[int, ...]) -> None:
 
 
 def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
-    """The most probable sequence of experts, one for each datum.
+    """The most probable sequence of experts, (T,) whole numbers below E.
 
     Args:
         auxiliary: `filtax.auxiliary.experts(...)`, of the method that was run from its start.
         log_weight: (T, E), from `scan(..., keep=("log_weight",))`; exp of it is the posterior of each step.
 
-    Returns:
-        (T,) whole numbers below E.
-
-    >>> from filtax.auxiliary import experts
     >>> sticky = experts(2, transition=[[0.9, 0.1], [0.1, 0.9]])
     >>> map_path(sticky, np.log([[0.6, 0.4], [0.3, 0.7], [0.1, 0.9]])).tolist()
     [1, 1, 1]
@@ -153,13 +137,12 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
             f"map_path: log_weight has shape {weight.shape} but there are {E} experts; give the (T, {E}) array that "
             'scan(..., keep=("log_weight",)) keeps of a method whose auxiliary is ME.'
         )
-    with np.errstate(divide="ignore"):
-        prior = np.asarray(auxiliary.log_prior, "float64")
-        same = np.where(np.eye(E, dtype=bool), 0.0, -np.inf)
-        turn = same if auxiliary.log_transition is None else np.asarray(auxiliary.log_transition, "float64")
+    prior, turn = np.asarray(auxiliary.log_prior, "float64"), np.where(np.eye(E, dtype=bool), 0.0, -np.inf)
+    if auxiliary.log_transition is not None:
+        turn = np.asarray(auxiliary.log_transition, "float64")
     before, best, back = prior, prior, []
     for now in weight:
-        predicted = _log_sum(before[:, None] + turn)
+        predicted = np.logaddexp.reduce(before[:, None] + turn, axis=0)
         score = np.where(predicted > -np.inf, now - np.where(predicted > -np.inf, predicted, 0.0), -np.inf)
         from_each = best[:, None] + turn
         back.append(np.argmax(from_each, axis=0))
@@ -169,11 +152,3 @@ def map_path(auxiliary: Any, log_weight: Any) -> np.ndarray:
     for previous in back[:0:-1]:
         path.append(int(previous[path[-1]]))
     return np.array(path[::-1])
-
-
-def _log_sum(values: np.ndarray) -> np.ndarray:
-    """Log of the sum of exponentials along the first axis; -inf where all are."""
-    top = np.max(values, axis=0)
-    safe = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        return safe + np.log(np.sum(np.exp(values - safe), axis=0))

@@ -19,21 +19,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import xlogy
 from jaxtyping import Array, Float, PyTree
 
 from filtax import _validation as checks
 from filtax.beliefs import Memory
-from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, over_hypotheses, static
+from filtax.protocols import Auxiliary, Hypotheses, Module, Proposal, over_hypotheses, static, with_fields
 
 MOST = 14  # data of which all subsets can be held
 
 
 class MembershipValue(Module):
-    """How far each remembered datum belongs, the data themselves, and the belief that older ones were folded into.
-
-    >>> MembershipValue(jnp.array([1.0, 0.0])).member.tolist()
-    [1.0, 0.0]
-    """
+    """How far each remembered datum belongs, the data themselves, and the belief that older ones were folded into."""
 
     member: Float[Array, "*C M"]
     memory: Any = None  # a Memory, once the shape of the data is known
@@ -41,11 +38,7 @@ class MembershipValue(Module):
 
 
 class Membership(Auxiliary):
-    """Subsets of the last M data: all of them (`keep` None) or one.
-
-    >>> membership(memory=3).slots
-    8
-    """
+    """Subsets of the last M data: all of them (`keep` None) or one."""
 
     belong: Any
     rate: Any
@@ -56,11 +49,7 @@ class Membership(Auxiliary):
     regimes_end = True
     subsets = True
     stores_data = True
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """Settings that a name spells out."""
-        return {"belong": 0.5, "rate": None, "memory": 8, "fold": False}
+    shown = {"belong": 0.5, "rate": None, "memory": 8, "fold": False}  # noqa: RUF012
 
     @property
     def values(self) -> str:
@@ -104,12 +93,7 @@ class Membership(Auxiliary):
     def log_prior(self, member: Float[Array, "*C M"], known: Float[Array, "*C M"]) -> Float[Array, " *C"]:
         """Log probability of a subset, linear in shares between 0 and 1; -inf if a datum that is not known belongs."""
         p = jnp.asarray(self.belong, member.dtype)
-        tiny = jnp.finfo(member.dtype).tiny
-        inside, outside = (jnp.maximum(jnp.log(jnp.maximum(part, tiny)), -1e30) for part in (p, 1.0 - p))
-        inside, outside = jnp.where(p > 0.0, inside, -jnp.inf), jnp.where(p < 1.0, outside, -jnp.inf)
-        each_one = jnp.where(member > 0.0, member * inside, 0.0) + jnp.where(
-            member < 1.0, (1.0 - member) * outside, 0.0
-        )
+        each_one = xlogy(member, p) + xlogy(1.0 - member, 1.0 - p)
         return jnp.sum(jnp.where(known > 0.0, each_one, jnp.where(member > 0.0, -jnp.inf, 0.0)), axis=-1)
 
     def expand(self, hypotheses: Hypotheses, initial: Any, dt: Array | None) -> Proposal:
@@ -120,9 +104,8 @@ class Membership(Auxiliary):
             weight = self.log_prior(aux.member, known)
         elif self.rate is not None:
             ages = jnp.arange(1, self.memory + 1, dtype=weight.dtype)
-            aux = MembershipValue(
-                jnp.where(known > 0.0, jnp.asarray(self.rate, weight.dtype) ** ages, 0.0), aux.memory, aux.base
-            )
+            shares = jnp.asarray(self.rate, weight.dtype) ** ages
+            aux = with_fields(aux, member=jnp.where(known > 0.0, shares, 0.0))
         is_new = jnp.zeros(weight.size, bool)
         return Proposal(Hypotheses(hypotheses.belief, aux, weight), is_new, jnp.full_like(weight, -jnp.inf))
 

@@ -1,7 +1,8 @@
 r"""(M.2) Hazards: the probability that a regime which has lasted r steps ends at the next one.
 
 A hazard is a number, a function of the run length, or comes from a law of segment lengths: with $P(\ell)$ the
-probability that a segment holds $\ell$ data, $H(r) = P(r+1) / P(\ell > r)$.
+probability that a segment holds $\ell$ data, $H(r) = P(r+1) / P(\ell > r)$, as `from_lengths(law.pmf(lengths))` with
+a law of `scipy.stats` and lengths 1, 2, ... up to the longest segment that may occur.
 
 Thesis: eq:transition-rl-markov; hazards lie in [0, 1], 0 is the static filter and 1 a reset at every step.
 """
@@ -17,10 +18,7 @@ from filtax import _validation as checks
 from filtax.beliefs._square_root import two_sum
 from filtax.protocols import Module, static
 
-__all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths", "geometric", "negative_binomial", "poisson"]
-
-LONGEST = 4096  # length beyond which the hazard of a law is constant
-FARTHEST = 200_000  # most lengths beyond it from which the recursion starts
+__all__ = ["Flat", "FromFunction", "FromLengths", "from_lengths"]
 
 
 class Flat(Module):
@@ -72,11 +70,7 @@ class FromFunction(Module):
 
 
 def log_odds(law: Any, runlength: Int[Array, " C"], dt: Array | None, dtype: Any) -> tuple[Array, Array]:
-    """Log probabilities of a change and of no change; for a constant hazard they are computed once for all hypotheses.
-
-    >>> [part.shape for part in log_odds(Flat(0.5), jnp.arange(3), None, "float32")]
-    [(3,), (3,)]
-    """
+    """Log probabilities of a change and of no change, (C,); a constant hazard is computed once."""
     h = (law(runlength[:1], dt)[0] if isinstance(law, Flat) else law(runlength, dt)).astype(dtype)
     return jnp.broadcast_to(jnp.log(h), runlength.shape), jnp.broadcast_to(jnp.log1p(-h), runlength.shape)
 
@@ -87,10 +81,6 @@ def going_on(old: Float[Array, " C"], log_stay: Float[Array, " C"]) -> tuple[Arr
     A constant hazard adds the same small number at every step, and between two powers of 2 the sum is rounded in the
     same direction each time: in float32 a run of 800 steps has an error of 1e-4. Adding the rounding error to the next
     score, which is of its size, avoids that.
-
-    >>> weight, rounded = going_on(jnp.array([-5.0], "float32"), jnp.array([2.0**-30], "float32"))
-    >>> weight.tolist(), rounded.tolist()
-    ([-5.0], [9.313225746154785e-10])
     """
     weight, rounded = two_sum(old, log_stay)
     if jnp.finfo(old.dtype).bits >= 64:
@@ -99,11 +89,7 @@ def going_on(old: Float[Array, " C"], log_stay: Float[Array, " C"]) -> tuple[Arr
 
 
 def hazard(given: Any) -> Any:
-    """Turn a number, a function of the run length, or a law of segment lengths into a hazard.
-
-    >>> hazard(0.01).rate
-    0.01
-    """
+    """Turn a number, a function of the run length, or a law of segment lengths into a hazard."""
     if isinstance(given, Flat | FromLengths | FromFunction):
         return given
     if callable(given):
@@ -143,62 +129,6 @@ def from_lengths(probabilities: Sequence[float] | Any) -> FromLengths:
     beyond = 1.0 - law.sum()
     left = (beyond if beyond > 1e-9 else 0.0) + np.cumsum(law[::-1])[::-1]  # from the end: no digits are lost
     return FromLengths(jnp.asarray(np.clip(np.where(left > 0.0, law / np.where(left > 0.0, left, 1.0), 1.0), 0.0, 1.0)))
-
-
-def geometric(mean: float) -> Flat:
-    """Segments of geometric length: a constant hazard of 1 / mean.
-
-    >>> geometric(100.0).rate
-    0.01
-    """
-    checks.positive("geometric(mean=...)", mean, hint="It is the expected number of data in a segment.")
-    if mean < 1.0:
-        raise ValueError(f"geometric(mean={mean}): a segment holds at least one datum; give a mean of at least 1.")
-    return Flat(1.0 / mean)
-
-
-def negative_binomial(mean: float, shape: float) -> FromLengths:
-    """Segments of length 1 + NB: `shape` 1 is geometric, larger ones avoid very short segments.
-
-    >>> bool(negative_binomial(50.0, 4.0).table[0] < 0.001)
-    True
-    """
-    _above_one("negative_binomial", mean)
-    checks.positive("negative_binomial(shape=...)", shape)
-    size, p = min(LONGEST, int(20 * mean) + 2), shape / (shape + mean - 1.0)
-    k = np.arange(size + min(int(40.0 / p), FARTHEST))
-    return _backwards((k + shape) / (k + 1.0) * (1.0 - p), p, size)
-
-
-def poisson(mean: float) -> FromLengths:
-    """Segments of length 1 + Poisson: nearly regular changes.
-
-    >>> round(float(poisson(10.0).table[0]), 6)
-    0.000123
-    """
-    _above_one("poisson", mean)
-    size = max(min(LONGEST, int(5 * mean) + 50), int(mean + 12.0 * np.sqrt(mean)) + 50)
-    return _backwards((mean - 1.0) / (np.arange(2 * size) + 1.0), 1.0, size)
-
-
-def _above_one(law: str, mean: Any) -> None:
-    """Refuse a mean length of at most the one datum that every segment holds."""
-    checks.positive(f"{law}(mean=...)", mean, hint="The mean length must exceed 1.")
-    if not mean > 1.0:
-        raise ValueError(f"{law}(mean={mean}): a segment holds at least one datum; its mean length must exceed 1.")
-
-
-def _backwards(ratio: np.ndarray, last: float, size: int) -> FromLengths:
-    r"""Hazards of a law of which $P(k+2) / P(k+1)$ is `ratio`: $1 / H(k) = 1 + \mathrm{ratio}(k) / H(k+1)$.
-
-    No sum over the tail is formed, so that no digits are lost where the tail is small. An error of the `last` hazard
-    vanishes on the way back to the first `size`.
-    """
-    inverse, found = 1.0 / last, np.zeros(ratio.size)
-    for at in range(ratio.size - 1, -1, -1):
-        inverse = min(1.0 + float(ratio[at]) * inverse, 1e300)
-        found[at] = 1.0 / inverse
-    return FromLengths(jnp.asarray(found[:size]))
 
 
 def _sampled(function: Callable) -> Any:

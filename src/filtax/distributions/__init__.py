@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from filtax import _lazy
 
 if TYPE_CHECKING:
-    from filtax.distributions._counts import NegativeBinomial, Poisson
-    from filtax.distributions._discrete import Bernoulli, Categorical
+    from filtax.distributions._discrete import Bernoulli, Categorical, NegativeBinomial, Poisson
     from filtax.distributions._mixture import Mixture
     from filtax.distributions._normal import Normal, StudentT
 
@@ -19,8 +18,7 @@ __all__ = ["Bernoulli", "Categorical", "Mixture", "NegativeBinomial", "Normal", 
 __getattr__, __dir__ = _lazy(
     __name__,
     __all__,
-    _counts="NegativeBinomial Poisson",
-    _discrete="Bernoulli Categorical",
+    _discrete="Bernoulli Categorical NegativeBinomial Poisson",
     _mixture="Mixture",
     _normal="Normal StudentT",
 )

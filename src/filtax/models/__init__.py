@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from filtax.models._exponential_family import bernoulli, categorical, poisson
     from filtax.models._gaussian import gaussian
     from filtax.models._generalised_bayes import density_power, loss
-    from filtax.models._linear import linear
+    from filtax.models._linear import linear, since_change
     from filtax.models._model import Direct, Likelihood, Linearised, Model, Predicted, Predictor, Whitened
     from filtax.models._networks import Network, last_layer_range, lenet5, mlp
     from filtax.models._nonlinear import nonlinear
     from filtax.models._robust import expected_log_likelihood, robust, temper
-    from filtax.models._segment_time import since_change
     from filtax.models._subspace import directions, last_layer, random_directions, subspace
     from filtax.models._trust import TrustCheck, check_trust, huber, imq, mahalanobis, tempered, threshold
 
@@ -69,12 +68,11 @@ __getattr__, __dir__ = _lazy(
     _exponential_family="bernoulli categorical poisson",
     _gaussian="gaussian",
     _generalised_bayes="density_power loss",
-    _linear="linear",
+    _linear="linear since_change",
     _model="Direct Likelihood Linearised Model Predicted Predictor Whitened",
     _networks="Network last_layer_range lenet5 mlp",
     _nonlinear="nonlinear",
     _robust="expected_log_likelihood robust temper",
-    _segment_time="since_change",
     _subspace="directions last_layer random_directions subspace",
     _trust="TrustCheck check_trust huber imq mahalanobis tempered threshold",
 )

@@ -26,11 +26,7 @@ PAIRS = 64  # mirrored points for several natural parameters
 
 
 class BernoulliLikelihood(Likelihood):
-    """y in {0, 1} with log odds eta, one by one for each output.
-
-    >>> bernoulli().whiten(jnp.zeros(1), None, jnp.ones(1), None).whitener.tolist()
-    [[0.5]]
-    """
+    """y in {0, 1} with log odds eta, one by one for each output."""
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Zero or one."""
@@ -59,11 +55,7 @@ class BernoulliLikelihood(Likelihood):
 
 
 class CategoricalLikelihood(Likelihood):
-    """y is the index of one of O classes with logits eta.
-
-    >>> categorical().width(10)
-    1
-    """
+    """y is the index of one of O classes with logits eta."""
 
     def width(self, outputs: int) -> int:
         """One label; a single output is refused, since it leaves nothing to tell apart."""
@@ -110,11 +102,7 @@ class CategoricalLikelihood(Likelihood):
 
 
 class PoissonLikelihood(Likelihood):
-    """y counts events with log rate eta, one by one for each output.
-
-    >>> poisson().whiten(jnp.zeros(1), None, jnp.full(1, 3.0), None).residual.tolist()
-    [2.0]
-    """
+    """y counts events with log rate eta, one by one for each output."""
 
     def admits(self, y: Array, outputs: int) -> Bool[Array, " W"]:
         """Whole numbers from 0."""
@@ -135,10 +123,7 @@ class PoissonLikelihood(Likelihood):
 
 
 def bernoulli() -> BernoulliLikelihood:
-    """Yes-or-no outcomes; eta is the log odds.
-
-    Returns:
-        A likelihood: `linear(likelihood=bernoulli())` is logistic regression.
+    """Yes-or-no outcomes; eta is the log odds, so that `linear(likelihood=bernoulli())` is logistic regression.
 
     >>> bernoulli().predictive(jnp.zeros(1), jnp.eye(1), None, scalar=True).mean.item()
     0.5
@@ -149,8 +134,7 @@ def bernoulli() -> BernoulliLikelihood:
 def categorical() -> CategoricalLikelihood:
     """Class labels 0 to O - 1; eta holds one logit for each class.
 
-    Returns:
-        A likelihood: `linear(likelihood=categorical())` is softmax regression with an M x O matrix of parameters.
+    `linear(likelihood=categorical())` is softmax regression with an M x O matrix of parameters.
 
     >>> round(categorical().predictive(jnp.zeros(4), jnp.eye(4), None, scalar=False).mean.sum().item(), 5)
     1.0
@@ -159,13 +143,10 @@ def categorical() -> CategoricalLikelihood:
 
 
 def poisson() -> PoissonLikelihood:
-    """Counts; eta is the log rate.
+    """Counts; eta is the log rate, so that `linear(likelihood=poisson())` is Poisson regression.
 
     The filter takes one Newton step for each count, which overshoots if the first forecasts are far too low: start near
     the log of a typical count (`init(mean=...)`), start with a small `cov`, or use `RVGA`, which does not overshoot.
-
-    Returns:
-        A likelihood: `linear(likelihood=poisson())` is Poisson regression.
 
     >>> round(poisson().predictive(jnp.zeros(1), jnp.zeros((1, 1)), None, scalar=True).mean.item(), 5)
     1.0

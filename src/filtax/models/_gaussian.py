@@ -19,19 +19,12 @@ from filtax.protocols import static
 
 
 class GaussianLikelihood(Likelihood):
-    """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x.
-
-    >>> gaussian(4.0).whiten(jnp.zeros(1), None, jnp.ones(1), None).residual.tolist()
-    [0.5]
-    """
+    """y = eta + e, e ~ N(0, R); R as a variance (), variances (O,) or a matrix (O, O), or a function of x."""
 
     noise: Any
     function: Callable | None = static(default=None)
 
-    @property
-    def has_covariance(self) -> bool:
-        """True: `covariance` is R."""
-        return True
+    has_covariance = True
 
     def _noise(self, x: Array | None, eta: Array) -> Array:
         R = self.noise if self.function is None else checks.returned("noise=...: the function", self.function(x))
@@ -79,9 +72,6 @@ def gaussian(noise: Any) -> GaussianLikelihood:
     Args:
         noise: Variance, (O,) variances, (O, O) covariance, or a function of x that returns one of these.
 
-    Returns:
-        A likelihood for `linear(likelihood=...)` or `nonlinear(h, likelihood=...)`.
-
     >>> gaussian(0.25).predictive(jnp.zeros(1), jnp.eye(1), None, scalar=True).var.item()
     1.25
     """
@@ -93,11 +83,7 @@ def gaussian(noise: Any) -> GaussianLikelihood:
 
 
 def resolve(call: str, noise: Any, likelihood: Any) -> Any:
-    """The likelihood that `noise` or `likelihood` stands for.
-
-    >>> resolve("linear", 0.25, None).noise
-    0.25
-    """
+    """The likelihood that `noise` or `likelihood` stands for."""
     if (noise is None) == (likelihood is None):
         given = "neither" if noise is None else "both"
         raise ValueError(

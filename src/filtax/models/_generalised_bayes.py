@@ -1,25 +1,21 @@
 r"""(M.1) Generalised Bayes: any differentiable loss, or a power divergence, in the place of the log-likelihood.
 
 The belief is updated by $\exp(-\ell(\eta, y))$, which need not be a density of y. In output space the loss has a
-slope g and a curvature C. With $C = V\mathrm{diag}(\lambda)V^\top$ the whitener is
-$B = \mathrm{diag}(\sqrt\lambda)V^\top$ and the residual $r = -\mathrm{diag}(\lambda)^{-1/2}V^\top g$: one Newton
-step, with information $J^\top C J$ and score $-J^\top g$. Where the loss does not curve upwards (|y - eta| away from
-its kink, any bounded loss far out), $\lambda$ is raised to 1e-8 of the squared slope: the mean then moves by the full
-slope, and the covariance hardly shrinks.
+slope g and a curvature $C = V\mathrm{diag}(\lambda)V^\top$. With the whitener
+$B = \mathrm{diag}(\sqrt\lambda)V^\top$ and the residual $r = -\mathrm{diag}(\lambda)^{-1/2}V^\top g$ a datum is one
+Newton step, with information $J^\top C J$ and score $-J^\top g$. Where the loss does not curve upwards, $\lambda$ is
+raised to 1e-8 of the squared slope: the mean then moves by the full slope, and the covariance hardly shrinks.
 
-A loss has no normaliser, so there is no distribution of y: a forecast has a mean and the spread of the parameters, and
-refuses intervals, cdf and samples. `log_evidence` is minus the loss at the mean of the forecast: it compares methods
-with the same loss only. A loss is robust by its own shape, not by a trust.
+A loss has no normaliser: `log_evidence` is minus the loss at the mean of the forecast, which compares methods with the
+same loss only. A loss is robust by its own shape, not by a trust.
 
 The power divergence (Basu and others 1998; for filters Boustati and others 2020) weighs a point theta by $\exp G$ with
 $$G(\theta) = \frac{e^{\beta\ell} - 1}{\beta}, \qquad
 \ell = \log\frac{N(y; h(\theta), R)}{N(0; 0, R)} = -\tfrac12|r|^2,$$
-which is $\ell$ for small residuals or small beta, and never below $-1/\beta$: no datum rules a point out. Under
-Gaussian noise the integral of the divergence does not depend on theta and drops out. The published loss takes the
-density itself, so that its strength $|2\pi R|^{-\beta/2}$ depends on the unit of y; here the density is relative to its
-peak, so that the unit does not matter and a datum that fits counts in full. Posteriors that hold points (PF, APF, RBPF)
-weigh each by G. To first order $\nabla G = e^{\beta\ell}\nabla\ell$, so that for all others it is a trust,
-$w = e^{-\beta|r|^2/4}$ at the forecast.
+which is $\ell$ for small residuals or small beta, and never below $-1/\beta$: no datum rules a point out. The published
+loss takes the density itself, so that its strength depends on the unit of y; here it is relative to its peak.
+Posteriors that hold points (PF, APF, RBPF) weigh each by G. To first order $\nabla G = e^{\beta\ell}\nabla\ell$, so
+that for all others it is a trust, $w = e^{-\beta|r|^2/4}$ at the forecast.
 
 Cost: a Hessian of O numbers and, for several outputs, its eigenvectors, through which no gradient is taken.
 Thesis: eq:conditional-posterior, eq:generalised-posterior, experiment:2d-tracking (the benchmark of fig:2d-ssm-sample).
@@ -34,7 +30,7 @@ from jaxtyping import Array, Float
 
 from filtax import _validation as checks
 from filtax import linalg
-from filtax.distributions._numerics import outward
+from filtax.distributions._normal import Located
 from filtax.models._model import Likelihood, Whitened
 from filtax.models._trust import Trust
 from filtax.protocols import Module, static
@@ -42,12 +38,8 @@ from filtax.protocols import Module, static
 FLOOR = 1e-8  # least curvature, in units of the squared slope
 
 
-class LossForecast(Module):
-    """A prediction and its covariance, without a distribution of y.
-
-    >>> LossForecast(jnp.zeros(1), jnp.eye(1), lambda eta, y: jnp.sum(jnp.abs(y - eta)), True).log_prob(3.0).item()
-    -3.0
-    """
+class LossForecast(Located, Module):
+    """A prediction and its covariance, which is due to the parameters alone, without a distribution of y."""
 
     location: Float[Array, "*H O"]
     covariance: Float[Array, "*H O O"]
@@ -55,19 +47,8 @@ class LossForecast(Module):
     scalar: bool = static(default=False)
 
     @property
-    def mean(self) -> Array:
-        """The prediction at the mean of the parameters."""
-        return outward(self.location, self.scalar)
-
-    @property
-    def var(self) -> Array:
-        """Variance of the prediction that is due to the parameters; a loss has no noise."""
-        return outward(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), self.scalar)
-
-    @property
-    def cov(self) -> Array:
-        """Covariance of the prediction that is due to the parameters, (O, O)."""
-        return self.covariance[..., 0, 0] if self.scalar else self.covariance
+    def _covariance(self) -> Array:
+        return self.covariance
 
     def log_prob(self, y: Any, mask: Array | None = None) -> Array:
         """Minus the loss at the prediction, which is no density; exactly 0 where y, or a part of it, is missing."""
@@ -93,16 +74,11 @@ NO_LAW = "it has no distribution of y; use .mean and .var, or a likelihood such 
 
 
 class LossLikelihood(Likelihood):
-    """exp(-function(eta, y)) in the place of a likelihood; `size` is how many numbers y holds, if not O.
-
-    >>> squared = loss(lambda eta, y: 2.0 * jnp.sum((y - eta) ** 2))
-    >>> squared.whiten(jnp.zeros(1), None, jnp.ones(1), None).whitener.tolist()
-    [[2.0]]
-    """
+    """exp(-function(eta, y)) in the place of a likelihood; `size` is how many numbers y holds, if not O."""
 
     function: Callable = static()
     size: int | None = static(default=None)
-    normalised: ClassVar[bool] = False
+    normalised = False
 
     def width(self, outputs: int) -> int:
         """`size`, or one number for each output."""
@@ -146,9 +122,6 @@ def loss(function: Any, *, size: Any = None) -> LossLikelihood:
             each new one compiles again.
         size: How many numbers y holds, if not as many as the prediction.
 
-    Returns:
-        A likelihood for `linear(likelihood=...)` or `nonlinear(h, likelihood=...)`.
-
     >>> import filtax as fx
     >>> median = fx.models.linear(likelihood=loss(lambda eta, y: jnp.sum(jnp.abs(y - eta))))
     >>> learner = fx.method("LG+C-Static", model=median)
@@ -174,14 +147,10 @@ def _value(function: Callable, eta: Array, y: Array) -> Array:
 
 
 class DensityPower(Trust):
-    """The trust exp(-beta |r|²/4), and the weight G of a point.
-
-    >>> round(density_power(0.5)(jnp.array([2.0])).item(), 4), density_power(0.5).tilt(jnp.asarray(-1e30)).item()
-    (0.6065, -2.0)
-    """
+    """The trust exp(-beta |r|²/4), and the weight G of a point."""
 
     beta: Any
-    word = "WoLF-Power"
+    name = "WoLF-Power"
     shown: ClassVar = {"beta": None}
 
     def __check_init__(self) -> None:
@@ -204,9 +173,6 @@ def density_power(beta: Any) -> DensityPower:
 
     Args:
         beta: Above 0; a datum at |r| standard deviations counts as exp(-beta |r|²/2) of one. Gaussian noise only.
-
-    Returns:
-        A trust for `robust(model, trust=...)`.
 
     >>> density_power(0.2).name
     'WoLF-Power'

@@ -70,10 +70,7 @@ class Predictor(Module):
     [3.0]
     """
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Sizes of the blocks of parameters; empty where theta does not divide into blocks."""
-        return ()
+    sizes: ClassVar[tuple[int, ...]] = ()  # of the blocks of parameters; empty where theta does not divide into blocks
 
     def bind(self, layout: Layout | None) -> "Predictor":
         """The predictor for parameters that lie in theta as `layout` says."""
@@ -104,12 +101,8 @@ class Likelihood(Module):
     (True, 0.75)
     """
 
-    normalised: ClassVar[bool] = True
-
-    @property
-    def has_covariance(self) -> bool:
-        """Whether the noise is Gaussian."""
-        return False
+    normalised = True
+    has_covariance = False
 
     @property
     def plain(self) -> "Likelihood":

@@ -7,12 +7,10 @@ library serves as well, as long as it gives `apply(params, x)` and a pytree of p
     ekf = filtax.method("LG+C-Static", model=filtax.models.nonlinear(net.apply, noise=0.1))
     state = ekf.init(params=net.init(key), cov=0.1)
 
-The layers come in order in the flat vector of parameters, so the output layer is its tail. Weights are (in, out).
-
-A pytree is flattened in order, so the leaves of each branch are adjacent, and a layer is a range (start, stop). Where
-the last layer is not named, a rule finds it: a wrapper with a single entry is opened; of a sequence of layers the last
-one that holds arrays is taken; of a dictionary the entry whose name is a common word and the highest number ("Dense_0",
-"Dense_1"), since the order of a dictionary says nothing. Everything else is refused: name the layer instead.
+Layers are adjacent in the flat vector of parameters, in order. Where the last one is not named, a rule finds it: a
+wrapper with a single entry is opened; of a sequence the last entry that holds arrays is taken; of a dictionary the
+entry whose name is a common word and the highest number ("Dense_0", "Dense_1"), since its order says nothing.
+Everything else is refused.
 
 Thesis: sec:experiments-scalability, where LeNet-5 carries one dense layer more (`extra`).
 """
@@ -48,10 +46,8 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
         sizes: Widths of the dense layers, the flattened input first and the output last.
         activation: Name of a function in `jax.nn`, or any function of an array.
 
-    Example:
-        >>> from filtax.models import mlp
-        >>> mlp((3, 20, 1)) == mlp([3, 20, 1])
-        True
+    >>> mlp((3, 20, 1)) == mlp([3, 20, 1])
+    True
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -63,32 +59,23 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
     def size(self) -> int:
         """Number of parameters D.
 
-        Example:
-            >>> from filtax.models import mlp
-            >>> mlp((3, 20, 1)).size  # 3 * 20 + 20, then 20 * 1 + 1
-            101
+        >>> mlp((3, 20, 1)).size  # 3 * 20 + 20, then 20 * 1 + 1
+        101
         """
         return sum(math.prod(weight) + weight[-1] for weight in self._weights)
 
     def init(self, key: Array, dtype: DTypeLike | None = None) -> PyTree[Float[Array, "..."]]:
-        r"""Draw initial parameters: weights $N(0, 1/\text{fan-in})$ (LeCun), biases zero.
+        r"""Draw initial parameters: weights $N(0, 1/\text{inputs of the unit})$ (LeCun), biases zero.
 
-        A standardised input then gives every unit a variance near one before its activation. The fan-in of a unit is
-        the number of its inputs.
+        There is one dictionary of `bias` and `weight` for each layer, in order.
 
         Args:
             key: A JAX random key; equal keys draw equal parameters.
             dtype: A floating dtype; JAX's default if not given. The filter follows it.
 
-        Returns:
-            One dictionary of `bias` and `weight` for each layer, in order.
-
-        Example:
-            >>> import jax
-            >>> from filtax.models import mlp
-            >>> params = mlp((3, 20, 1)).init(jax.random.key(0))
-            >>> [layer["weight"].shape for layer in params]
-            [(3, 20), (20, 1)]
+        >>> params = mlp((3, 20, 1)).init(jax.random.key(0))
+        >>> [layer["weight"].shape for layer in params]
+        [(3, 20), (20, 1)]
         """
         dtype = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -105,23 +92,17 @@ class Network(eqx.Module):  # no filtax.protocols.Module: bound methods must com
 
     # Quoted annotations: a bound method is pickled with its annotations, and these types cannot be pickled.
     def apply(self, params: "PyTree[Float[Array, '...']]", x: "ArrayLike") -> "Float[Array, '*O']":
-        """Compute h(theta, x) in the dtype of the parameters; no activation after the last layer.
+        """Compute h(theta, x), (O,), or a scalar, (), if there is one output unit; in the dtype of the parameters.
+
+        There is no activation after the last layer.
 
         Args:
             params: As `init` returns them, at any values.
             x: One input, of the network's `shape` or flat.
 
-        Returns:
-            The outputs, shape (O,); a scalar, shape (), if the network has one output unit.
-
-        Example:
-            >>> import jax, jax.numpy as jnp
-            >>> from filtax.models import mlp
-            >>> one, two = mlp((3, 20, 1)), mlp((3, 20, 2))
-            >>> one.apply(one.init(jax.random.key(0)), jnp.ones(3)).shape
-            ()
-            >>> two.apply(two.init(jax.random.key(0)), jnp.ones(3)).shape
-            (2,)
+        >>> one, two = mlp((3, 20, 1)), mlp((3, 20, 2))
+        >>> [net.apply(net.init(jax.random.key(0)), jnp.ones(3)).shape for net in (one, two)]
+        [(), (2,)]
         """
         if math.prod(jnp.shape(x)) != math.prod(self.shape):
             raise ValueError(
@@ -156,17 +137,11 @@ def mlp(sizes: Sequence[int], activation: str | Callable[[Array], Array] = "relu
         activation: Name of a function in `jax.nn` ("relu", "tanh", "elu", ...), or any function of an array. A name (or
             a function of `jax.nn`, kept as its name) lets the network be pickled.
 
-    Returns:
-        The network; with one output unit it returns scalars (see `Network.apply`).
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from filtax.models import mlp
-        >>> net = mlp((1, 2, 1), activation="tanh")
-        >>> hidden = {"weight": jnp.array([[1.0, -1.0]]), "bias": jnp.zeros(2)}
-        >>> output = {"weight": jnp.array([[1.0], [1.0]]), "bias": jnp.array([0.5])}
-        >>> float(net.apply((hidden, output), jnp.array([0.3])))  # the two units cancel
-        0.5
+    >>> net = mlp((1, 2, 1), activation="tanh")
+    >>> hidden = {"weight": jnp.array([[1.0, -1.0]]), "bias": jnp.zeros(2)}
+    >>> output = {"weight": jnp.array([[1.0], [1.0]]), "bias": jnp.array([0.5])}
+    >>> float(net.apply((hidden, output), jnp.array([0.3])))  # the two units cancel
+    0.5
     """
     widths = tuple(sizes) if isinstance(sizes, Iterable) else ()
     if len(widths) < 2 or not all(isinstance(n, int | np.integer) and n >= 1 for n in widths):
@@ -194,24 +169,18 @@ def lenet5(
         extra: Put a dense layer of 20 units before the output, as the thesis does for its last-layer methods.
         activation: As in `mlp`.
 
-    Returns:
-        The network.
-
-    Example:
-        >>> from filtax.models import lenet5
-        >>> lenet5().size, lenet5(extra=True).size
-        (61706, 62766)
+    >>> lenet5().size, lenet5(extra=True).size
+    (61706, 62766)
     """
-    if not isinstance(image, tuple | list) or len(image) != 3 or not all(isinstance(n, int) for n in image):
-        raise ValueError(f"lenet5(image=...) must be (height, width, channels), got {image!r:.60}.")
-    height, width, channels = image
-    if not (1 <= height <= _FRAME and 1 <= width <= _FRAME and channels >= 1):
-        raise ValueError(f"lenet5(image=...) must be (height, width, channels) of at most 32 x 32 pixels, got {image}.")
-    if not isinstance(classes, int | np.integer) or classes < 1:
-        raise ValueError(f"lenet5(classes=...) must be positive, a whole number, got {classes!r:.40}.")
+    sides = tuple(image) if isinstance(image, tuple | list) else ()
+    if len(sides) != 3 or not all(isinstance(n, int) and n >= 1 for n in sides) or max(sides[:2]) > _FRAME:
+        raise ValueError(
+            f"lenet5(image=...) must be (height, width, channels) of at most 32 x 32 pixels, got {image!r:.60}."
+        )
+    checks.whole("lenet5(classes=...)", classes, least=1)
     flat = 16 * 5 * 5  # 32 -> 28 -> 14 -> 10 -> 5
     sizes = (flat, 120, 84, 20, classes) if extra else (flat, 120, 84, classes)
-    return Network((height, width, channels), (6, 16), sizes, _checked_activation(activation))
+    return Network(sides, (6, 16), sizes, _checked_activation(activation))
 
 
 def _checked_activation(activation: str | Callable[[Array], Array]) -> str | Callable[[Array], Array]:
@@ -239,18 +208,13 @@ def _pool(image: Float[Array, "H W F"]) -> Float[Array, "h w F"]:
 
 
 def last_layer_range(params: PyTree, last: Any = True) -> tuple[int, int]:
-    """Find the range of the last layer of a network in the flat vector of its parameters.
+    """Find the range (start, stop) of the last layer of a network in the flat vector of its parameters.
 
     Args:
         params: Parameters of the network, a pytree; or all of them as one vector (D,).
         last: True to find it by the rule above; or where it is: a key, an index, a field name, or a tuple of these from
             the outside in, such as ("params", "head"); of a vector, how many numbers at its end.
 
-    Returns:
-        (start, stop): the layer is `theta[start:stop]` of the flat vector that filters move.
-
-    >>> import jax
-    >>> from filtax.models import mlp
     >>> last_layer_range(mlp((3, 20, 2)).init(jax.random.key(0)))  # 3 * 20 + 20 before it
     (80, 122)
     >>> last_layer_range({"body": np.ones(5), "head": np.ones(2)}, last="head")

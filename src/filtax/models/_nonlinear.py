@@ -21,11 +21,7 @@ from filtax.ravel import Layout
 
 
 class Function(Predictor):
-    """eta = h(params, x); params is theta, or the pytree that theta is the flat vector of.
-
-    >>> Function(lambda theta, x: theta[0] * x).linearise(jnp.array([2.0]), jnp.asarray(3.0), None).jacobian.tolist()
-    [[3.0]]
-    """
+    """eta = h(params, x); params is theta, or the pytree that theta is the flat vector of."""
 
     h: Callable = static()
     layout: Layout | None = None
@@ -83,9 +79,6 @@ def nonlinear(h: Callable[[Any, Array], Array], noise: Any = None, *, likelihood
             function object each time, or every new one is compiled again.
         noise: Variance, O variances, O x O covariance, or a function of x that returns one of these.
         likelihood: Instead of `noise`, any likelihood, whose natural parameter h then is (logits, log rates).
-
-    Returns:
-        A model for `filtax.method(..., model=...)`.
 
     >>> import filtax as fx
     >>> decay = nonlinear(lambda theta, x: theta[0] * jnp.exp(-theta[1] * x), noise=0.01)

@@ -1,18 +1,15 @@
 r"""(M.1) Warm-up: train a network on data that came before the stream, and remember the way its parameters took.
 
 Mini-batch descent of the negative log-likelihood, in random batches that do not overlap and make up all the data. The
-last parameters are the offset $\theta_*$ of a subspace; those met on the way, skipping the first and then at a stride,
-give its directions (`filtax.models.directions`).
-
-The parameters after e epochs are stored for e = n, n + k, n + 2k, ..., which makes $\lfloor(E-n)/k\rfloor + 1$ of them;
-with skip n = 0 the first are those it began with. Training can be taken up where it ended, to the same bits.
+last parameters are the offset $\theta_*$ of a subspace. Those after e = n, n + k, n + 2k, ... epochs are stored, with
+`skip` n and `stride` k, and give its directions (`filtax.models.directions`); with n = 0 the first are those it began
+with. Training can be taken up where it ended, to the same bits.
 
 Needs optax (`pip install "filtax[nets]"`), unless an optimiser is given.
 Thesis: subsec:warm-up-subspace, algo:MAP-SGD (errata E31).
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cache, partial
 from typing import Any
 
@@ -37,13 +34,6 @@ class Warm(Module):
         optimiser: State of the optimiser, to go on from.
         key: Random key of the whole training.
         steps: Steps done so far, and epochs.
-
-    >>> import filtax as fx
-    >>> X, Y = np.linspace(-1, 1, 20)[:, None], np.linspace(-1, 1, 20)
-    >>> model = fx.models.nonlinear(fx.models.mlp((1, 4, 1)).apply, noise=0.1)
-    >>> warm = fx.warmup(model, fx.models.mlp((1, 4, 1)).init(jax.random.key(0)), X, Y, epochs=3, key=jax.random.key(1))
-    >>> warm.iterates.shape, warm.directions(2, kind="differences", last=True).shape
-    ((4, 13), (8, 2))
     """
 
     params: PyTree
@@ -100,15 +90,12 @@ def warmup(
         start: An earlier result to go on from, with the same data and optimiser: `params` and `key` are then its own,
             and may be None.
 
-    Returns:
-        Trained parameters, iterates and all that is needed to go on.
-
     >>> import filtax as fx
     >>> net, X = fx.models.mlp((1, 8, 1), "tanh"), np.linspace(-1, 1, 50)[:, None]
     >>> model = fx.models.nonlinear(net.apply, noise=0.1)
     >>> warm = warmup(model, net.init(jax.random.key(0)), X, X[:, 0] ** 2, 0.01, epochs=20, key=jax.random.key(1))
-    >>> warm.losses[-1] < warm.losses[0]
-    True
+    >>> warm.losses[-1] < warm.losses[0], warm.iterates.shape, warm.directions(2, kind="differences", last=True).shape
+    (True, (21, 25), (16, 2))
     """
     if not (start is None or isinstance(start, Warm)):
         raise ValueError(f"warmup(start=...) must be what an earlier warmup returned, got {type(start).__name__}.")
@@ -175,7 +162,7 @@ def _epoch(
         params, memory = carry
         at, real = rows
         value, slope = jax.value_and_grad(loss)(params, X[at], Y[at], real)
-        with _others_rules():
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # an optimiser may need these
             change, memory = update(slope, memory, params)
         params = jax.tree.map(lambda p, c: p + c.astype(p.dtype), params, change)
         path = flatten(params)[0] if each == "step" else None
@@ -218,26 +205,19 @@ def _checked(model: Model, theta: Array, layout: Layout, X: Any, Y: Any) -> tupl
     return X, Y
 
 
-def _others_rules() -> ExitStack:
-    """An optimiser is other people's code, and may mix dtypes and ranks as JAX does by default."""
-    stack = ExitStack()
-    stack.enter_context(jax.numpy_dtype_promotion("standard"))
-    stack.enter_context(jax.numpy_rank_promotion("allow"))
-    return stack
-
-
 def _optimiser(given: Any) -> tuple[Callable, Callable]:
     """What begins and what updates."""
     if given is None or isinstance(given, int | float):
         rate = 1e-3 if given is None else float(given)
         checks.positive("warmup(optimiser=...)", rate, hint="A number is the learning rate of Adam.")
         given = _adam(rate)
-    if not (hasattr(given, "init") and hasattr(given, "update")):
+    try:
+        return given.init, given.update
+    except AttributeError:
         raise ValueError(
             f"warmup(optimiser=...) must be a learning rate or an optimiser of optax, such as optax.adam(0.01), got "
             f"{given!r:.40}."
-        )
-    return given.init, given.update
+        ) from None
 
 
 @cache

@@ -7,15 +7,14 @@ belief bit for bit as it was.
 Forecasts and `log_evidence` stay those of the plain model. Hypotheses are weighed by a robust score, so that an outlier
 does not look like a change: with Gaussian noise $N(y; \hat y, HPH^\top + R/w^2)$; for labels $w^2 p(y) + (1-w^2)/C$;
 for counts and unknown noise the mixture, with the same weights, of p(y) and that Gaussian. As |y| grows the scores of
-all hypotheses tend to each other, and the change probability to the hazard. A datum rejected by a gate, where the trust
-is 0, scores as one on the gate, without HPH': that too is the same for all hypotheses of one noise level.
-`density_power` replaces the density of the forecast itself, which tends to the same value for all. The pull of `huber`
-does not vanish, nor does its effect on the change probability, up to a distance where rounding would decide: from there
-on all hypotheses score alike. `tempered` is not robust.
+all hypotheses tend to each other, and the change probability to the hazard. A datum rejected by a gate scores as one on
+the gate, without HPH'. `density_power` replaces the density of the forecast itself. The pull of `huber` does not
+vanish, nor does its effect on the change probability, up to a distance where rounding would decide: from there on all
+hypotheses score alike. `tempered` is not robust.
 
 `temper` raises the likelihood of a datum to a power v, $p(y \mid \theta, x)^v$: B and r are multiplied by $\sqrt v$.
-The power may be traced. The prior Sub uses it for a remembered datum that belongs to the regime with probability v, and
-the responsibilities of switching models for a datum that several experts share.
+The prior Sub uses it for a datum that belongs to the regime with probability v, and the responsibilities of switching
+models for a datum that several experts share.
 
 Cost: that of the plain model, and the density of its forecast.
 Thesis: eq:weighted-loglikelihood, prop:weighted-kf, algo:wlf-step, subsec:wlf-nonlinear-extensions (errata E20-E23).
@@ -42,14 +41,7 @@ COMPARABLE = 0.01  # rounding error of a squared distance up to which scores are
 
 
 class RobustLikelihood(Likelihood):
-    """A likelihood whose data are weighted by `trust`; `unit` is the noise level where it is being learned.
-
-    >>> import filtax as fx
-    >>> wolf = fx.models.robust(fx.models.gaussian(1.0), trust=fx.models.imq(2.0)).likelihood
-    >>> whitened = wolf.whiten(jnp.zeros(1), None, jnp.full(1, 2.0), None)
-    >>> whitened.trust.round(3).item(), whitened.residual.round(3).item()
-    (0.707, 1.414)
-    """
+    """A likelihood whose data are weighted by `trust`; `unit` is the noise level where it is being learned."""
 
     inner: Any
     trust: Trust
@@ -62,7 +54,7 @@ class RobustLikelihood(Likelihood):
         return self.inner
 
     @property
-    def has_covariance(self) -> bool:
+    def has_covariance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """As the plain likelihood."""
         return self.inner.has_covariance
 
@@ -199,10 +191,8 @@ def robust(model: Any, trust: Any) -> Model:
         model: A model, or a bare likelihood (a model of theta itself).
         trust: `imq(c)`, `mahalanobis(c)`, `threshold(c)`, `huber(c)`, `density_power(beta)`, `tempered(w)`, or your own
             function W(r) -> w of the whitened residual (O,), written with jax.numpy and defined at infinity too.
-            Missing outputs are given to it as 0. If w is not a number of at least 0, the datum is refused.
-
-    Returns:
-        The model, for `filtax.method(..., model=...)`; its `Info.trust` is w.
+            Missing outputs are given to it as 0. If w, the `Info.trust`, is not a number of at least 0, the datum is
+            refused.
 
     >>> import filtax as fx
     >>> wolf = fx.method("LG+C-Static", model=robust(fx.models.linear(noise=1.0), trust=fx.models.mahalanobis(3.0)))

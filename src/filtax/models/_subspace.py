@@ -1,21 +1,16 @@
 r"""(M.1) Subspace: a model whose many parameters move along few directions, $\theta(z) = A z + \theta_*$.
 
-A wrapper of the predictor: the filter runs on z, with any posterior, prior and weighting. The Jacobian is $Z = H A$. If
-the last layer is free, the coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of PULSE; without
-directions only the last layer is learned.
+The filter runs on z, with any posterior, prior and weighting. The Jacobian is $Z = H A$. If the last layer is free, the
+coordinates are $(z, w)$ and $\theta = (A z + \psi_*, w)$, the model of PULSE; without directions only the last layer is
+learned. Z takes the cheaper of d forward derivatives along the columns of A, and O backward passes with a product
+(O, D)(D, d). They cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3, 1.1, 13.2 ms forward, 7.1, 7.4,
+12.5 ms backward).
 
-Z takes no D x D product, but the cheaper of d forward derivatives along the columns of A, and O backward passes with a
-product (O, D)(D, d). Measured, they cost the same near d = 8 O (LeNet-5, 10 outputs, d = 1, 10, 100: 0.3, 1.1, 13.2 ms
-forward, 7.1, 7.4, 12.5 ms backward).
+Directions are random, or the first d right singular vectors of n parameter vectors met in training. An uncentred
+decomposition spends its first direction on the parameters themselves, which only scales the network (errata E31);
+centred iterates, or differences from the last one, do not.
 
-Directions are random, or the main ones of a warm-up. The rows of $\mathcal E$ are n parameter vectors met in training,
-$\mathcal E = U S V^\top$; A holds the first d right singular vectors, orthonormal columns (D, d). They come from the
-n x n Gram matrix $\mathcal E\mathcal E^\top = U S^2 U^\top$, $V = \mathcal E^\top U S^{-1}$, in O(n² D) time and O(n D)
-memory; in float64, because a Gram matrix squares the range of the singular values. An uncentred decomposition spends
-its first direction on the parameters themselves, which only scales the network (errata E31); centred iterates, or
-differences from the last one, do not.
-
-Axes: D parameters, d directions, O outputs. Memory: O(D d), for A.
+Axes: D parameters, d directions, O outputs. Cost: memory O(D d) for A; O(n² D) to find it.
 Thesis: eq:subspace-params, eq:subspace-ssm, algo:subspace-extended-kalman-filter (errata E30),
 eq:hidden-layer-decomposition, eq:subspace-last-layer-ssm, subsec:warm-up-subspace, algo:MAP-SGD.
 """
@@ -50,10 +45,6 @@ class Subspace(Predictor):
     """h(theta(z, w), x): the hidden parameters are `hidden` + `basis` z; those of the last layer, at `start`, are free.
 
     Without a basis the hidden parameters are coordinates themselves, before those of the last layer.
-
-    >>> line = Subspace(Function(lambda theta, x: theta @ x), jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(0))
-    >>> line.linearise(jnp.array([3.0]), jnp.array([1.0, 10.0]), None).jacobian.tolist()
-    [[11.0]]
     """
 
     inner: Any
@@ -135,7 +126,9 @@ class Subspace(Predictor):
 
 
 def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
-    """Learn a model along a few directions of its parameters.
+    """Learn a model along a few directions of its parameters: one of d coordinates z, or of (z, w).
+
+    `init()` needs no mean and starts at the offset; `model.predictor.lift(z)` returns the parameters at z.
 
     Args:
         model: Any model from `filtax.models`, robust ones too.
@@ -144,10 +137,6 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
         offset: Parameters that the directions start from: the pytree of the network, or theta (D,).
         last: Leave the last layer free of the subspace, for PULSE: True finds it, or say where it is, as for
             `last_layer_range`; without it (None, False) none is free.
-
-    Returns:
-        A model of d coordinates z, or of (z, w); `init()` needs no mean and starts at the offset.
-        `model.predictor.lift(z)` returns the parameters at z.
 
     >>> import jax, filtax as fx
     >>> net = fx.models.mlp((3, 20, 2))
@@ -178,15 +167,12 @@ def subspace(model: Any, basis: Any, offset: PyTree, last: Any = None) -> Model:
 
 
 def last_layer(model: Any, params: PyTree, last: Any = True) -> Model:
-    """Learn the last layer of a network alone: its hidden layers stay as they are.
+    """Learn the last layer of a network alone, PULSE without directions: its hidden layers stay as they are.
 
     Args:
         model: A model of the network, such as `nonlinear(net.apply, noise=0.1)`.
         params: Parameters of the network; the hidden layers keep theirs, `init()` starts the last one at its own.
         last: Where the last layer is, as for `last_layer_range`; searched for by default.
-
-    Returns:
-        A model of the last layer's parameters: PULSE without directions.
 
     >>> import jax, filtax as fx
     >>> net = fx.models.mlp((3, 20, 2))
@@ -212,16 +198,13 @@ def _checked_basis(basis: Any, hidden: Array, partial: bool) -> Array:
 
 
 def directions(iterates: Any, count: int, kind: str = "uncentred") -> Float[Array, "D d"]:
-    """Find the directions along which training moved the parameters most.
+    """Find the directions along which training moved the parameters most: orthonormal columns (D, d), main one first.
 
     Args:
         iterates: (n, D) parameter vectors, in the order of training, such as `filtax.warmup(...).iterates`.
         count: How many directions d; at most as many as the iterates span.
         kind: "uncentred" as in the thesis; "centred", principal components; "differences" from the last iterate, where
             that is the offset.
-
-    Returns:
-        (D, d) orthonormal columns, the most important first, in the dtype of the iterates.
 
     >>> path = np.array([[1.0, 0.0, 5.0], [1.0, 3.0, 5.0], [1.0, 9.0, 5.0]])
     >>> np.abs(directions(path, 1, kind="centred")).round(3).tolist()
@@ -242,21 +225,13 @@ def directions(iterates: Any, count: int, kind: str = "uncentred") -> Float[Arra
             f"directions(count={count}): {len(rows)} iterates give at most {most} {kind} directions; ask for fewer, or "
             "store more iterates: more epochs, a smaller stride or skip, each='step'."
         )
-    return jnp.asarray(_leading(_KINDS[kind](rows.astype(np.float64)), count), rows.dtype)
-
-
-def _leading(rows: np.ndarray, count: int) -> np.ndarray:
-    """First right singular vectors, by the Gram matrix of the rows."""
-    square, U = np.linalg.eigh(rows @ rows.T)
-    square, U = square[::-1][:count], U[:, ::-1][:, :count]
-    span = int(np.sum(square > len(rows) * np.finfo(np.float64).eps * square[0])) if square[0] > 0.0 else 0
+    size, V = np.linalg.svd(_KINDS[kind](rows.astype(np.float64)), full_matrices=False)[1:]
+    span = int(np.sum(size > max(rows.shape) * np.finfo(np.float64).eps * size[0]))
     if span < count:
         raise ValueError(
             f"directions(count={count}): the iterates span {span} directions only; ask for no more, or train longer."
         )
-    V = rows.T @ (U / np.sqrt(square)[None, :])
-    # orthonormalise: small singular vectors lost digits in the Gram matrix; the order stays
-    return np.linalg.solve(np.linalg.cholesky(V.T @ V), V.T).T
+    return jnp.asarray(V[:count].T, rows.dtype)
 
 
 def random_directions(size: int, count: int, *, key: Array, dtype: DTypeLike | None = None) -> Float[Array, "D d"]:

@@ -1,12 +1,11 @@
 r"""(M.1) How far a datum is trusted: the weighting functions W of chapter 4, and a check of their robustness.
 
 A trust is a function of one residual (O,) that returns a number w >= 0: the datum then counts as w² of one. The
-residual is the whitened one, $r = R^{-1/2}(y - \hat y)$, so that a threshold c counts standard deviations of the noise.
-Only `imq` takes the plain residual of the thesis where there is one (Gaussian noise), so that its c has the unit of y.
-All are finite, with w = 0 as the limit, for residuals of any size, infinite ones included.
+residual is the whitened one, $r = R^{-1/2}(y - \hat y)$, so that c counts standard deviations of the noise. Only `imq`
+takes the plain residual where the noise is Gaussian, so that its c has the unit of y. All are finite for residuals of
+any size, and w = 0 for infinite ones.
 
 A WoLF posterior has a bounded influence if $\sup W < \infty$ and $\sup W^2\|y\| < \infty$ (theorem:wolf-bounded).
-`check_trust` evaluates both along rays, out to 1e36 standard deviations.
 
 Thesis: subsec:choice-weighting-function, eq:w_t, eq:mahalanobis-weight, eq:thresholded-mahalanobis-weight (errata E21,
 E22: w may be 0, and every threshold is a distance).
@@ -27,26 +26,16 @@ from filtax import _validation as checks
 from filtax.numerics import safe_scale
 from filtax.protocols import Module, static
 
-C_HINT = "It is the distance from which on a datum loses trust, such as 4 standard deviations."
 RADII = np.concatenate([[0.0], np.logspace(-6.0, 36.0, 421)])  # along each ray, for `check_trust`
 FAR = 1e20  # from this radius on a bounded quantity must not grow any more
 
 
 class Trust(Module):
-    """W(r) of a residual (O,). The name of a method prints `word` and the settings in `shown`."""
+    """W(r) of a residual (O,). The name of a method prints `name` and the settings in `shown`."""
 
-    word: ClassVar[str] = "WoLF-W"
+    name = "WoLF-W"
     shown: ClassVar[dict[str, Any]] = {}
-
-    @property
-    def name(self) -> str:
-        """How the trust is written in the name of a method."""
-        return self.word
-
-    @property
-    def raw(self) -> bool:
-        """Whether W takes the plain residual where the noise is Gaussian, and not the whitened one."""
-        return False
+    raw = False  # whether W takes the plain residual where the noise is Gaussian, and not the whitened one
 
     @abstractmethod
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
@@ -57,59 +46,47 @@ class Trust(Module):
         return None
 
 
-class Mahalanobis(Trust):
-    """w = (1 + |r|²/c²)^(-1/2): smooth, and the pull of a datum, w²|r|, is at most c/2.
-
-    >>> mahalanobis(2.0)(jnp.array([2.0])).round(4).item()
-    0.7071
-    """
+class OfDistance(Trust):
+    """A trust that depends on the distance |r| in units of c; `call` is the function that a user calls."""
 
     c: Any
-    word = "WoLF-MD"
+    call: ClassVar[str]
     shown: ClassVar = {"c": None}
 
     def __check_init__(self) -> None:
-        checks.positive(f"{'imq' if self.raw else 'mahalanobis'}(c=...)", self.c, hint=C_HINT)
+        hint = "It is the distance from which on a datum loses trust, such as 4 standard deviations."
+        checks.positive(f"{self.call}(c=...)", self.c, hint=hint)
+
+
+class Mahalanobis(OfDistance):
+    """w = (1 + |r|²/c²)^(-1/2): smooth, and the pull of a datum, w²|r|, is at most c/2."""
+
+    name = "WoLF-MD"
+    call = "mahalanobis"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """Trust of a residual."""
         scale, square, near = _distance(r, self.c)
         return jnp.where(near, 1.0 / jnp.sqrt(jnp.square(1.0 / scale) + square) / scale, 0.0)
 
 
 class InverseMultiquadratic(Mahalanobis):
-    """The same of the plain residual, where the noise is Gaussian.
+    """The same of the plain residual, where the noise is Gaussian: c has the unit of y."""
 
-    >>> imq(2.0)(jnp.array([2.0])).round(4).item()
-    0.7071
-    """
-
-    word = "WoLF-IMQ"
-
-    @property
-    def raw(self) -> bool:
-        """True: c has the unit of y."""
-        return True
+    name = "WoLF-IMQ"
+    call = "imq"
+    raw = True
 
 
-class Threshold(Trust):
+class Threshold(OfDistance):
     """w = 1 up to the distance c, and 0 beyond: a datum farther away is rejected.
 
     For the weighing of hypotheses a rejected datum counts as one at the distance c, for all hypotheses alike.
-
-    >>> [threshold(3.0)(jnp.array([r])).item() for r in (2.9, 3.1)]
-    [1.0, 0.0]
     """
 
-    c: Any
-    word = "WoLF-TMD"
-    shown: ClassVar = {"c": None}
-
-    def __check_init__(self) -> None:
-        checks.positive("threshold(c=...)", self.c, hint=C_HINT)
+    name = "WoLF-TMD"
+    call = "threshold"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """Trust of a residual."""
         return (jnp.sum(jnp.square(r / jnp.asarray(self.c, r.dtype))) <= 1.0).astype(r.dtype)  # inf is not <= 1
 
     def floor(self, count: Float[Array, ""]) -> Float[Array, ""]:
@@ -117,22 +94,13 @@ class Threshold(Trust):
         return -0.5 * jnp.square(jnp.asarray(self.c, count.dtype))
 
 
-class Huber(Trust):
-    """w² = min(1, c/|r|): full trust up to c, then a pull w²|r| that stays c.
+class Huber(OfDistance):
+    """w² = min(1, c/|r|): full trust up to c, then a pull w²|r| that stays c."""
 
-    >>> huber(1.0)(jnp.array([4.0])).item()
-    0.5
-    """
-
-    c: Any
-    word = "WoLF-Huber"
-    shown: ClassVar = {"c": None}
-
-    def __check_init__(self) -> None:
-        checks.positive("huber(c=...)", self.c, hint=C_HINT)
+    name = "WoLF-Huber"
+    call = "huber"
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """Trust of a residual."""
         scale, square, near = _distance(r, self.c)
         beyond = square > jnp.square(1.0 / scale)
         w = jnp.where(beyond, 1.0 / jnp.sqrt(scale * jnp.sqrt(jnp.where(beyond, square, 1.0))), 1.0)
@@ -140,34 +108,30 @@ class Huber(Trust):
 
 
 class Tempered(Trust):
-    """w is a constant: every datum counts as w² of one, near or far.
-
-    >>> tempered(0.5)(jnp.array([100.0])).item()
-    0.5
-    """
+    """w is a constant: every datum counts as w² of one, near or far."""
 
     w: Any
-    word = "WoLF-Tempered"
+    name = "WoLF-Tempered"
     shown: ClassVar = {"w": None}
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """The constant."""
         return jnp.asarray(self.w, r.dtype)
 
 
 class Supplied(Trust):
-    """A function of the user's own.
+    """A function of the user's own, or a callable pytree, whose settings can be traced and whose class names it."""
 
-    >>> supplied(lambda r: jnp.exp(-jnp.sum(r * r)))(jnp.zeros(2)).item()
-    1.0
-    """
+    module: Any = None
+    function: Callable | None = static(default=None)
 
-    function: Callable = static()
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """With the class of a pytree; a function has no name."""
+        return Trust.name if self.module is None else f"WoLF-{type(self.module).__name__}"
 
     def __call__(self, r: Float[Array, " O"]) -> Array:
-        """The value of the function."""
         try:
-            return self.function(r)
+            return self.module(r) if self.function is None else self.function(r)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise ValueError(
                 "robust(trust=W): W must be written with jax.numpy, since it is compiled; use jnp.where instead of if, "
@@ -175,52 +139,29 @@ class Supplied(Trust):
             ) from error
 
 
-class SuppliedModule(Trust):
-    """A callable pytree of the user's own, whose settings can be traced; its class names it."""
-
-    module: Any
-
-    @property
-    def name(self) -> str:
-        """The name of the class."""
-        return f"WoLF-{type(self.module).__name__}"
-
-    def __call__(self, r: Float[Array, " O"]) -> Array:
-        """The value of the pytree."""
-        return self.module(r)
-
-
 class Scaled(Trust):
-    """A trust times a constant.
-
-    >>> Scaled(mahalanobis(2.0), jnp.asarray(0.5))(jnp.zeros(1)).item()
-    0.5
-    """
+    """A trust times a constant."""
 
     inner: Trust
     w: Any
 
     @property
-    def raw(self) -> bool:
-        """Whether the inner trust takes the plain residual."""
+    def raw(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the inner trust."""
         return self.inner.raw
 
     def __call__(self, r: Float[Array, " O"]) -> Float[Array, ""]:
-        """Trust of a residual."""
         return jnp.asarray(self.w, r.dtype) * self.inner(r)
 
 
 def imq(c: Any) -> InverseMultiquadratic:
     r"""Trust that falls smoothly with the residual y - ŷ; c has the unit of y.
 
-    $w = (1 + \|y - \hat y\|^2/c^2)^{-1/2}$, the inverse multi-quadratic of eq:w_t.
+    $w = (1 + \|y - \hat y\|^2/c^2)^{-1/2}$, the inverse multi-quadratic (eq:w_t).
 
     Args:
         c: Soft threshold in the unit of y. Where the noise is not Gaussian, y - E[y] has no fixed scale, and the trust
             takes the whitened residual, as `mahalanobis` does.
-
-    Returns:
-        A trust for `robust(model, trust=...)`.
 
     >>> imq(4.0).name
     'WoLF-IMQ'
@@ -236,9 +177,6 @@ def mahalanobis(c: Any) -> Mahalanobis:
     Args:
         c: Soft threshold in standard deviations of the noise, whatever the unit of y.
 
-    Returns:
-        A trust for `robust(model, trust=...)`.
-
     >>> mahalanobis(4.0).name
     'WoLF-MD'
     """
@@ -250,9 +188,6 @@ def threshold(c: Any) -> Threshold:
 
     Args:
         c: The gate: a distance, where the thesis prints its square (eq:thresholded-mahalanobis-weight, errata E22).
-
-    Returns:
-        A trust for `robust(model, trust=...)`.
 
     >>> threshold(4.0).name
     'WoLF-TMD'
@@ -268,9 +203,6 @@ def huber(c: Any) -> Huber:
     Args:
         c: Where the pull stops growing.
 
-    Returns:
-        A trust for `robust(model, trust=...)`.
-
     >>> huber(2.0).name
     'WoLF-Huber'
     """
@@ -283,9 +215,6 @@ def tempered(w: Any) -> Tempered:
     Args:
         w: The trust, at least 0; at most 1 to down-weight.
 
-    Returns:
-        A trust for `robust(model, trust=...)`.
-
     >>> tempered(0.5).w
     0.5
     """
@@ -294,18 +223,14 @@ def tempered(w: Any) -> Tempered:
 
 
 def supplied(trust: Any) -> Any:
-    """The trust that a `Trust`, a callable pytree or a plain function W(r) -> w stands for.
-
-    >>> supplied(imq(2.0)).c
-    2.0
-    """
+    """The trust that a `Trust`, a callable pytree or a plain function W(r) -> w stands for."""
     if not callable(trust):
         raise ValueError(
             f"robust(trust=...) must be a function of the whitened residual, such as imq(4.0), got {trust!r:.40}."
         )
     if isinstance(trust, Trust):
         return trust
-    return SuppliedModule(trust) if isinstance(trust, Module | eqx.Module) else Supplied(trust)
+    return Supplied(trust) if isinstance(trust, Module | eqx.Module) else Supplied(None, trust)
 
 
 def _distance(r: Array, c: Any) -> tuple[Array, Array, Array]:
@@ -334,7 +259,6 @@ class TrustCheck:
         bounded: Whether both are bounded, so that no datum can move the posterior without limit.
         verdict: The result in a sentence.
 
-    >>> from filtax.models import check_trust, threshold
     >>> check_trust(threshold(3.0)).bounded
     True
     """
@@ -346,16 +270,12 @@ class TrustCheck:
 
 
 def check_trust(trust: Any, outputs: Any = 1) -> TrustCheck:
-    """Check whether a trust function makes a filter robust.
+    """Check whether a trust function makes a filter robust, by the two suprema of theorem:wolf-bounded.
 
     Args:
         trust: A function W(r) -> w of the whitened residual (O,), or a trust of `filtax.models`.
         outputs: O, how many outputs the residual has; rays are followed along each, and across all of them.
 
-    Returns:
-        The two suprema of theorem:wolf-bounded, and a verdict.
-
-    >>> from filtax.models import mahalanobis, tempered
     >>> found = check_trust(mahalanobis(4.0))
     >>> round(found.sup_trust, 3), round(found.sup_pull, 2), found.bounded
     (1.0, 2.0, True)
@@ -364,23 +284,22 @@ def check_trust(trust: Any, outputs: Any = 1) -> TrustCheck:
     """
     checks.whole("check_trust(outputs=...)", outputs, least=1, hint="It is how many numbers the residual has.")
     rays = np.concatenate([np.eye(outputs), np.ones((1, outputs)) / np.sqrt(outputs)])
-    rays = np.concatenate([rays, -rays])
-    w = _along(supplied(trust), rays)
+    w = _along(supplied(trust), np.concatenate([rays, -rays]))
+    pull = w**2 * RADII
     wrong = ~(w >= 0.0)
     if wrong.any():
         at = RADII[np.flatnonzero(wrong.any(axis=0))[0]]
         text = f"No trust: W is negative or NaN at |r| = {at:.3g}; it must return a number of at least 0 there."
-        sups = (np.nan, np.nan) if np.isnan(w).all() else (np.nanmax(w), np.nanmax(w**2 * RADII))
-        return TrustCheck(float(sups[0]), float(sups[1]), False, text)
-    pull = w**2 * RADII
+        return TrustCheck(float(np.fmax.reduce(w, axis=None)), float(np.fmax.reduce(pull, axis=None)), False, text)
+    sups = float(w.max()), float(pull.max())
     for name, values in (("W", w), ("W²|r|", pull)):
         if not np.all(np.isfinite(values)) or _grows(values):
             text = f"Not robust: {name} still grows at |r| = 1e+36, so one datum can move the posterior without limit."
-            return TrustCheck(float(w.max()), float(pull.max()), False, text)
+            return TrustCheck(*sups, False, text)
     last = float(pull[:, -1].max())
-    end = "vanishes far away" if last < 1e-3 * pull.max() else f"stays {last:.3g} however far it is"
-    text = f"Robust: W is at most {w.max():.3g}; the pull W²|r| of a datum is at most {pull.max():.3g}, and {end}."
-    return TrustCheck(float(w.max()), float(pull.max()), True, text)
+    end = "vanishes far away" if last < 1e-3 * sups[1] else f"stays {last:.3g} however far it is"
+    text = f"Robust: W is at most {sups[0]:.3g}; the pull W²|r| of a datum is at most {sups[1]:.3g}, and {end}."
+    return TrustCheck(*sups, True, text)
 
 
 def _along(trust: Any, rays: np.ndarray) -> np.ndarray:

@@ -5,21 +5,19 @@ from typing import TYPE_CHECKING
 from filtax import _lazy
 
 if TYPE_CHECKING:
-    from filtax.priors._by_part import by_block, by_expert
-    from filtax.priors._covariance_inflation import covariance_inflation
+    from filtax.priors._adaptive_forgetting import empirical_ou, ou_reset
     from filtax.priors._dynamics import (
         Continue,
         additive_inflation,
+        by_block,
+        by_expert,
         linear_dynamics,
         nonlinear_dynamics,
         ornstein_uhlenbeck,
         shrink_perturb,
         static,
     )
-    from filtax.priors._empirical_ou import empirical_ou
-    from filtax.priors._ou_reset import ou_reset
-    from filtax.priors._reset import moment_matched_reset, polynomial_shift, reset
-    from filtax.priors._subset import subset
+    from filtax.priors._reset import covariance_inflation, moment_matched_reset, polynomial_shift, reset, subset
 
 __all__ = [
     "Continue",
@@ -43,11 +41,8 @@ __all__ = [
 __getattr__, __dir__ = _lazy(
     __name__,
     __all__,
-    _by_part="by_block by_expert",
-    _covariance_inflation="covariance_inflation",
-    _dynamics="Continue additive_inflation linear_dynamics nonlinear_dynamics ornstein_uhlenbeck shrink_perturb static",
-    _empirical_ou="empirical_ou",
-    _ou_reset="ou_reset",
-    _reset="moment_matched_reset polynomial_shift reset",
-    _subset="subset",
+    _dynamics="Continue additive_inflation by_block by_expert linear_dynamics nonlinear_dynamics ornstein_uhlenbeck "
+    "shrink_perturb static",
+    _adaptive_forgetting="empirical_ou ou_reset",
+    _reset="covariance_inflation moment_matched_reset polynomial_shift reset subset",
 )

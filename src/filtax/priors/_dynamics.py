@@ -1,4 +1,4 @@
-r"""(M.3) Dynamics: how parameters move while a regime lasts; and the prior under which every hypothesis follows them.
+r"""(M.3) Dynamics: how parameters move while a regime lasts, and the prior under which every hypothesis follows them.
 
 Static   $\theta' = \theta$
 ACI      $\theta' = \theta + e$, $e \sim N(0, q I)$, a random walk
@@ -11,7 +11,8 @@ $D\Sigma D + (I-D^2)^{1/2}\Sigma_0(I-D^2)^{1/2}$, which stays positive semidefin
 initial belief.
 
 Over a time step dt the variance of ACI grows by q dt, and shrinkage is s^dt, so that two steps equal one of their sum;
-OU rates compose likewise. Linear dynamics take F and Q as functions of dt.
+OU rates compose likewise. Linear dynamics take F and Q as functions of dt. Blocks of parameters and experts may have
+dynamics of their own (eq:subspace-last-layer-ssm, eqn:MELSSM).
 
 Thesis: prop:kf-equations, algo:linear-kalman-filter (errata E3), algo:extended-kalman-filter (errata E5: the mean moves
 by f itself, the covariance by its Jacobian), and the section on the conditional prior of chapter 3.
@@ -20,6 +21,7 @@ by f itself, the covariance by its Jacobian), and the section on the conditional
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
@@ -31,57 +33,38 @@ from filtax.protocols import static as structure
 
 
 class Static(Dynamics):
-    """Parameters that do not move.
-
-    >>> Static().name
-    'Static'
-    """
+    """Parameters that do not move."""
 
     name = "Static"
-    shown = {}  # noqa: RUF012
-    needs = ()
     moves = False
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The same belief."""
         return belief
 
 
 class AdditiveInflation(Dynamics):
-    """A random walk: the variance of each parameter grows by q at each step.
-
-    >>> additive_inflation(0.1).q
-    0.1
-    """
+    """A random walk: the variance of each parameter grows by q at each step."""
 
     q: Any
     name = "ACI"
     shown = {"q": None}  # noqa: RUF012
     needs = ("add",)
-    moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The belief after one step."""
         q = jnp.asarray(self.q)
         return belief.add(_finite(q if dt is None else q * dt, belief.mean.dtype))
 
 
 class ShrinkPerturb(Dynamics):
-    """Shrink the parameters towards zero, then perturb them.
-
-    >>> shrink_perturb(0.99, 0.01).shrink
-    0.99
-    """
+    """Shrink the parameters towards zero, then perturb them."""
 
     shrink: Any
     q: Any
     name = "SP"
     shown = {"shrink": None, "q": None}  # noqa: RUF012
     needs = ("affine",)
-    moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """Theta -> shrink theta + e, e ~ N(0, q)."""
         shrink, q = jnp.asarray(self.shrink), jnp.asarray(self.q)
         if dt is not None:
             shrink, q = shrink**dt, q * _steps_worth(shrink, dt)
@@ -89,30 +72,20 @@ class ShrinkPerturb(Dynamics):
 
 
 class OrnsteinUhlenbeck(Dynamics):
-    """Relax towards the initial belief at a rate.
-
-    >>> ornstein_uhlenbeck(0.99).rate
-    0.99
-    """
+    """Relax towards the initial belief at a rate."""
 
     rate: Any
     name = "OU"
     shown = {"rate": None}  # noqa: RUF012
     needs = ("mix",)
-    moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
-        """The belief of which the share rate^dt is kept."""
         rate = jnp.asarray(self.rate)
         return belief.mix(initial, rate if dt is None else rate**dt)
 
 
 class LinearDynamics(Dynamics):
-    """F, b and a square root of Q; or functions of dt that return F and Q.
-
-    >>> linear_dynamics(F=jnp.eye(2), Q=0.04).root.round(3).item()
-    0.2
-    """
+    """F, b and a square root of Q; or functions of dt that return F and Q."""
 
     F: Any
     b: Any
@@ -120,9 +93,7 @@ class LinearDynamics(Dynamics):
     F_of: Callable | None = structure(default=None)
     Q_of: Callable | None = structure(default=None)
     name = "LSSM"
-    shown = {}  # noqa: RUF012
     needs = ("affine",)
-    moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """The belief after one step, or after one of length dt."""
@@ -131,11 +102,10 @@ class LinearDynamics(Dynamics):
                 "step(dt=...): linear_dynamics with a constant F, b or Q does not know what another time step does; "
                 "give F and Q as functions of dt, such as Q=lambda dt: q * dt, and no b."
             )
-        gap = 1.0 if dt is None else dt
-        dtype = belief.mean.dtype
-        F = self.F if self.F_of is None else _at("F", self.F_of, gap)
-        F = F if self.F_of is None else checks.returned("linear_dynamics: F", F).astype(dtype)
-        root = self.root
+        gap, dtype = 1.0 if dt is None else dt, belief.mean.dtype
+        F, root = self.F, self.root
+        if self.F_of is not None:
+            F = checks.returned("linear_dynamics: F", _at("F", self.F_of, gap)).astype(dtype)
         if self.Q_of is not None:
             Q = _at("Q", self.Q_of, gap)
             numbers = checks.returned("linear_dynamics: Q", Q)
@@ -153,18 +123,12 @@ class LinearDynamics(Dynamics):
 
 
 class NonlinearDynamics(Dynamics):
-    """f and a square root of Q.
-
-    >>> nonlinear_dynamics(jnp.sin, Q=0.04).name
-    'LSSM'
-    """
+    """f and a square root of Q."""
 
     f: Callable = structure()
     root: Any
     name = "LSSM"
-    shown = {}  # noqa: RUF012
     needs = ("affine",)
-    moves = True
 
     def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
         """The belief after one step; of an ensemble or particles each member moves by f, otherwise f is linearised."""
@@ -322,12 +286,122 @@ def nonlinear_dynamics(f: Callable[[Array], Array], Q: Any = None) -> NonlinearD
     return NonlinearDynamics(f, None if Q is None else noise_root(Q))
 
 
-def noise_root(Q: Any) -> Array:
-    """Square root of a process noise: of variances element by element, of a matrix by its eigenvectors.
+class ByBlock(Dynamics):
+    """Dynamics of any kinds, in the order of the blocks."""
 
-    >>> noise_root(jnp.array([4.0, 9.0])).tolist()
-    [2.0, 3.0]
+    parts: tuple[Any, ...]
+    needs = ("blockwise",)
+
+    @property
+    def name(self) -> str:
+        """Name of the dynamics of the blocks that move; LSSM if they are of several kinds."""
+        names = {part.name for part in self.parts if part.moves}
+        return "Static" if not names else names.pop() if len(names) == 1 else "LSSM"
+
+    @property
+    def moves(self) -> bool:
+        """Whether any block moves."""
+        return any(part.moves for part in self.parts)
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        moves = [lambda belief, start, part=part: part(belief, start, aux, dt) for part in self.parts]
+        return belief.blockwise(moves, initial)
+
+    def by_part(self, belief: PyTree) -> list[tuple[Dynamics, PyTree, int]]:
+        """The dynamics of each block that has parameters."""
+        if len(self.parts) != len(belief.parts):
+            raise ValueError(
+                f"by_block holds {len(self.parts)} dynamics but the belief has {len(belief.parts)} blocks; give one "
+                "for each."
+            )
+        pairs = zip(self.parts, belief.parts, strict=True)
+        return [found for each, part in pairs if part is not None for found in each.by_part(part)]
+
+
+def by_block(dynamics: Any) -> ByBlock:
+    """Give each block of parameters dynamics of its own.
+
+    Args:
+        dynamics: For each block one of `filtax.priors`: for PULSE the hidden part, then the last layer. A matrix F or Q
+            is that of the block.
+
+    >>> import jax.numpy as jnp, filtax as fx
+    >>> from filtax.posteriors import blockwise
+    >>> split = blockwise(["root", "root"], sizes=(1, 2))
+    >>> walk = by_block([fx.priors.static(), fx.priors.additive_inflation(0.5)])
+    >>> pair = fx.method("C-ACI", model=fx.models.linear(noise=1.0), posterior=split, prior=walk)
+    >>> pair.predict(pair.init(mean=jnp.zeros(3), cov=1.0), jnp.ones(3)).var.item()
+    5.0
     """
+    dynamics = tuple(dynamics) if isinstance(dynamics, list | tuple) else ()
+    if not dynamics or not all(isinstance(part, Dynamics) for part in dynamics):
+        raise ValueError(
+            "by_block: give a list with one dynamics for each block, such as [static(), additive_inflation(0.01)]."
+        )
+    return ByBlock(dynamics)
+
+
+class ByExpert(Dynamics):
+    """Dynamics of one kind, stacked along an axis of experts."""
+
+    stacked: Any
+
+    @property
+    def name(self) -> str:
+        """Name of the kind."""
+        return self.stacked.name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Methods of a belief that the dynamics call."""
+        return self.stacked.needs
+
+    @property
+    def experts(self) -> int | None:
+        """Number of experts; None for dynamics without settings, which are all alike."""
+        leaves = jax.tree.leaves(self.stacked)
+        return leaves[0].shape[0] if leaves else None
+
+    @property
+    def moves(self) -> bool:
+        """Whether the parameters move."""
+        return self.stacked.moves
+
+    def __call__(self, belief: PyTree, initial: PyTree, aux: PyTree, dt: Array | None) -> PyTree:
+        mine = jax.tree.map(lambda leaf: leaf[aux.expert], self.stacked)
+        return mine(belief, initial, aux, dt)
+
+    def by_part(self, belief: PyTree) -> list[tuple[Dynamics, PyTree, int]]:
+        """The stacked dynamics, whose numbers have an axis of experts."""
+        return [(dynamics, part, 1) for dynamics, part, _ in self.stacked.by_part(belief)]
+
+
+def by_expert(dynamics: list) -> ByExpert:
+    """Give each expert dynamics of its own; all are of one kind and of equal shapes.
+
+    >>> from filtax.priors import ornstein_uhlenbeck
+    >>> by_expert([ornstein_uhlenbeck(0.9), ornstein_uhlenbeck(0.99)]).stacked.rate.tolist()
+    [0.9..., 0.99...]
+    """
+    if not isinstance(dynamics, list | tuple) or not all(isinstance(one, Dynamics) for one in dynamics):
+        raise ValueError(
+            f"by_expert: the dynamics must be a list of those of filtax.priors, such as [static(), static()], got "
+            f"{dynamics!r:.40}."
+        )
+    if not dynamics:
+        raise ValueError("by_expert: the list of dynamics is empty; give one dynamics for each expert.")
+    kinds = {jax.tree.structure(one) for one in dynamics}
+    shapes = {tuple(jnp.shape(leaf) for leaf in jax.tree.leaves(one)) for one in dynamics}
+    if len(kinds) != 1 or len(shapes) != 1:
+        raise ValueError(
+            f"by_expert: the {len(dynamics)} dynamics must be of one kind and of equal shapes, such as "
+            "[additive_inflation(0.0), additive_inflation(0.1)]."
+        )
+    return ByExpert(jax.tree.map(lambda *leaves: jnp.stack([checks.floats(leaf) for leaf in leaves]), *dynamics))
+
+
+def noise_root(Q: Any) -> Array:
+    """Square root of a process noise: of variances element by element, of a matrix by its eigenvectors."""
     if np.ndim(Q) < 2:
         return jnp.sqrt(checks.floats(Q))
     if not checks.is_concrete(Q):

@@ -1,17 +1,22 @@
-r"""(M.3) Prior reset: a new hypothesis starts from the initial belief (PR) or from the beliefs before it (MMPR).
+r"""(M.3) What a new regime starts from: the initial belief (PR), the beliefs before it (MMPR, MCI), or its data (Sub).
 
-MMPR matches the moments of the beliefs that the reset could have come from, each weighted by $\nu(r)H(r)$ before the
-datum, and normalised (errata E13): parameters after a change are then like those before it. The hypotheses that go on
-follow the dynamics.
+Hypotheses that go on follow the dynamics. MMPR matches the moments of the beliefs that the reset could have come from,
+each weighted by $\nu(r)H(r)$ before the datum, and normalised (errata E13): parameters after a change are then like
+those before it. MCI keeps the mean of the parent, and divides its covariance by $\beta$. Sub learns the remembered data
+again, oldest first, each as far as it belongs: $\pi(\theta; s) \propto p(\theta) \prod_j p(y_j \mid \theta,
+x_j)^{s_j}$, with what was folded into the initial belief in the place of $p(\theta)$. For linear models this is exact;
+others are linearised again at each replay. Its cost is M updates for each hypothesis and step.
 
 In a model that counts time from the beginning of a regime, such as `since_change`, the parameters have another meaning
-in each regime. With a `frame`, beliefs are expressed in the frame of the new regime before their moments are matched:
+in each regime. With a `frame`, MMPR expresses beliefs in the frame of the new regime before it matches their moments:
 $\theta \to F(r)\theta$ where r steps lie between the two origins. For a polynomial $\sum_j a_j u^j$ with
 $u = r/\text{unit}$ an origin s steps later means $a'_i = \sum_{j \ge i} \binom{j}{i} (s/\text{unit})^{j-i} a_j$.
 
-Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13, E19; Fearnhead and Liu 2011).
+Thesis: eq:cprior-rl-pr, eq:cprior-cpt-mmpr, algo:rl-mmpr-step (errata E12, E13, E19; Fearnhead and Liu 2011); CPL-MCI
+(Li 2021) and CPL-Sub (Nguyen 2017, Kurle 2019, Nassar 2022) of chapter 3.
 """
 
+from collections.abc import Callable
 from math import comb
 from typing import Any
 
@@ -22,21 +27,15 @@ from jaxtyping import Array, Bool, Float, PyTree
 from filtax import _validation as checks
 from filtax.beliefs import moment_match
 from filtax.priors._dynamics import Continue, static
-from filtax.protocols import Module, Prior, Proposal, RunLengthValue, over_hypotheses
+from filtax.protocols import Hypotheses, Module, Proposal, RunLengthValue, over_hypotheses
 from filtax.protocols import static as structure
 
 
-class Reset(Prior):
-    """New hypotheses start from a reset belief; the others follow the dynamics.
+class Reset(Continue):
+    """New hypotheses start from a reset belief; the others follow the dynamics."""
 
-    >>> reset().name
-    'PR'
-    """
-
-    dynamics: Any
     matched: bool = structure(default=False)
     frame: Any = None
-    shown = {}  # noqa: RUF012
 
     @property
     def name(self) -> str:
@@ -49,9 +48,8 @@ class Reset(Prior):
         return () if not self.matched else ("moment_match",) if self.frame is None else ("moment_match", "affine")
 
     def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-        """Beliefs before the datum, (C, ...)."""
         start = moment_match(self._moved(proposal), proposal.log_reset) if self.matched else initial
-        return replace_new(proposal.is_new, Continue(self.dynamics)(proposal, initial, dt), start)
+        return replace_new(proposal.is_new, super().__call__(proposal, initial, dt), start)
 
     def _moved(self, proposal: Proposal) -> PyTree:
         """Beliefs before the step, in the frame of a regime that begins with it."""
@@ -67,12 +65,50 @@ class Reset(Prior):
         return over_hypotheses(move, proposal.hypotheses.belief, aux.runlength)
 
 
-def replace_new(is_new: Bool[Array, " C"], beliefs: PyTree, start: PyTree) -> PyTree:
-    """Beliefs (C, ...) in which each new hypothesis holds that of `start`, which is one belief or one for each.
+class CovarianceInflation(Continue):
+    """A new hypothesis has the belief of the one that it came from, with a larger covariance."""
 
-    >>> replace_new(jnp.array([False, True]), jnp.ones((2, 1)), jnp.zeros(1)).tolist()
-    [[1.0], [0.0]]
-    """
+    beta: Any
+    name = "MCI"
+    shown = {"beta": 0.5}  # noqa: RUF012
+    needs = ("inflate",)
+    of_parent = True
+
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        moved = super().__call__(proposal, initial, dt)
+        wider = over_hypotheses(lambda belief: belief.inflate(1.0 / jnp.asarray(self.beta)), moved)
+        return replace_new(proposal.is_new, moved, wider)
+
+
+class Subset(Continue):
+    """The data that belong are learned again; then the parameters follow the dynamics."""
+
+    name = "Sub"
+    of_members = True
+
+    def replay(self, proposal: Proposal, initial: PyTree, dt: Array | None, relearn: Callable) -> PyTree:
+        """Beliefs before the datum, (C, ...); `relearn(belief, aux, x, y, mask, power)` is (A.1) for one hypothesis."""
+        hypotheses = proposal.hypotheses
+
+        def one(belief: PyTree, aux: PyTree) -> PyTree:
+            start = initial if aux.base is None else aux.base
+            if aux.memory is None:
+                return start
+            power = jnp.where(aux.memory.weight > 0.0, aux.member, 0.0)
+            rows = (aux.memory.X, aux.memory.Y, aux.memory.mask, power)
+
+            def learn(belief: PyTree, row: tuple) -> tuple[PyTree, None]:
+                return relearn(belief, aux, *row), None
+
+            return jax.lax.scan(learn, start, rows, reverse=True)[0]
+
+        beliefs = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
+        replayed = Hypotheses(beliefs, hypotheses.aux, hypotheses.log_weight)
+        return self(Proposal(replayed, proposal.is_new, proposal.log_reset), initial, dt)
+
+
+def replace_new(is_new: Bool[Array, " C"], beliefs: PyTree, start: PyTree) -> PyTree:
+    """Beliefs (C, ...) in which each new hypothesis holds that of `start`, which is one belief or one for each."""
 
     def pick(old: Array, new: Array) -> Array:
         return jnp.where(is_new.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)
@@ -109,12 +145,37 @@ def moment_matched_reset(dynamics: Any = None, frame: Any = None) -> Reset:
     return Reset(static() if dynamics is None else dynamics, matched=True, frame=frame)
 
 
-class PolynomialShift(Module):
-    """The matrix F(r) of a polynomial; parameters lie in rows of `outputs`, powers first, and the others stay.
+def covariance_inflation(beta: Any = 0.5, dynamics: Any = None) -> CovarianceInflation:
+    """Widen the belief at a change (MCI).
 
-    >>> polynomial_shift(1, unit=10.0)(jnp.asarray(5), jnp.zeros(3)).tolist()
-    [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    Args:
+        beta: In (0, 1]; the covariance is divided by it.
+        dynamics: How the parameters move between changes; not at all by default.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+CPL[4]-MCI(hazard=0.1, beta=0.25)", model=fx.models.linear(noise=1.0)).prior.beta
+    0.25
     """
+    checks.share("covariance_inflation(beta=...)", beta, hint="The covariance is divided by it.")
+    checks.positive("covariance_inflation(beta=...)", beta, hint="The covariance is divided by it.")
+    return CovarianceInflation(static() if dynamics is None else dynamics, beta)
+
+
+def subset(dynamics: Any = None) -> Subset:
+    """Learn from the data that belong to the regime (Sub); for CPL and CPV.
+
+    Args:
+        dynamics: How the parameters move between those data and the next; not at all by default.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+CPL[inf](memory=3)-Sub", model=fx.models.linear(noise=1.0)).prior.name
+    'Sub'
+    """
+    return Subset(static() if dynamics is None else dynamics)
+
+
+class PolynomialShift(Module):
+    """The matrix F(r) of a polynomial; parameters lie in rows of `outputs`, powers first, and the others stay."""
 
     unit: Any
     degree: int = structure()

@@ -5,19 +5,11 @@ from typing import TYPE_CHECKING
 from filtax import _lazy
 
 if TYPE_CHECKING:
-    from filtax.weighting._exact import Exact, FixedShare, fixed_share
-    from filtax.weighting._learned import Gated, Responsibilities, Retrospective, gated, responsibilities, retrospective
-    from filtax.weighting._top_k import Bounded, Diverse, Sampled, bounded, diverse, sampled
+    from filtax.weighting._bayes import Exact, bounded, diverse, fixed_share, sampled
+    from filtax.weighting._learned import gated, responsibilities, retrospective
 
 __all__ = [
-    "Bounded",
-    "Diverse",
     "Exact",
-    "FixedShare",
-    "Gated",
-    "Responsibilities",
-    "Retrospective",
-    "Sampled",
     "bounded",
     "diverse",
     "fixed_share",
@@ -30,7 +22,6 @@ __all__ = [
 __getattr__, __dir__ = _lazy(
     __name__,
     __all__,
-    _exact="Exact FixedShare fixed_share",
-    _learned="Gated Responsibilities Retrospective gated responsibilities retrospective",
-    _top_k="Bounded Diverse Sampled bounded diverse sampled",
+    _bayes="Exact bounded diverse fixed_share sampled",
+    _learned="gated responsibilities retrospective",
 )

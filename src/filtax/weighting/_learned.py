@@ -23,25 +23,21 @@ membership; tab:related-bone-methods, the CA of switching state-space models.
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import _validation as checks
-from filtax.numerics import normalised, safe_scale
-from filtax.protocols import Weighting, static
+from filtax.numerics import safe_scale
+from filtax.protocols import Weighting, static, with_fields
+from filtax.weighting._bayes import Exact
 
 MOST = 1e3  # largest logit of a gate: beyond it a weight is 0 or 1
 EDGE = 1e-3  # least distance of the initial shares from 0 and 1, where a logit has no gradient
 
 
-class Gated(Weighting):
-    """Weights by a gate whose input is the datum.
-
-    >>> gated(0.5).rate
-    0.5
-    """
+class Gated(Exact):
+    """Weights by a gate whose input is the datum."""
 
     rate: Any
     steps: int = static(default=1)
@@ -49,16 +45,12 @@ class Gated(Weighting):
     gates = True
     stores_data = True
 
-    def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """Normalised log weights; the gate acts in `update_gate`."""
-        return normalised(log_weight)
-
     def allocate_memory(self, aux: Any, initial: PyTree, x: Any, width: int) -> Any:
         """Auxiliary values with a gate of zeros: one input for each number of y, and a constant."""
         if aux.gate is not None:
             return aux
         gate = jnp.zeros((aux.expert.size, 1 + width), initial.mean.dtype)
-        return eqx.tree_at(lambda aux: aux.gate, aux, gate, is_leaf=lambda leaf: leaf is None)
+        return with_fields(aux, gate=gate)
 
     def memory_shape(self, aux: Any) -> tuple[None, int]:
         """The width of y that the gate takes."""
@@ -84,7 +76,7 @@ class Gated(Weighting):
 
         sound = jnp.any(mask) & jnp.any(log_score > -jnp.inf)
         gate = jnp.where(sound, jax.lax.fori_loop(0, self.steps, climb, aux.gate), aux.gate)
-        return eqx.tree_at(lambda aux: aux.gate, aux, gate), jnp.where(sound, weigh(gate), log_weight)
+        return with_fields(aux, gate=gate), jnp.where(sound, weigh(gate), log_weight)
 
 
 def gated(rate: Any = 0.5, steps: Any = 1) -> Gated:
@@ -102,20 +94,12 @@ def gated(rate: Any = 0.5, steps: Any = 1) -> Gated:
     return Gated(rate, steps)
 
 
-class Responsibilities(Weighting):
-    """Share each datum among the experts.
-
-    >>> responsibilities().rounds
-    5
-    """
+class Responsibilities(Exact):
+    """Share each datum among the experts."""
 
     rounds: int = static(default=5)
     revives = True
     shares = True
-
-    def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """Normalised log weights; the shares are found in `responsibilities`."""
-        return normalised(log_weight)
 
     def responsibilities(
         self, log_weight: Float[Array, " C"], log_score: Float[Array, " C"], expected: Callable[[Array], Array]
@@ -145,18 +129,13 @@ def responsibilities(rounds: Any = 5) -> Responsibilities:
 
 
 class Retrospective(Weighting):
-    """Search for the best membership once the datum is known.
-
-    >>> retrospective().steps
-    20
-    """
+    """Search for the best membership once the datum is known."""
 
     step: Any
     steps: int = static()
     searches = True
 
     def __call__(self, log_weight: Float[Array, " C"]) -> Float[Array, " C"]:
-        """The membership that was found has all the weight."""
         return jnp.zeros_like(log_weight)
 
     def search(self, auxiliary: Any, aux: Any, score: Callable[[Any], Array]) -> Any:
@@ -164,7 +143,7 @@ class Retrospective(Weighting):
         known = aux.memory.weight[0]
 
         def with_member(member: Array) -> Any:
-            return eqx.tree_at(lambda aux: aux.member, aux, member[None])
+            return with_fields(aux, member=member[None])
 
         def value(member: Array) -> Array:
             return jnp.sum(score(with_member(member))) + auxiliary.log_prior(member, known)

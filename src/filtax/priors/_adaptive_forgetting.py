@@ -1,12 +1,16 @@
-r"""(M.3) CPP-OU: keep the share upsilon of the belief under which the datum would have been most probable.
+r"""(M.3) How much the datum itself says is to be forgotten: the share that is most probable (OU), or OUPR.
 
-$\upsilon^* = \arg\max_{\upsilon\in[0,1]} p(y \mid x, \upsilon)$, where the belief is mixed with the initial one as by
-an Ornstein-Uhlenbeck step; 1 keeps all, 0 resets (errata E15). For one share the maximum is searched on a grid that is
-refined, or, with a `rate`, approached by a few gradient steps from 1, as in the experiments of the thesis: a single
-datum then moves the belief less. For one share for each parameter (Galashov 2024) the gradient of the evidence is
-climbed. The forecast is made before the datum is known, with the whole belief.
+CPP-OU keeps the share $\upsilon^* = \arg\max_{\upsilon\in[0,1]} p(y \mid x, \upsilon)$ of the belief, and takes the
+rest from the initial one, as an Ornstein-Uhlenbeck step does; 1 keeps all, 0 resets (errata E15). For one share the
+maximum is searched on a grid that is refined, or, with a `rate`, approached by a few gradient steps from 1, as in the
+experiments of the thesis: a single datum then moves the belief less. For one share for each parameter (Galashov 2024)
+the gradient of the evidence is climbed. The forecast is made before the datum is known, with the whole belief.
 
-Thesis: eq:cprior-cpp-d, eqn:nut.
+Under OUPR one hypothesis goes on and one begins; given the datum the first has probability $\nu$. Above the threshold
+the belief keeps the share $\nu$; below it the belief is reset (errata E14). The forecast and the evidence are those of
+the two hypotheses before the datum.
+
+Thesis: eq:cprior-cpp-d, eqn:nut; eq:SPR-equation-gt, eq:SPR-equation-Gt, eq:rl-oupr-weight, algo:rl-spr-step.
 """
 
 from collections.abc import Callable
@@ -18,7 +22,8 @@ from jaxtyping import Array, PyTree
 
 from filtax import _validation as checks
 from filtax.priors._dynamics import Continue, static
-from filtax.protocols import Prior, Proposal, over_hypotheses
+from filtax.priors._reset import replace_new
+from filtax.protocols import Hypotheses, Proposal, over_hypotheses
 from filtax.protocols import static as structure
 
 POINTS = 11  # of the grid over [0, 1]
@@ -27,14 +32,9 @@ LEAST, MOST = 1e-4, 50.0  # decay: where the slope is taken instead of at 0, and
 ROUNDS = 2  # refinements, each five times finer
 
 
-class EmpiricalOU(Prior):
-    """The share kept is an empirical Bayes estimate from the datum itself.
+class EmpiricalOU(Continue):
+    """The share kept is an empirical Bayes estimate from the datum itself."""
 
-    >>> empirical_ou().name
-    'OU'
-    """
-
-    dynamics: Any
     step: Any
     steps: int = structure()
     each_parameter: bool = structure()
@@ -43,10 +43,6 @@ class EmpiricalOU(Prior):
     shown = {"each_parameter": False, "rate": None, "steps": 10, "step": 2.5}  # noqa: RUF012
     needs = ("mix",)
     greedy = True
-
-    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
-        """Beliefs before the datum: they follow the dynamics."""
-        return Continue(self.dynamics)(proposal, initial, dt)
 
     def revise(
         self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
@@ -127,3 +123,47 @@ def empirical_ou(
     if rate is not None:
         checks.positive("empirical_ou(rate=...)", rate, hint="It is a learning rate.")
     return EmpiricalOU(static() if dynamics is None else dynamics, step, steps, bool(each_parameter), rate)
+
+
+class OrnsteinReset(Continue):
+    """Mix above the threshold, reset below; for one surviving hypothesis (RL[1])."""
+
+    threshold: Any
+    name = "OUPR"
+    shown = {"threshold": 0.5}  # noqa: RUF012
+    needs = ("mix",)
+    greedy = True
+
+    def __call__(self, proposal: Proposal, initial: PyTree, dt: Array | None) -> PyTree:
+        return replace_new(proposal.is_new, super().__call__(proposal, initial, dt), initial)
+
+    def revise(
+        self, proposal: Proposal, beliefs: PyTree, log_score: Array, initial: PyTree, ask: Callable
+    ) -> tuple[Proposal, PyTree]:
+        """Mix or reset, by the probability that the regime goes on given the datum."""
+        scored = proposal.hypotheses.log_weight + log_score
+        scored = jnp.where(jnp.any(scored > -jnp.inf), scored, proposal.hypotheses.log_weight)
+        responsibility = jax.nn.softmax(scored)
+        nu = jnp.sum(jnp.where(proposal.is_new, 0.0, responsibility))
+        goes_on = nu > jnp.asarray(self.threshold)
+        mixed = over_hypotheses(lambda belief: belief.mix(initial, nu), beliefs)
+        beliefs = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), mixed, beliefs)
+        alive = jnp.where(goes_on, ~proposal.is_new & (responsibility > 0.0), proposal.is_new)
+        weight = jnp.where(alive, 0.0, -jnp.inf).astype(nu.dtype)
+        hypotheses = Hypotheses(proposal.hypotheses.belief, proposal.hypotheses.aux, weight)
+        return Proposal(hypotheses, proposal.is_new, proposal.log_reset), replace_new(proposal.is_new, beliefs, initial)
+
+
+def ou_reset(threshold: Any = 0.5, dynamics: Any = None) -> OrnsteinReset:
+    """Forget gradually or reset, as the datum decides (OUPR).
+
+    Args:
+        threshold: In [0, 1], on the probability that the regime goes on; 0 always mixes, 1 always resets.
+        dynamics: How the parameters move besides; not at all by default.
+
+    >>> import filtax as fx
+    >>> fx.method("LG+RL[1]-OUPR(hazard=0.1)", model=fx.models.linear(noise=1.0)).name
+    'LG+RL[1]-OUPR(hazard=0.1)'
+    """
+    checks.share("ou_reset(threshold=...)", threshold, hint="Below this probability of going on the belief is reset.")
+    return OrnsteinReset(static() if dynamics is None else dynamics, threshold)
