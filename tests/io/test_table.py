@@ -65,16 +65,8 @@ NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=["careful", "fast"])
-def reader(request, monkeypatch):
-    """Whether the fast reader is asked first; small blocks are not worth it otherwise."""
-    if request.param == "fast":
-        monkeypatch.setattr("filtax.io._rows.SMALL", 0)
-    return request.param
-
-
 @pytest.mark.parametrize("case", BAD_ROWS)
-def test_a_bad_row_is_rejected_with_its_place(tmp_path, case, reader):
+def test_a_bad_row_is_rejected_with_its_place(tmp_path, case):
     row, line, column, reason = BAD_ROWS[case]
     path = written(tmp_path, b"a,b\n1,2\n" + row + b"\n3,4\n")
     numbers, rejected, _ = read(path, types={"a": "number", "b": "number"})
@@ -86,12 +78,29 @@ def test_a_bad_row_is_rejected_with_its_place(tmp_path, case, reader):
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_what_reads_as_a_number(tmp_path, text, reader):
+def test_what_reads_as_a_number(tmp_path, text):
     path = written(tmp_path, f"a,b\n1,{text}\n")
     numbers, rejected, _ = read(path, types={"b": "number"})
     assert not rejected
     np.testing.assert_array_equal(numbers[-1], [1.0, NUMBERS[text]])
     assert np.signbit(numbers[-1, 1]) == np.signbit(NUMBERS[text])
+
+
+def test_numbers_are_those_of_another_library(tmp_path):
+    """Against numpy's own reader: digits, exponents and rounding."""
+    rng = np.random.default_rng(1)
+    numbers = rng.normal(size=(300, 3)) * 10.0 ** rng.integers(-300, 300, size=(300, 3))
+    np.savetxt(tmp_path / "t.csv", numbers, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+    read = np.concatenate([chunk.numbers for chunk in open_table(tmp_path / "t.csv", target="a", separator=",")])
+    np.testing.assert_array_equal(read, np.loadtxt(tmp_path / "t.csv", delimiter=",", skiprows=1))
+
+
+def test_a_byte_order_mark_at_the_start_of_a_later_line_is_no_number(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a\n\xef\xbb\xbf2.5\n3\n")
+    numbers, rejected, _ = read(path, types={"a": "number"})
+    assert numbers.tolist() == [[3.0]]
+    assert [each.line for each in rejected] == [2]
 
 
 def test_stop_hands_on_the_rows_before_the_bad_one(tmp_path):
@@ -107,7 +116,7 @@ def test_stop_hands_on_the_rows_before_the_bad_one(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends_byte_order_mark_blank_lines_and_a_last_line_without_end(tmp_path, end, reader):
+def test_line_ends_byte_order_mark_blank_lines_and_a_last_line_without_end(tmp_path, end):
     path = written(tmp_path, "\ufeff" + end.join(["a,b", "1,2", "", "3,4"]))
     numbers, rejected, chunks = read(path)
     assert numbers.tolist() == [[1.0, 2.0], [3.0, 4.0]]
