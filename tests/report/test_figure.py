@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from filtax.report import Track, draw_stream
-from filtax.report.figure import STYLE, _compose, _views
+from filtax.report.figure import STYLE, _compose_stream, _views
 from filtax.synthetic import Stream, hourly_load
 
 
@@ -30,7 +30,7 @@ def tracks(stream: Stream) -> list[Track]:
 
 def composed(stream: Stream, shown: list[Track] | None = None):
     with mpl.rc_context(STYLE):
-        figure = _compose(stream, shown or tracks(stream), "GW")
+        figure = _compose_stream(stream, shown or tracks(stream))
         FigureCanvasAgg(figure).draw()
     return figure
 
