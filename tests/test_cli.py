@@ -10,6 +10,9 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
+from filtax.cli import run as run_command
+from filtax.io import Damaged
+
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
 SMALL = ("demo", "--hours", "336")
 
@@ -163,48 +166,34 @@ def test_importing_changes_no_setting_and_draws_in_nothing_heavy(home):
     assert run.stdout == "False None set()\n"
 
 
-def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeypatch, capsys):
-    from filtax.cli import _main as cli
-
+@pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyError("a\nsecret"), 1, "a fault of filtax, KeyError: .* FILTAX_TRACEBACK=1 to see where"),
+        (np.linalg.LinAlgError("Singular matrix"), 1, "a fault of filtax, LinAlgError: Singular matrix; "),
+        (ValueError("t.csv: it is empty."), 2, "t.csv: it is empty"),
+        (Damaged("run: it was cut short"), 3, "run: it was cut short"),
+        (
+            PermissionError(13, "Permission denied", "out"),
+            4,
+            "out: permission denied; name a folder that you may write",
+        ),
+        (FileNotFoundError(2, "No such file", "t.csv"), 2, "t.csv: no such file"),
+        (ModuleNotFoundError("tune needs optuna"), 1, "tune needs optuna"),
+        (MemoryError("8 TiB"), 1, "the memory of this machine is too small"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence_and_its_place_is_shown_on_request(
+    error, code, said, shown, monkeypatch, capsys
+):
     def broken(*_, **__):
-        raise KeyError("a\nsecret")
+        raise error
 
-    monkeypatch.setattr(cli, "app", broken)
-    assert cli.run(["methods"]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "KeyError" in said
-    assert "FILTAX_TRACEBACK=1" in said
-    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(KeyError):
-        cli.run(["methods"])
-
-
-def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monkeypatch, capsys):
-    """It is a ValueError by kind, and was reported as input that cannot be used."""
-    from filtax.cli import _main as cli
-    from filtax.cli._outcome import guarded
-
-    def broken(*_, **__):
-        with guarded():
-            np.linalg.inv(np.zeros((2, 2)))
-
-    monkeypatch.setattr(cli, "app", broken)
-    assert cli.run(["run"]) == 1
-    assert "a fault of filtax, LinAlgError: Singular matrix" in capsys.readouterr().err
-    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(np.linalg.LinAlgError):
-        cli.run(["run"])
-
-
-@pytest.mark.parametrize("asked", [False, True])
-def test_where_input_was_refused_is_shown_on_request(asked, monkeypatch, capsys):
-    from filtax.cli._outcome import guarded
-
-    if asked:
+    monkeypatch.setattr("filtax.cli.app", broken)
+    if shown:
         monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(Exception, match="2"), guarded():
-        raise ValueError("t.csv: it is empty.")
-    said = capsys.readouterr().err
-    assert said.endswith("filtax: t.csv: it is empty.\n")
-    assert ("Traceback" in said) == asked
+    assert run_command(["run"]) == code
+    *traceback, sentence = capsys.readouterr().err.splitlines()
+    assert re.match(f"filtax: {said}.*[.?]$", sentence)
+    assert bool(traceback) == shown

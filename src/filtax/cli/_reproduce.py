@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.cli._options import LARGEST_SEED
-from filtax.cli._outcome import BAD_INPUT, FAILED
-from filtax.cli._talk import print_table, start_jax, talk
+from filtax.cli._shared import BAD_INPUT, FAILED, LARGEST_SEED, print_table, start_jax, talk
 
 
 def reproduce(
