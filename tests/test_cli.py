@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,23 @@ def test_talk_goes_to_standard_error(done, home):
 def test_compiled_programs_are_kept_where_the_user_wants_them(done, home):
     assert any((home / "cache" / "filtax" / "jax").iterdir())
     assert not (home / ".cache").exists()
+
+
+def test_the_doctor_names_damaged_programs_and_how_to_clear_them(done, home):
+    def cache_line():
+        run = subprocess.run([*COMMAND, "doctor"], capture_output=True, text=True, env=plain, timeout=240, cwd=home)
+        return next(line for line in run.stdout.splitlines() if "  cache  " in line)
+
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XDG_CACHE_HOME": str(home / "damaged")}
+    folder = home / "damaged" / "filtax" / "jax"
+    shutil.copytree(home / "cache", home / "damaged")
+    first, second, *others = sorted(folder.glob("*-cache"))
+    first.write_bytes(first.read_bytes()[:20])
+    second.write_bytes(b"")
+    told = cache_line()
+    assert f"{folder}, {len(others)} compiled programs; 2 more are damaged" in told
+    subprocess.run(["bash", "-c", told.split("to clear them: ")[1]], check=True)
+    assert cache_line().endswith(f"{folder}, 0 compiled programs")
 
 
 @pytest.mark.nightly

@@ -72,16 +72,27 @@ def test_arrays_may_not_be_swapped(tmp_path):
         io.load(tmp_path / "a", SMALL)
 
 
+def forge(folder, **changed):
+    """Change a manifest, and its checksum with it."""
+    path = folder / "000001.json"
+    manifest = json.loads(path.read_bytes()) | changed
+    del manifest["digest"]
+    manifest["digest"] = io.digest(manifest)
+    path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
+
+
+def test_a_newer_format_is_refused_clearly(tmp_path):
+    io.save(tmp_path, SMALL)
+    forge(tmp_path, format=2)
+    with pytest.raises(io.Foreign, match=r"format 2 .* reads 1"):
+        io.load(tmp_path, SMALL)
+
+
 def test_a_header_that_promises_too_much_costs_nothing(tmp_path):
     """A foreign safetensors file whose header claims 8 EiB, in a manifest forged to fit it."""
     io.save(tmp_path, SMALL)
     bomb = struct.pack("<Q", 2**60) + b"{}"
     (tmp_path / "000001.safetensors").write_bytes(bomb)
-    path = tmp_path / "000001.json"
-    manifest = json.loads(path.read_bytes())
-    manifest.pop("digest")
-    manifest |= {"bytes": len(bomb), "sha256": hashlib.sha256(bomb).hexdigest()}
-    manifest["digest"] = io.digest(manifest)
-    path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
+    forge(tmp_path, bytes=len(bomb), sha256=hashlib.sha256(bomb).hexdigest())
     with pytest.raises(io.Damaged, match="cannot be read"):
         io.load(tmp_path, SMALL)

@@ -12,7 +12,6 @@ import sys
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -186,25 +185,3 @@ def test_any_bytes_are_rows_or_a_sentence(tmp_path, data, name, time, key, on_er
         assert not np.isinf(chunk.numbers).any()
         assert chunk.time is None or not (np.isinf(chunk.time).any() if chunk.time.dtype.kind == "f" else False)
         assert len(row) == len(chunk.names) + len(chunk.texts)
-
-
-def test_a_time_without_end_is_no_time(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_bytes(
-        b'{"a": 1, "b": 1e400}\n{"a": 2, "b": 100000000}\n{"a": 3, "b": -Infinity}\n{"a": 4, "b": 100000060}\n'
-    )
-    [chunk] = open_table(path, target="a", time="b")
-    assert chunk.time is not None
-    assert [str(time) for time in chunk.time] == ["1973-03-03T09:46:40.000000", "1973-03-03T09:47:40.000000"]
-    assert [each.line for each in chunk.rejected] == [1, 3]
-    assert all("is not a time" in each.reason for each in chunk.rejected)
-
-
-@pytest.mark.parametrize("cut", [0, 3, 10, 30])
-def test_the_oracle_can_fail(cut):
-    """A number that is off by one bit, and a numeral that Python alone would read, are seen."""
-    assert same(0.1, value_of("0.1"))
-    assert not same(np.nextafter(0.1, 1.0), value_of("0.1"))
-    assert [value_of(text) for text in ("1_000", "１", "1e400", "1e-400", "inf", "0x1", "")[:6]] == [None] * 6
-    assert math.isnan(value_of(""))
-    assert lines_of(CSV[: cut + 6])[0].startswith(b"a,b,c"[: cut + 6])

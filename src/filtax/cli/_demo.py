@@ -65,16 +65,12 @@ def _draw(stream: Any, root: Path, path: Path) -> Path:
 
     from filtax.evaluate import last_value, rolling, seasonal_naive
     from filtax.pipeline import open_run
-    from filtax.report import Track, draw_stream
+    from filtax.report import draw_stream
 
     records = np.concatenate(list(open_run(root).records()))
-
-    def error(mean: Any) -> Any:
-        return np.where(np.arange(len(mean)) < LATEST, np.nan, rolling(np.abs(mean - stream.y), LATEST))
-
-    own, band = records["forecast"], (records["lower"], records["upper"])
-    tracks = [Track("filtax", own, error(own), band)]
-    for baseline in (last_value(), seasonal_naive(24)):
-        mean = np.asarray(baseline(stream.y).mean)
-        tracks.append(Track(baseline.name, mean, error(mean), baseline=True))
-    return draw_stream(stream, tracks, path)
+    forecast = np.stack([records[name] for name in ("lower", "forecast", "upper")])
+    means = {"filtax": records["forecast"]}
+    means |= {baseline.name: np.asarray(baseline(stream.y).mean) for baseline in (last_value(), seasonal_naive(24))}
+    begun = np.arange(len(stream)) >= LATEST
+    errors = {name: np.where(begun, rolling(np.abs(mean - stream.y), LATEST), np.nan) for name, mean in means.items()}
+    return draw_stream(stream, forecast, errors, path)

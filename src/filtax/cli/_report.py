@@ -123,7 +123,7 @@ def data(
     first read. Below stand the files to bring of those marked absent, and what is wrong with those marked damaged.
     """
     if what != "list":
-        raise typer.BadParameter(f"{what!r} was given, expected `list` or nothing.", param_hint="'WHAT'")
+        raise ValueError(f"{what!r} was given, expected `list` or nothing.")
     from filtax.datasets import DATASETS, data_homes, whereabouts
 
     where = {name: whereabouts(name) for name in DATASETS}
@@ -160,10 +160,7 @@ def methods(
     from filtax.report import catalogue, describe, published
 
     if name is not None:
-        try:
-            print(describe(name))
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="'NAME'") from None
+        print(describe(name))
         return
     print_table(catalogue(), widest=48)
     print("\nPublished methods: filtax.methods.NAME(model, ...); filtax methods NAME tells more.")
@@ -189,11 +186,8 @@ def bandit(
     start_jax()
     from filtax.bandits.logged_evaluation import evaluate_named_policy, read_log
 
-    try:
-        found = read_log(log, arms=_split(arms), context=_split(context), uniform=uniform)
-        judged = evaluate_named_policy(found, policy, rewards=rewards, rate=rate, seed=seed, level=level)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'LOG'") from None
+    found = read_log(log, arms=_split(arms), context=_split(context), uniform=uniform)
+    judged = evaluate_named_policy(found, policy, rewards=rewards, rate=rate, seed=seed, level=level)
     talk(f"{len(found)} rows, {len(found.arms)} arms; {judged.method} with {policy}. Mean reward of a round:")
     print_table([("estimate", "value", "low", "high", "rows"), *judged.rows])
 

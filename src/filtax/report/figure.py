@@ -3,8 +3,7 @@
 The colours are told apart by people who do not see red or green (the set of Okabe and Ito), lines also by their dashes.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Track", "draw_segments", "draw_stream", "run_length_image"]
+__all__ = ["draw_segments", "draw_stream", "run_length_image"]
 
 INK, GREY, FAINT = "#222222", "#8a8a8a", "#dddddd"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1.5, 1)), (0, (8, 2)), (0, (3, 1)))
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1.5, 1)))  # of baselines
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -33,40 +32,16 @@ HOURS_BEFORE, HOURS_AFTER = 36, 60  # around a fault, in a close view
 FLOOR = 1e-6  # probability below which the heat map is white
 
 
-@dataclass(frozen=True, eq=False)
-class Track:
-    """One method's way through the stream.
-
-    Attributes:
-        name: As in the table.
-        mean: Forecasts, shape (T,).
-        error: Rolling error, shape (T,); NaN where there is none yet.
-        band: Lower and upper end of the 90 % interval, each of shape (T,); None if it is not to be drawn.
-        baseline: Drawn in grey.
-
-    Example:
-        >>> import numpy as np
-        >>> from filtax.report import Track
-        >>> Track("last-value", np.zeros(3), np.ones(3), baseline=True).band is None
-        True
-    """
-
-    name: str
-    mean: np.ndarray
-    error: np.ndarray
-    band: tuple[np.ndarray, np.ndarray] | None = None
-    baseline: bool = False
-
-
-def draw_stream(stream: Stream, tracks: Sequence[Track], path: str | Path) -> Path:
+def draw_stream(stream: Stream, forecast: np.ndarray, errors: Mapping[str, np.ndarray], path: str | Path) -> Path:
     """Draw the figure of a run over an hourly stream, and write it as a picture.
 
-    Top: days around a silence, a gross error and a change of level, each with the readings, the truth, and forecasts.
-    Bottom: the rolling error of all methods, baselines in grey.
+    Top: days around a silence, a gross error and a change of level, each with the readings, the truth, and the
+    forecasts. Bottom: the rolling error of the run, and in grey those of baselines.
 
     Args:
         stream: What `filtax.synthetic.hourly_load` returns.
-        tracks: Methods and baselines; of those with a band, the first and the last are shown in the close views.
+        forecast: Lower end of the 90 % interval, forecast, upper end, (3, T).
+        errors: Rolling errors (T,) by name, those of the run first, then those of the baselines; NaN for none yet.
         path: Where to write; the ending chooses the format. The folder is made if there is none.
 
     Returns:
@@ -75,15 +50,15 @@ def draw_stream(stream: Stream, tracks: Sequence[Track], path: str | Path) -> Pa
     Example:
         >>> import tempfile, numpy as np
         >>> from pathlib import Path
-        >>> from filtax.report import Track, draw_stream
+        >>> from filtax.report import draw_stream
         >>> from filtax.synthetic import hourly_load
         >>> stream = hourly_load(400, key=0)
-        >>> track = Track("truth", stream.truth, np.zeros(400), (stream.truth - 0.1, stream.truth + 0.1))
+        >>> forecast = stream.truth + np.array([[-0.1], [0.0], [0.1]])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     draw_stream(stream, [track], Path(folder) / "a.png").stat().st_size > 10_000
+        ...     draw_stream(stream, forecast, {"truth": np.zeros(400)}, Path(folder) / "a.png").stat().st_size > 10_000
         True
     """
-    return _save(partial(_compose_stream, stream, tracks), path)
+    return _save(partial(_compose_stream, stream, forecast, errors), path)
 
 
 def _save(compose: Callable[[], "Figure"], path: str | Path) -> Path:
@@ -96,35 +71,23 @@ def _save(compose: Callable[[], "Figure"], path: str | Path) -> Path:
     return path
 
 
-def _compose_stream(stream: Stream, tracks: Sequence[Track]) -> "Figure":
+def _compose_stream(stream: Stream, forecast: np.ndarray, errors: Mapping[str, np.ndarray]) -> "Figure":
     from matplotlib.figure import Figure  # not pyplot: no window, no global state, nothing to close
 
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     figure.set_layout_engine("constrained", w_pad=0.1)  # so that the dates of neighbours keep apart
-    views = _views(stream)
+    views, axes = _views(stream), None
     grid = figure.add_gridspec(2, max(len(views), 1), height_ratios=(1.15, 1.0))
-    looks = _looks(tracks)
-    banded = [track for track in tracks if track.band is not None]
-    axes = None
     for column, (title, centre) in enumerate(views.items()):
         axes = figure.add_subplot(grid[0, column], sharey=axes)
-        _draw_view(axes, stream, banded, looks, centre)
+        _draw_view(axes, stream, forecast, next(iter(errors)), centre)
         axes.set_title(title, loc="left", color=INK, pad=9)
         axes.tick_params(labelleft=column == 0)
         axes.set_ylabel("load (GW)" if column == 0 else "")
     if axes is not None:
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=5, frameon=False)
-    _draw_errors(figure.add_subplot(grid[1, :]), stream, tracks, looks)
+    _draw_errors(figure.add_subplot(grid[1, :]), stream, errors)
     return figure
-
-
-def _looks(tracks: Sequence[Track]) -> dict[str, dict[str, Any]]:
-    """Colour and dashes of each track: methods in turn, baselines grey."""
-    looks = {}
-    for family, colours, width in ((False, COLOURS, 1.6), (True, (GREY,), 1.2)):
-        for i, track in enumerate(track for track in tracks if track.baseline == family):
-            looks[track.name] = {"color": colours[i % len(colours)], "ls": DASHES[i % len(DASHES)], "lw": width}
-    return looks
 
 
 def _views(stream: Stream) -> dict[str, int]:
@@ -143,19 +106,13 @@ def _views(stream: Stream) -> dict[str, int]:
     return dict(sorted(views.items(), key=lambda view: view[1]))
 
 
-def _draw_view(
-    axes: "Axes", stream: Stream, banded: Sequence[Track], looks: dict[str, dict[str, Any]], centre: int
-) -> None:
+def _draw_view(axes: "Axes", stream: Stream, forecast: np.ndarray, name: str, centre: int) -> None:
     rows = slice(max(0, centre - HOURS_BEFORE), min(len(stream), centre + HOURS_AFTER))
-    time = stream.time[rows]
+    time, (low, mean, high) = stream.time[rows], forecast[:, rows]
     axes.plot(time, stream.y[rows], ".", color=INK, ms=4, label="reading")
     axes.plot(time, stream.truth[rows], color=INK, lw=0.8, label="true load")
-    for track in [*banded[:0:-1][:1], *banded[:1]]:
-        axes.plot(time, track.mean[rows], label=track.name, **looks[track.name])
-    if banded and banded[0].band is not None:
-        low, high = banded[0].band
-        colour = looks[banded[0].name]["color"]
-        axes.fill_between(time, low[rows], high[rows], color=colour, alpha=0.2, lw=0, label="its 90 % interval")
+    axes.plot(time, mean, color=COLOURS[0], lw=1.6, label=name)
+    axes.fill_between(time, low, high, color=COLOURS[0], alpha=0.2, lw=0, label="its 90 % interval")
     _frame_view(axes, stream, rows)
 
 
@@ -179,12 +136,15 @@ def _frame_view(axes: "Axes", stream: Stream, rows: slice) -> None:
     axes.grid(axis="y", color=FAINT, lw=0.6)
 
 
-def _draw_errors(axes: "Axes", stream: Stream, tracks: Sequence[Track], looks: dict[str, dict[str, Any]]) -> None:
+def _draw_errors(axes: "Axes", stream: Stream, errors: Mapping[str, np.ndarray]) -> None:
     from matplotlib.dates import ConciseDateFormatter, date2num
 
     days = date2num(stream.time)
-    for track in tracks:
-        axes.plot(stream.time, track.error, label=track.name, **looks[track.name])
+    for i, (name, error) in enumerate(errors.items()):
+        look = (
+            {"color": GREY, "ls": DASHES[(i - 1) % len(DASHES)], "lw": 1.2} if i else {"color": COLOURS[0], "lw": 1.6}
+        )
+        axes.plot(stream.time, error, label=name, **look)
     axes.set(xlim=(days[0], days[-1]), axisbelow=True, ylabel="mean absolute error\nof the last week (GW)")
     axes.set_ylim(bottom=0.0)
     for line, (title, centre) in enumerate(_views(stream).items()):
@@ -194,9 +154,7 @@ def _draw_errors(axes: "Axes", stream: Stream, tracks: Sequence[Track], looks: d
         axes.text(days[centre], height, f"{words} ", ha="right", va="top", transform=axes.get_xaxis_transform())
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.grid(axis="y", color=FAINT, lw=0.6)
-    lengths = [len(track.name) + 8 for track in tracks]
-    columns = len(tracks) if sum(lengths) < 130 else max(1, 120 // max(lengths))
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, borderaxespad=0.2)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(errors), frameon=False, borderaxespad=0.2)
 
 
 def draw_segments(
