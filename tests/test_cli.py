@@ -106,21 +106,14 @@ def test_help_lists_the_commands(arguments, home):
     assert run.stderr == ""
 
 
-def test_methods_lists_the_parts_of_a_name(home):
-    run = filtax("methods", home=home)
-    assert run.returncode == 0
-    assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", run.stdout, flags=re.MULTILINE)
-    assert re.search(r"^titsias_2023 .* CPP +OU +LG +CA$", run.stdout, flags=re.MULTILINE)
-
-
-def test_methods_describes_one(home):
-    run = filtax("methods", "li_2021", home=home)
-    assert run.returncode == 0
-    assert "beta = 0.5" in run.stdout
-    assert "model  (must be given)" in run.stdout
-    wrong = filtax("methods", "li_2012", home=home)
-    assert wrong.returncode == 2
-    assert 'Did you mean "li_2021"' in re.sub(r"\W+", " ", wrong.stderr) or "li_2021" in wrong.stderr
+def test_methods_lists_the_parts_of_a_name_and_describes_one(home):
+    listed, told, wrong = (filtax("methods", *name, home=home) for name in ((), ("li_2021",), ("li_2012",)))
+    assert (listed.returncode, told.returncode, wrong.returncode) == (0, 0, 2)
+    assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", listed.stdout, flags=re.MULTILINE)
+    assert re.search(r"^titsias_2023 .* CPP +OU +LG +CA$", listed.stdout, flags=re.MULTILINE)
+    assert "beta = 0.5" in told.stdout
+    assert "model  (must be given)" in told.stdout
+    assert "li_2021" in wrong.stderr
 
 
 @pytest.mark.parametrize(
@@ -149,13 +142,7 @@ def test_a_folder_that_cannot_be_made_exits_4_with_one_sentence(home):
 def test_an_interrupt_exits_130_without_a_traceback(home):
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
     hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a background job would not
-    command = [
-        *COMMAND[:2],
-        hears + COMMAND[2],
-        "demo",
-        "--hours",
-        "1344",
-    ]  # a longer stream would keep XLA, which hears nothing, busy
+    command = [*COMMAND[:2], hears + COMMAND[2], "demo", "--hours", "1344"]  # a longer stream would keep XLA busy
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, env=environment, cwd=home, **pipes) as process:
         assert process.stderr.readline().startswith("An hourly load")

@@ -11,18 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, open_table
-
-
-def written(folder, data, name="t.csv"):
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
-
-
-def read(path, **options):
-    chunks = list(open_table(path, target="a", **options))
-    numbers = np.concatenate([chunk.numbers for chunk in chunks])
-    return numbers, [each for chunk in chunks for each in chunk.rejected], chunks
+from tables import read, written
 
 
 @pytest.mark.parametrize("block", [50, 1000, 1 << 20])

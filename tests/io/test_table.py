@@ -13,21 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, open_table
-
-
-def written(folder, text, name="t.csv"):
-    path = folder / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
-
-
-def read(path, **options):
-    options = {"target": "a", **options}
-    table = open_table(path, **options)
-    chunks = list(table)
-    numbers = np.concatenate([chunk.numbers for chunk in chunks]) if chunks else np.empty((0, 0))
-    return numbers, [each for chunk in chunks for each in chunk.rejected], chunks
-
+from tables import read, written
 
 # a bad second row between two good ones: (bytes, line, column, words of the reason)
 BAD_ROWS = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from filtax.io._errors import InputError, Rejected
 from filtax.io._layout import Layout, Raw, Request, choose
-from filtax.io._text import show, state_of
+from filtax.io._text import is_touched, show, state_of
 
 ROWS = 16384  # rows read at a time
 _KNOWN = "an object with __arrow_c_stream__ (pandas, polars, pyarrow, DuckDB), a dict of arrays, or a numpy array"
@@ -108,7 +108,7 @@ class ParquetFile:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = f"the rest of the file cannot be read: {_first_line(error)}"
             fault = Raw.empty(layout, Rejected(self.file, row + 1, 1, reason))
-        if Path(self._path).exists() and state_of(self._path) != self._state:
+        if is_touched(self._path, self._state):
             raise InputError(
                 f"{self.file} was changed while it was read, up to row {row}. Start a new run once it is complete, or "
                 "bring the old file back."
@@ -126,10 +126,10 @@ class ParquetFile:
             if _is_time(column.type):
                 values, beyond = _microseconds(column.to_numpy(zero_copy_only=False))
                 faults |= dict.fromkeys(np.flatnonzero(beyond).tolist(), (name, "the time is too far from 1970"))
-                moments = values if name == layout.time else moments
-            else:
-                values = column.to_pylist()
-            texts[name] = np.array([_word(value) for value in values], object)
+                if name == layout.time:
+                    moments = values
+                    continue
+            texts[name] = np.array([_word(value) for value in column.to_pylist()], object)
         line = row + 1 + np.arange(batch.num_rows)
         where = (line, line.copy(), lambda offset: self.digest, self._place)
         raw = Raw(numbers, texts, *where, moments=moments)

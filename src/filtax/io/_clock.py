@@ -144,12 +144,7 @@ class Order:
         return np.delete(time, list(faults)) if faults else time, layout
 
     def _in_order(self, time: np.ndarray, key: np.ndarray | None, faults: dict[int, str]) -> dict[int, str]:
-        moments = _plain(time)
-        if key is None and not faults and np.all(np.diff(moments) > 0) and moments[0] > self.latest.get("", -np.inf):
-            self.latest[""] = self._above[""] = moments[-1].item()
-            self._steps[0] += len(moments)
-            return faults
-        for i, moment in enumerate(moments.tolist()):
+        for i, moment in enumerate(_plain(time).tolist()):
             if i in faults:
                 continue
             series = "" if key is None else key[i]

@@ -240,7 +240,7 @@ def _json_row(text: str, wanted: tuple[str, ...]) -> list[str] | None:
     for name in wanted:
         value = row.get(name)
         if isinstance(value, dict | list):
-            reason = f"{show(_as_text(value))} is neither text nor a number"
+            reason = f"{'a list' if isinstance(value, list) else 'an object'} is neither text nor a number"
         elif isinstance(value, str) and _HALF.search(value):
             reason = f"{show(value)} {_NO_TEXT}"
         else:

@@ -105,20 +105,24 @@ def decode(line: bytes, limit: int) -> str:
     return text
 
 
+State = tuple[int, int, int]  # of a file: size, time of the last change, inode
+
+
 class ByteStream:
     """Bytes of a file, or of standard input for "-", unpacked if they are gzip, without a byte order mark.
 
-    `head` shows the first bytes, `packed` says whether they came as gzip, and `cut` why they ended too early. A file
-    that becomes shorter while it is read is refused, before a part of a line could be taken for a row.
+    `head` shows the first bytes, `packed` says whether they came as gzip, `cut` why they ended too early, and `state`
+    how the file was when it was opened. A file that becomes shorter while it is read is refused, before a part of a
+    line could be taken for a row.
     """
 
     def __init__(self, file: str, path: str, block: int = BLOCK) -> None:
         self.cut: str | None = None
-        self._file, self._path = file, path
+        self._file = file
         self._raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb")
         self.packed: bool = self._raw.peek(2)[:2] == b"\x1f\x8b"
         whole = path != "-" and Path(path).is_file()
-        self._state = state_of(self._raw.fileno()) if whole else None
+        self.state = state_of(self._raw.fileno()) if whole else None
         bytes_of: Any = gzip.GzipFile(fileobj=self._raw) if self.packed else self._raw
         self._read = bytes_of.read if whole and not self.packed else bytes_of.read1  # from a pipe, rows as they come
         self._kept = self._next(block)
@@ -138,10 +142,6 @@ class ByteStream:
         """Have these bytes read next."""
         self._kept = data + self._kept
 
-    def is_touched(self) -> bool:
-        """Whether the file was written to, or replaced, since it was opened."""
-        return self._state is not None and Path(self._path).exists() and state_of(self._path) != self._state
-
     def close(self) -> None:
         """Close the file; standard input stays open."""
         if self._raw is not sys.stdin.buffer:
@@ -155,18 +155,23 @@ class ByteStream:
             self.cut = "the compressed data end too early; the file is not complete"
         except (zlib.error, gzip.BadGzipFile):
             self.cut = "the compressed data are damaged from here on"
-        if self._state is not None and (left := os.fstat(self._raw.fileno()).st_size) < self._state[0]:
+        if self.state is not None and (left := os.fstat(self._raw.fileno()).st_size) < self.state[0]:
             raise InputError(
-                f"{self._file} was cut short while it was read: it had {self._state[0]} bytes and has {left}. Bring "
+                f"{self._file} was cut short while it was read: it had {self.state[0]} bytes and has {left}. Bring "
                 "the whole file back to go on, or start a new run."
             )
         return data
 
 
-def state_of(file: int | str) -> tuple[int, int, int]:
-    """Size, time of the last change and inode of a file."""
+def state_of(file: int | str) -> State:
+    """How a file is now; by its name, or open."""
     known = os.stat(file)
     return known.st_size, known.st_mtime_ns, known.st_ino
+
+
+def is_touched(path: str, state: State) -> bool:
+    """Whether a file was written to, or replaced, since it had that state; one that was removed was not."""
+    return Path(path).exists() and state_of(path) != state
 
 
 @dataclass
@@ -220,7 +225,7 @@ class Lines:
 
     def check_unchanged(self, path: str) -> None:
         """Refuse a file of which what was read is no longer the same; one that has grown is sound."""
-        if self._stream.is_touched():
+        if self._stream.state and is_touched(path, self._stream.state):
             again = ByteStream(self.file, path, self._size)
             try:
                 Lines(again, self.file, block=self._size).skip(self.offset, self.line, self._hasher.hexdigest())
