@@ -67,12 +67,11 @@ def test_compiled_programs_are_kept_where_the_user_wants_them(done, home):
 
 def test_the_doctor_names_damaged_programs_and_how_to_clear_them(done, home):
     def cache_line():
-        run = subprocess.run([*COMMAND, "doctor"], capture_output=True, text=True, env=plain, timeout=240, cwd=home)
+        run = filtax("doctor", home=home, XDG_CACHE_HOME=str(home / "damaged"))
         return next(line for line in run.stdout.splitlines() if "  cache  " in line)
 
-    plain = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XDG_CACHE_HOME": str(home / "damaged")}
-    folder = home / "damaged" / "filtax" / "jax"
     shutil.copytree(home / "cache", home / "damaged")
+    folder = home / "damaged" / "filtax" / "jax"
     first, second, *others = sorted(folder.glob("*-cache"))
     first.write_bytes(first.read_bytes()[:20])
     second.write_bytes(b"")

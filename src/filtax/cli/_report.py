@@ -124,7 +124,7 @@ def data(
     """
     if what != "list":
         raise ValueError(f"{what!r} was given, expected `list` or nothing.")
-    from filtax.datasets import DATASETS, data_homes, whereabouts
+    from filtax.datasets import DATASETS, data_homes, missing_files, whereabouts
 
     where = {name: whereabouts(name) for name in DATASETS}
     rows = [(name, where[name], one.licence, one.about, one.origin) for name, one in DATASETS.items()]
@@ -141,7 +141,8 @@ def data(
         print(
             "A table, or arrays, that you make yourself will do, if the numbers are the same in every bit of float64:"
         )
-        print_table([("name", "file", "sha256"), *(row for name in absent for row in _missing(name))])
+        wanted = [(name, file, digest) for name in absent for file, digest in missing_files(name).items()]
+        print_table([("name", "file", "sha256"), *wanted])
         print()
         print_table([("name", "how it was made"), *((name, DATASETS[name].how) for name in absent)])
         print()
@@ -195,12 +196,6 @@ def bandit(
 def _files(source: str) -> set[Path]:
     """The files that a source names."""
     return {Path(each).resolve() for each in glob.glob(source)} | {Path(source).resolve()}
-
-
-def _missing(name: str) -> list[tuple[str, str, str]]:
-    from filtax.datasets import missing_files
-
-    return [(name, file, digest) for file, digest in missing_files(name).items()]
 
 
 def _damage(name: str) -> str:
