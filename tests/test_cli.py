@@ -194,7 +194,7 @@ def test_what_goes_wrong_is_one_sentence_and_its_place_is_shown_on_request(
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("filtax.cli.app", broken)
+    monkeypatch.setattr("filtax.cli._main.app", broken)
     if shown:
         monkeypatch.setenv("FILTAX_TRACEBACK", "1")
     assert run_command(["run"]) == code

@@ -63,13 +63,17 @@ def test_the_generation_before_is_used_and_reported(tmp_path):
         io.load(tmp_path, SMALL)
 
 
-def test_arrays_may_not_be_swapped(tmp_path):
-    """Two sound files that do not belong together; and a file made of one more array than was promised."""
+def test_files_may_not_be_swapped_or_renamed(tmp_path):
+    """Two sound files that do not belong together; and a generation under the number of another."""
     io.save(tmp_path / "a", SMALL)
     io.save(tmp_path / "b", {**SMALL, "t": 8})
     shutil.copy(tmp_path / "b" / "000001.safetensors", tmp_path / "a" / "000001.safetensors")
     with pytest.raises(io.Damaged, match="checksum"):
         io.load(tmp_path / "a", SMALL)
+    for suffix in (".json", ".safetensors"):
+        (tmp_path / "b" / f"000001{suffix}").rename(tmp_path / "b" / f"000002{suffix}")
+    with pytest.raises(io.Damaged, match="it is the manifest of generation 1, and was renamed"):
+        io.load(tmp_path / "b", SMALL)
 
 
 def forge(folder, **changed):

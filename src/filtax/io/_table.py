@@ -128,7 +128,6 @@ class Table:
     Attributes:
         layout: The columns that are read, and their kinds.
         rows: Rows returned so far.
-        rejected: How many rows and columns were rejected so far.
 
     Example:
         >>> import pathlib, tempfile
@@ -147,7 +146,7 @@ class Table:
     def __init__(self, files: list[str], request: Request, on_error: str, start: Position | None) -> None:
         self._files, self._request, self._on_error, self._start = files, request, on_error, start
         self.layout: Layout | None = Layout.from_json(start.layout) if start else None
-        self.rows, self.rejected = (start.rows if start else 0), 0
+        self.rows = start.rows if start else 0
         self._order = Order(start.latest if start else {})
         self._raws = self._read_all()
         self._first = next(self._raws, None)  # so that a source that cannot be read is refused when it is opened
@@ -165,7 +164,6 @@ class Table:
                 file, raw = self._first
                 chunk = self._finish(file, raw)
                 self.rows += len(chunk)
-                self.rejected += len(chunk.rejected)
                 if len(chunk) or chunk.rejected:
                     yield chunk
                 if chunk.rejected and self._on_error == "stop":
