@@ -22,7 +22,7 @@ def filtax(*arguments, home, given=""):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(home)
         patch.setattr("sys.stdin", stdin)
-        for module in ("run", "report", "tune", "reproduce", "demo"):
+        for module in ("run", "report", "reproduce", "demo"):
             patch.setattr(f"filtax.cli._{module}.start_jax", lambda: None)
         return Ended(run([str(argument) for argument in arguments]), out.getvalue(), err.getvalue())
 

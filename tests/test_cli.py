@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+
+from filtax.cli import run as run_command
+from filtax.io import Damaged
 
 COMMAND = [sys.executable, "-c", "from filtax.cli import main; main()"]
 SMALL = ("demo", "--hours", "336")
@@ -61,6 +65,22 @@ def test_compiled_programs_are_kept_where_the_user_wants_them(done, home):
     assert not (home / ".cache").exists()
 
 
+def test_the_doctor_names_damaged_programs_and_how_to_clear_them(done, home):
+    def cache_line():
+        run = filtax("doctor", home=home, XDG_CACHE_HOME=str(home / "damaged"))
+        return next(line for line in run.stdout.splitlines() if "  cache  " in line)
+
+    shutil.copytree(home / "cache", home / "damaged")
+    folder = home / "damaged" / "filtax" / "jax"
+    first, second, *others = sorted(folder.glob("*-cache"))
+    first.write_bytes(first.read_bytes()[:20])
+    second.write_bytes(b"")
+    told = cache_line()
+    assert f"{folder}, {len(others)} compiled programs; 2 more are damaged" in told
+    subprocess.run(["bash", "-c", told.split("to clear them: ")[1]], check=True)
+    assert cache_line().endswith(f"{folder}, 0 compiled programs")
+
+
 @pytest.mark.nightly
 def test_the_same_seed_gives_the_same_table_and_the_cache_is_optional(done, home):
     """A file where the cache folder should be: nothing is kept, nothing is said, the numbers are the same."""
@@ -80,21 +100,14 @@ def test_help_lists_the_commands(arguments, home):
     assert run.stderr == ""
 
 
-def test_methods_lists_the_parts_of_a_name(home):
-    run = filtax("methods", home=home)
-    assert run.returncode == 0
-    assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", run.stdout, flags=re.MULTILINE)
-    assert re.search(r"^titsias_2023 .* CPP +OU +LG +CA$", run.stdout, flags=re.MULTILINE)
-
-
-def test_methods_describes_one(home):
-    run = filtax("methods", "li_2021", home=home)
-    assert run.returncode == 0
-    assert "beta = 0.5" in run.stdout
-    assert "model  (must be given)" in run.stdout
-    wrong = filtax("methods", "li_2012", home=home)
-    assert wrong.returncode == 2
-    assert 'Did you mean "li_2021"' in re.sub(r"\W+", " ", wrong.stderr) or "li_2021" in wrong.stderr
+def test_methods_lists_the_parts_of_a_name_and_describes_one(home):
+    listed, told, wrong = (filtax("methods", *name, home=home) for name in ((), ("li_2021",), ("li_2012",)))
+    assert (listed.returncode, told.returncode, wrong.returncode) == (0, 0, 2)
+    assert re.search(r"^prior +ACI\(q=\.\.\.\) +\S", listed.stdout, flags=re.MULTILINE)
+    assert re.search(r"^titsias_2023 .* CPP +OU +LG +CA$", listed.stdout, flags=re.MULTILINE)
+    assert "beta = 0.5" in told.stdout
+    assert "model  (must be given)" in told.stdout
+    assert "li_2021" in wrong.stderr
 
 
 @pytest.mark.parametrize(
@@ -123,13 +136,7 @@ def test_a_folder_that_cannot_be_made_exits_4_with_one_sentence(home):
 def test_an_interrupt_exits_130_without_a_traceback(home):
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
     hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a background job would not
-    command = [
-        *COMMAND[:2],
-        hears + COMMAND[2],
-        "demo",
-        "--hours",
-        "1344",
-    ]  # a longer stream would keep XLA, which hears nothing, busy
+    command = [*COMMAND[:2], hears + COMMAND[2], "demo", "--hours", "1344"]  # a longer stream would keep XLA busy
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, env=environment, cwd=home, **pipes) as process:
         assert process.stderr.readline().startswith("An hourly load")
@@ -158,51 +165,37 @@ def test_importing_changes_no_setting_and_draws_in_nothing_heavy(home):
     assert run.stdout == "False None set()\n"
 
 
-def test_a_fault_of_ours_is_a_sentence_and_its_place_is_shown_on_request(monkeypatch, capsys):
-    from filtax.cli import _main as cli
-
+@pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyError("a\nsecret"), 1, "a fault of filtax, KeyError: .* FILTAX_TRACEBACK=1 to see where"),
+        (np.linalg.LinAlgError("Singular matrix"), 1, "a fault of filtax, LinAlgError: Singular matrix; "),
+        (ValueError("t.csv: it is empty."), 2, "t.csv: it is empty"),
+        (Damaged("run: it was cut short"), 3, "run: it was cut short"),
+        (
+            PermissionError(13, "Permission denied", "out"),
+            4,
+            "out: permission denied; name a folder that you may write",
+        ),
+        (FileNotFoundError(2, "No such file", "t.csv"), 2, "t.csv: no such file"),
+        (ModuleNotFoundError("tune needs optuna"), 1, "tune needs optuna"),
+        (MemoryError("8 TiB"), 1, "the memory of this machine is too small"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence_and_its_place_is_shown_on_request(
+    error, code, said, shown, monkeypatch, capsys
+):
     def broken(*_, **__):
-        raise KeyError("a\nsecret")
+        raise error
 
-    monkeypatch.setattr(cli, "app", broken)
-    assert cli.run(["methods"]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "KeyError" in said
-    assert "FILTAX_TRACEBACK=1" in said
-    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(KeyError):
-        cli.run(["methods"])
-
-
-def test_a_matrix_of_ours_that_cannot_be_solved_is_a_fault_and_no_bad_input(monkeypatch, capsys):
-    """It is a ValueError by kind, and was reported as input that cannot be used."""
-    from filtax.cli import _main as cli
-    from filtax.cli._outcome import guarded
-
-    def broken(*_, **__):
-        with guarded():
-            np.linalg.inv(np.zeros((2, 2)))
-
-    monkeypatch.setattr(cli, "app", broken)
-    assert cli.run(["run"]) == 1
-    assert "a fault of filtax, LinAlgError: Singular matrix" in capsys.readouterr().err
-    monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(np.linalg.LinAlgError):
-        cli.run(["run"])
-
-
-@pytest.mark.parametrize("asked", [False, True])
-def test_where_input_was_refused_is_shown_on_request(asked, monkeypatch, capsys):
-    from filtax.cli._outcome import guarded
-
-    if asked:
+    monkeypatch.setattr("filtax.cli._main.app", broken)
+    if shown:
         monkeypatch.setenv("FILTAX_TRACEBACK", "1")
-    with pytest.raises(Exception, match="2"), guarded():
-        raise ValueError("t.csv: it is empty.")
-    said = capsys.readouterr().err
-    assert said.endswith("filtax: t.csv: it is empty.\n")
-    assert ("Traceback" in said) == asked
+    assert run_command(["run"]) == code
+    *traceback, sentence = capsys.readouterr().err.splitlines()
+    assert re.match(f"filtax: {said}.*[.?]$", sentence)
+    assert bool(traceback) == shown
 
 
 def test_the_module_is_the_command():

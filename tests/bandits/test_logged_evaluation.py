@@ -111,7 +111,7 @@ def test_bad_logs_get_a_sentence(case, tmp_path):
 
 
 def test_the_command_prints_a_table_or_one_sentence(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("filtax.cli._bandit.start_jax", lambda: None)  # this process has settings of its own
+    monkeypatch.setattr("filtax.cli._report.start_jax", lambda: None)  # this process has settings of its own
     path = tmp_path / "log.csv"
     path.write_text(FILE * 1 + "".join("a,1,0.5\nb,0,0.5\n" for _ in range(40)))
     assert run(["bandit", str(path), "--policy", "ts", "--seed", "1"]) == 0

@@ -63,13 +63,33 @@ def test_the_generation_before_is_used_and_reported(tmp_path):
         io.load(tmp_path, SMALL)
 
 
-def test_arrays_may_not_be_swapped(tmp_path):
-    """Two sound files that do not belong together; and a file made of one more array than was promised."""
+def test_files_may_not_be_swapped_or_renamed(tmp_path):
+    """Two sound files that do not belong together; and a generation under the number of another."""
     io.save(tmp_path / "a", SMALL)
     io.save(tmp_path / "b", {**SMALL, "t": 8})
     shutil.copy(tmp_path / "b" / "000001.safetensors", tmp_path / "a" / "000001.safetensors")
     with pytest.raises(io.Damaged, match="checksum"):
         io.load(tmp_path / "a", SMALL)
+    for suffix in (".json", ".safetensors"):
+        (tmp_path / "b" / f"000001{suffix}").rename(tmp_path / "b" / f"000002{suffix}")
+    with pytest.raises(io.Damaged, match="it is the manifest of generation 1, and was renamed"):
+        io.load(tmp_path / "b", SMALL)
+
+
+def forge(folder, **changed):
+    """Change a manifest, and its checksum with it."""
+    path = folder / "000001.json"
+    manifest = json.loads(path.read_bytes()) | changed
+    del manifest["digest"]
+    manifest["digest"] = io.digest(manifest)
+    path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
+
+
+def test_a_newer_format_is_refused_clearly(tmp_path):
+    io.save(tmp_path, SMALL)
+    forge(tmp_path, format=2)
+    with pytest.raises(io.Foreign, match=r"format 2 .* reads 1"):
+        io.load(tmp_path, SMALL)
 
 
 def test_a_header_that_promises_too_much_costs_nothing(tmp_path):
@@ -77,11 +97,6 @@ def test_a_header_that_promises_too_much_costs_nothing(tmp_path):
     io.save(tmp_path, SMALL)
     bomb = struct.pack("<Q", 2**60) + b"{}"
     (tmp_path / "000001.safetensors").write_bytes(bomb)
-    path = tmp_path / "000001.json"
-    manifest = json.loads(path.read_bytes())
-    manifest.pop("digest")
-    manifest |= {"bytes": len(bomb), "sha256": hashlib.sha256(bomb).hexdigest()}
-    manifest["digest"] = io.digest(manifest)
-    path.write_bytes(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode())
+    forge(tmp_path, bytes=len(bomb), sha256=hashlib.sha256(bomb).hexdigest())
     with pytest.raises(io.Damaged, match="cannot be read"):
         io.load(tmp_path, SMALL)

@@ -11,18 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, open_table
-
-
-def written(folder, data, name="t.csv"):
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
-
-
-def read(path, **options):
-    chunks = list(open_table(path, target="a", **options))
-    numbers = np.concatenate([chunk.numbers for chunk in chunks])
-    return numbers, [each for chunk in chunks for each in chunk.rejected], chunks
+from tables import read, written
 
 
 @pytest.mark.parametrize("block", [50, 1000, 1 << 20])
@@ -81,16 +70,6 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.25 * peaks[1] < 4 << 20
-
-
-@pytest.mark.nightly
-def test_a_hundred_thousand_rows_of_thirty_numbers_take_no_time(tmp_path):
-    row = ",".join(repr(x) for x in np.random.default_rng(0).normal(size=30).tolist())
-    names = ["a", *(f"x{i}" for i in range(29))]
-    path = written(tmp_path, ",".join(names) + "\n" + 100_000 * (row + "\n"))
-    start = time.process_time()
-    assert sum(len(chunk) for chunk in open_table(path, target="a")) == 100_000
-    assert time.process_time() - start < 1.5
 
 
 def test_a_hundred_thousand_columns_are_refused_at_once_unless_some_are_named(tmp_path):

@@ -4,6 +4,8 @@ import gzip
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from filtax.io import InputError, Position, open_table
@@ -59,9 +61,6 @@ def test_from_every_row_the_rest_is_the_same(tmp_path, name, block):
 
 
 def test_in_a_pattern_of_files_and_in_parquet(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
     for i in range(3):
         text = "when,a\n" + "".join(f"{10 * i + j},{i + j / 10}\n" for j in range(4))
         written(tmp_path, f"t{i}.csv", text)

@@ -15,12 +15,6 @@ BLANK = {
 }
 
 
-@pytest.fixture(params=["fast", "careful"])
-def quick(request, monkeypatch):
-    monkeypatch.setattr("filtax.io._rows.SMALL", 0)
-    return request.param == "fast"
-
-
 def ended(path, **options):
     """The rows before the fault, and its sentence."""
     lines: list[int] = []
@@ -32,28 +26,28 @@ def ended(path, **options):
 
 @pytest.mark.parametrize("form", BLANK)
 @pytest.mark.parametrize("value", ["", "NA", " nan ", "null"])
-def test_reading_ends_at_a_row_without_a_target(tmp_path, form, value, quick):
+def test_reading_ends_at_a_row_without_a_target(tmp_path, form, value):
     name, text, where = BLANK[form]
     value = {"": "null", "NA": '"NA"', " nan ": '"nan"'}.get(value, value) if form == "json" else value
     (tmp_path / name).write_text(text.format(value))
-    lines, said = ended(tmp_path / name, quick=quick)
+    lines, said = ended(tmp_path / name)
     assert lines == ([1] if form == "json" else [2])
     assert said == f"{tmp_path}/{where}: y: there is no target. {FILLED}"
-    [chunk] = open_table(tmp_path / name, target="y", quick=quick)
+    [chunk] = open_table(tmp_path / name, target="y")
     np.testing.assert_array_equal(chunk.column("y"), [1.0, np.nan, 3.0])
     assert not chunk.rejected
 
 
-def test_a_missing_feature_and_a_table_without_a_target_are_no_fault(tmp_path, quick):
+def test_a_missing_feature_and_a_table_without_a_target_are_no_fault(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n,1\n6,\n7,3\n")
-    assert ended(tmp_path / "t.csv", quick=quick)[0] == [2]
-    [chunk] = open_table(tmp_path / "t.csv", features=["x"], perhaps=["y"], on_error="stop", quick=quick)
+    assert ended(tmp_path / "t.csv")[0] == [2]
+    [chunk] = open_table(tmp_path / "t.csv", features=["x"], perhaps=["y"], on_error="stop")
     assert len(chunk) == 3  # rows that are only to be forecast
 
 
-def test_a_label_is_missing_only_where_there_is_nothing(tmp_path, quick):
+def test_a_label_is_missing_only_where_there_is_nothing(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,ash\n2,NA\n3,\n4,oak\n")
-    lines, said = ended(tmp_path / "t.csv", quick=quick)
+    lines, said = ended(tmp_path / "t.csv")
     assert lines == [2, 3]
     assert f"t.csv:4:3: y: there is no target. {FILLED}" in said
 
@@ -78,20 +72,20 @@ def test_a_row_of_json_without_the_name_and_one_of_parquet_have_a_place(tmp_path
         ("1,5\n2,", [2], "3:3: y: there is no target"),
     ],
 )
-def test_the_first_fault_counts_whatever_it_is(tmp_path, rows, kept, where, quick):
+def test_the_first_fault_counts_whatever_it_is(tmp_path, rows, kept, where):
     (tmp_path / "t.csv").write_text(f"t,y\n{rows}")
-    lines, said = ended(tmp_path / "t.csv", time="t", types={"y": "number"}, quick=quick)
+    lines, said = ended(tmp_path / "t.csv", time="t", types={"y": "number"})
     assert lines == kept
     assert f"t.csv:{where}" in said
 
 
-def test_reading_goes_on_behind_the_rows_before_it_once_it_is_filled_in(tmp_path, quick):
+def test_reading_goes_on_behind_the_rows_before_it_once_it_is_filled_in(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n5,1\n6,2\n7,")  # also a last line that is not written to its end
-    chunks = iter(table := open_table(path, target="y", on_error="stop", quick=quick))
+    chunks = iter(table := open_table(path, target="y", on_error="stop"))
     place = table.position(next(chunks))
     with pytest.raises(InputError, match="there is no target"):
         list(chunks)
     path.write_text("x,y\n5,1\n6,2\n7,3\n")
-    [rest] = open_table(path, target="y", on_error="stop", start=place, quick=quick)
+    [rest] = open_table(path, target="y", on_error="stop", start=place)
     assert (rest.column("y").tolist(), rest.line.tolist()) == ([3.0], [4])

@@ -48,18 +48,6 @@ def test_short_writes_are_finished(tmp_path, monkeypatch):
     same(io.load(tmp_path, SMALL)[0], SMALL)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_read_only_folder_is_refused_in_words(tmp_path):
-    io.save(tmp_path, SMALL)
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(OSError, match="could not be written"):
-            io.save(tmp_path, SMALL)
-        same(io.load(tmp_path, SMALL)[0], SMALL)
-    finally:
-        tmp_path.chmod(0o700)
-
-
 def test_a_read_only_disk_is_refused_in_words(tmp_path, monkeypatch):
     io.save(tmp_path, SMALL)
 

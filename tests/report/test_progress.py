@@ -7,7 +7,6 @@ import time
 import pytest
 
 from filtax.report import progress
-from filtax.report.progress import _Clock
 
 
 class Terminal(io.StringIO):
@@ -62,56 +61,13 @@ def test_a_terminal_gets_its_cursor_back_after_an_interrupt(monkeypatch):
     assert talk.getvalue().rstrip().endswith("\x1b[?25h")
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that a test moves."""
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_the_time_left_is_told_from_the_first_step_on_and_runs_down(clock):
-    told = _Clock(["a", "b"], 10, None)
-    assert told.left("a") is None
-    told.advance("a", 0)  # it begins
-    assert told.left("a") is None
-    clock[0] += 8
-    told.advance("a", 4)
-    assert told.left("a") == pytest.approx(12)  # 8 s for 4 steps, 6 to go
-    clock[0] += 5
-    assert told.left("a") == pytest.approx(7)
-    clock[0] += 50  # overdue: it takes longer than was thought
-    assert told.left("a") == pytest.approx(11)
-    told.advance("a", 6)
-    assert told.left("a") == 0
-    assert told.left("b") is None
-
-
-def test_the_time_left_of_all_is_what_is_expected_at_the_pace_that_was_measured(clock):
-    told = _Clock(["a", "b", "known"], 10, {"a": 100.0, "b": 300.0, "known": 0.0})
-    assert told.left("all") == pytest.approx(400)
-    assert told.share() == 0
-    told.advance("known", 10)  # costs nothing, says nothing
-    assert told.left("all") == pytest.approx(400)
-    told.advance("a", 0)
-    clock[0] += 220
-    told.advance("a", 10)  # at half the pace: (220 + 20) / (100 + 20)
-    assert told.share() == pytest.approx(2.5)
-    assert told.left("all") == pytest.approx(600)
-    clock[0] += 60
-    assert told.left("all") == pytest.approx(540)
-    told.advance("b", 10)
-    assert told.left("all") == 0
-    assert told.share() == 10
-
-
-def test_all_has_a_bar_and_a_line_says_what_is_left(monkeypatch):
+def test_a_bar_of_all_weighs_the_parts_by_the_time_that_they_may_take(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    talk, file = Terminal(), io.StringIO()
-    for to in (talk, file):
-        with progress(["a", "b"], 10, to=to, expected={"a": 600.0, "b": 1800.0}) as advance:
-            advance("a", 10)
+    talk = Terminal()
+    with progress(["a", "b"], 10, to=talk, expected={"a": 600.0, "b": 1800.0}) as advance:
+        for part, steps in (("a", 4), ("a", 6), ("b", 2)):
+            advance(part, steps)
+            time.sleep(0.01)
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", talk.getvalue())
-    assert re.search(r"all\s.* +2/10 hours +0:00:\d\d 0:00:5\d left", plain), plain
-    assert file.getvalue() == "a: 10 hours, about 58 s left\n"
+    assert re.search(r"all\s.* +4/10 hours +0:00:\d\d 0:00:0\d left", plain), plain

@@ -7,8 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import filtax as fx
 from filtax.report import draw_segments, run_length_image
-from filtax.report.figure import STYLE
-from filtax.report.segments import _compose
+from filtax.report.figure import STYLE, _compose_segments
 from filtax.segmentation import detect, segment
 
 rng = np.random.default_rng(1)
@@ -24,7 +23,7 @@ def found():
 def test_lines_stand_where_changes_were_found(found):
     segmentation, alarms = found
     assert segmentation.changes == [60]
-    top, chance, runs = _compose(ONE[:, None], segmentation, alarms, "jump", "mV").axes[:3]
+    top, chance, runs = _compose_segments(ONE[:, None], segmentation, alarms, "jump", "mV").axes[:3]
     drawn = {line.get_label(): np.asarray(line.get_xdata()) for line in top.get_lines()}
     assert drawn["change found looking back"][0] == 60
     assert drawn["alarm, online"].tolist() == alarms.times
@@ -45,7 +44,7 @@ def test_the_heat_map_is_the_posterior(found):
 @pytest.mark.parametrize("y", [ONE[:, None], TWO], ids=["one", "two"])
 def test_nothing_sticks_out_and_the_legend_touches_no_title(y):
     with mpl.rc_context(STYLE):
-        figure = _compose(y, segment(y), detect(y), "A series with a long name", "millivolts")
+        figure = _compose_segments(y, segment(y), detect(y), "A series with a long name", "millivolts")
         FigureCanvasAgg(figure).draw()
     box = figure.get_tightbbox()
     assert min(box.x0, box.y0) >= 0.0
@@ -63,6 +62,6 @@ def test_the_picture_is_written_and_lengths_must_agree(tmp_path, found):
 
 
 def test_the_call_of_the_documentation_takes_a_path_as_text(found, tmp_path):
-    written = fx.report.draw_segments(ONE, found[0], str(tmp_path / "new" / "a.png"), alarms=found[1], dpi=20)
+    written = fx.report.draw_segments(ONE, found[0], str(tmp_path / "new" / "a.png"), alarms=found[1])
     assert written == tmp_path / "new" / "a.png"
     assert written.stat().st_size > 0

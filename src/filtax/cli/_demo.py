@@ -6,10 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.cli._options import LARGEST_SEED
-from filtax.cli._outcome import guarded
 from filtax.cli._run import go
-from filtax.cli._talk import start_jax, talk
+from filtax.cli._shared import LARGEST_SEED, start_jax, talk
 
 LATEST = 168  # hours in the rolling error
 
@@ -24,23 +22,22 @@ def demo(
     Writes the load as demo.csv, runs `filtax run` on it with all defaults, and draws demo.png: the forecasts through an
     outlier, a gap and the level shift.
     """
-    with guarded():
-        start_jax()
-        from filtax.pipeline import Config
-        from filtax.synthetic import hourly_load
+    start_jax()
+    from filtax.pipeline import Config
+    from filtax.synthetic import hourly_load
 
-        stream = hourly_load(hours, key=seed)
-        table, root = out / "demo.csv", out / "demo"
-        _empty(root, table)
-        out.mkdir(parents=True, exist_ok=True)
-        rows = zip(stream.time.astype("datetime64[m]"), stream.y.tolist(), strict=True)
-        table.write_text("time,load\n" + "".join(f"{time},{'' if y != y else repr(y)}\n" for time, y in rows))
-        days = [f"on {stream.time[t].astype('datetime64[D]')} the level shifts" for t in stream.changes]
-        wrong = 0 if stream.outliers is None else int(stream.outliers.sum())
-        faults = f"Of {hours} hours the meter misses {int(stream.missing.sum())} and gets {wrong} grossly wrong"
-        talk(f"An hourly load in GW. {'; '.join([faults, *days])}.\nfiltax run {table} --target load --time time")
-        go(Config(str(table), "load", time="time"), root)
-        talk(f"Figure: {_draw(stream, root, out / 'demo.png')}")
+    stream = hourly_load(hours, key=seed)
+    table, root = out / "demo.csv", out / "demo"
+    _empty(root, table)
+    out.mkdir(parents=True, exist_ok=True)
+    rows = zip(stream.time.astype("datetime64[m]"), stream.y.tolist(), strict=True)
+    table.write_text("time,load\n" + "".join(f"{time},{'' if y != y else repr(y)}\n" for time, y in rows))
+    days = [f"on {stream.time[t].astype('datetime64[D]')} the level shifts" for t in stream.changes]
+    wrong = 0 if stream.outliers is None else int(stream.outliers.sum())
+    faults = f"Of {hours} hours the meter misses {int(stream.missing.sum())} and gets {wrong} grossly wrong"
+    talk(f"An hourly load in GW. {'; '.join([faults, *days])}.\nfiltax run {table} --target load --time time")
+    go(Config(str(table), "load", time="time"), root)
+    talk(f"Figure: {_draw(stream, root, out / 'demo.png')}")
 
 
 def _empty(root: Path, table: Path) -> None:
@@ -68,16 +65,12 @@ def _draw(stream: Any, root: Path, path: Path) -> Path:
 
     from filtax.evaluate import last_value, rolling, seasonal_naive
     from filtax.pipeline import open_run
-    from filtax.report import Track, draw_stream
+    from filtax.report import draw_stream
 
     records = np.concatenate(list(open_run(root).records()))
-
-    def error(mean: Any) -> Any:
-        return np.where(np.arange(len(mean)) < LATEST, np.nan, rolling(np.abs(mean - stream.y), LATEST))
-
-    own, band = records["forecast"], (records["lower"], records["upper"])
-    tracks = [Track("filtax", own, error(own), band)]
-    for baseline in (last_value(), seasonal_naive(24)):
-        mean = np.asarray(baseline(stream.y).mean)
-        tracks.append(Track(baseline.name, mean, error(mean), baseline=True))
-    return draw_stream(stream, tracks, path)
+    forecast = np.stack([records[name] for name in ("lower", "forecast", "upper")])
+    means = {"filtax": records["forecast"]}
+    means |= {baseline.name: np.asarray(baseline(stream.y).mean) for baseline in (last_value(), seasonal_naive(24))}
+    begun = np.arange(len(stream)) >= LATEST
+    errors = {name: np.where(begun, rolling(np.abs(mean - stream.y), LATEST), np.nan) for name, mean in means.items()}
+    return draw_stream(stream, forecast, errors, path)

@@ -6,26 +6,23 @@ when it runs. 64-bit numbers and the cache of compiled programs are switched on 
 importing filtax changes neither.
 """
 
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from filtax.cli._bandit import bandit
-from filtax.cli._data import data
 from filtax.cli._demo import demo
-from filtax.cli._methods import methods
-from filtax.cli._outcome import NOT_WRITTEN, failing
-from filtax.cli._report import compare, doctor, predict, report
+from filtax.cli._report import bandit, compare, data, doctor, methods, predict, report
 from filtax.cli._reproduce import reproduce
-from filtax.cli._run import resume, segment
+from filtax.cli._run import resume, segment, tune
 from filtax.cli._run import run as learn
+from filtax.cli._shared import BAD_CHECKPOINT, BAD_INPUT, FAILED, INTERRUPTED, NOT_WRITTEN, talk
 from filtax.cli._stopping import deaf, watch_signals
-from filtax.cli._talk import talk
-from filtax.cli._tune import tune
 
 app = typer.Typer(
     help="Bayesian filters that learn from a stream: adaptive, robust, scalable.",
@@ -70,27 +67,59 @@ def run(arguments: Sequence[str]) -> int:
         code = app(list(arguments) or ["--help"], prog_name="filtax", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except typer.TyperException as error:
-        message = error.format_message() if hasattr(error, "format_message") else str(error)
-        return _say(2, f"{message}{'' if message.endswith(('.', '?')) else '.'} See `filtax --help`.")
     except BrokenPipeError:
         return _leave_quietly()
     except SystemExit as left:  # what typer makes of a broken pipe that it sees first
         if not isinstance(left.__context__, BrokenPipeError):
             raise
         return _leave_quietly()
-    except OSError as error:
-        return _say(NOT_WRITTEN, f"{failing(error).rstrip('.')}.")
-    except MemoryError as error:
-        return _say(1, f"the memory of this machine is too small for what was asked ({error}); ask for less.")
     except KeyboardInterrupt:
-        return 130
-    except Exception as error:  # ours to mend; what was checkpointed is kept
+        return INTERRUPTED
+    except Exception as error:
         if os.environ.get("FILTAX_TRACEBACK"):
-            raise
-        text = " ".join(str(error).split())[:300].rstrip(".")
-        hint = "set FILTAX_TRACEBACK=1 to see where, and please report it"
-        return _say(1, f"a fault of filtax, {type(error).__name__}: {text or 'without a word'}; {hint}.")
+            traceback.print_exc()
+        code, words = _diagnosis(error)
+        sentence = " ".join(words.split())
+        talk(f"filtax: {sentence}{'' if sentence.endswith(('.', '?')) else '.'}")
+        return code
+
+
+def _diagnosis(error: Exception) -> tuple[int, str]:
+    """The exit code that says what kind of error it is, and what is wrong."""
+    from numpy.exceptions import AxisError
+    from numpy.linalg import LinAlgError
+
+    from filtax.io import Damaged
+
+    if isinstance(error, typer.TyperException):
+        message = error.format_message()
+        return BAD_INPUT, f"{message}{'' if message.endswith(('.', '?')) else '.'} See `filtax --help`."
+    if isinstance(error, Damaged):
+        return BAD_CHECKPOINT, str(error)
+    if isinstance(error, ValueError) and not isinstance(error, LinAlgError | AxisError):  # these are about our arrays
+        return BAD_INPUT, str(error)
+    if isinstance(error, OSError):
+        return BAD_INPUT if isinstance(error, FileNotFoundError) else NOT_WRITTEN, _failing(error)
+    if isinstance(error, ModuleNotFoundError):
+        return FAILED, str(error)
+    if isinstance(error, MemoryError):
+        return FAILED, f"the memory of this machine is too small for what was asked ({error}); ask for less"
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    hint = "set FILTAX_TRACEBACK=1 to see where, and please report it"
+    return FAILED, f"a fault of filtax, {type(error).__name__}: {text or 'without a word'}; {hint}"
+
+
+def _failing(problem: OSError) -> str:
+    """What the system would not do, and what to do about it."""
+    from filtax.io._files import advice
+
+    reason = problem.strerror or str(problem)
+    if problem.errno == errno.ENOSPC and reason == os.strerror(errno.ENOSPC):  # of a file, filtax says which
+        return f"standard output could not be written ({reason.lower()}); make room where it goes, or send it elsewhere"
+    if not problem.filename:  # what filtax says itself is a sentence already
+        return reason
+    told = "" if isinstance(problem, FileNotFoundError) else f"; {advice(problem, problem.filename)}"
+    return f"{problem.filename}: {reason.lower()}{told}"
 
 
 def _leave_quietly() -> int:
@@ -128,8 +157,3 @@ app.command("bandit", short_help="Judge a bandit policy by the log of another on
 app.command("data", short_help="List the public data sets, and where they are.")(data)
 app.command("methods", short_help="List the parts of a method's name, and the published methods.")(methods)
 app.command("reproduce", short_help="Run the experiments of the thesis; verdicts, figures, a report.")(reproduce)
-
-
-def _say(code: int, sentence: str) -> int:
-    talk(f"filtax: {sentence}")
-    return code

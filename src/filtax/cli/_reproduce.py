@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.cli._options import LARGEST_SEED
-from filtax.cli._outcome import BAD_INPUT, FAILED
-from filtax.cli._talk import print_table, start_jax, talk
+from filtax.cli._shared import BAD_INPUT, LARGEST_SEED, print_table, start_jax, talk
 
 
 def reproduce(
@@ -27,21 +25,18 @@ def reproduce(
     An experiment whose data are absent or damaged is skipped, which is said first, and the exit code is then 2.
     """
     _find_thesis()
-    from thesis import find
+    from thesis import find, gather, write_report
     from thesis import names as all_names
 
     known = all_names()
     if names == ["list"]:
-        titles = [(name, find(name).title, _numbers(name)) for name in known]
+        claims = {name: ", ".join(str(claim.number) for claim in find(name).claims) for name in known}
+        titles = [(name, find(name).title, claims[name]) for name in known]
         print_table([("name", "experiment", "claims"), *titles])
         return
     chosen = list(dict.fromkeys(known if names == ["all"] else names))
-    try:
-        for name in chosen:
-            find(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'NAMES'") from None
-
+    for name in chosen:
+        find(name)  # a wrong name is refused before any work
     start_jax()
     out.mkdir(parents=True, exist_ok=True)
     size = "full" if full else "quick"
@@ -50,7 +45,8 @@ def reproduce(
         if possible:
             _show(_run(possible, size, seed, jobs, out), size, seed)
     finally:  # also of what was done before an interruption or a fault
-        _report(out)
+        if findings := gather(out):
+            talk(f"Report: {write_report(findings, out / 'report.html')}")
     if possible != chosen:
         raise typer.Exit(BAD_INPUT)
 
@@ -61,11 +57,10 @@ def _find_thesis() -> None:
     if (root / "thesis" / "__init__.py").is_file() and str(root) not in sys.path:
         sys.path.insert(0, str(root))
     if find_spec("thesis") is None:
-        talk(
-            "filtax: the experiments are not in the installed package; get the repository or the source distribution "
-            "of filtax and run `python -m filtax reproduce` in its folder."
+        raise ModuleNotFoundError(
+            "the experiments are not in the installed package; get the repository or the source distribution of filtax "
+            "and run `python -m filtax reproduce` in its folder"
         )
-        raise typer.Exit(FAILED)
 
 
 def _show(findings: list[Any], size: str, seed: int) -> None:
@@ -73,14 +68,6 @@ def _show(findings: list[Any], size: str, seed: int) -> None:
     if claims:
         print_table([("experiment", "claim", "verdict", ""), *claims])
     talk(f"Found at the {size} size, seed {seed}, in {findings[0].folder.parent}.")
-
-
-def _report(out: Path) -> None:
-    """Write what lies in the folder, if anything does."""
-    from thesis import gather, write_report
-
-    if findings := gather(out):
-        talk(f"Report: {write_report(findings, out / 'report.html')}")
 
 
 def _cannot_run(name: str, size: str, seed: int, out: Path) -> bool:
@@ -114,7 +101,6 @@ def _done(name: str, size: str, seed: int, out: Path) -> bool:
 
 def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[Any]:
     """Run them with bars."""
-    from filtax.datasets import DamagedDatasetError
     from filtax.report import progress
     from thesis import expected_seconds
     from thesis import reproduce as reproduce_all
@@ -130,15 +116,6 @@ def _run(chosen: list[str], size: str, seed: int, jobs: int, out: Path) -> list[
 
         try:
             return reproduce_all(chosen, size, seed, out, told, jobs)
-        except (DamagedDatasetError, FileNotFoundError) as problem:  # the user's to mend, not ours
-            talk(f"filtax: {problem}")
-            raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             talk("Interrupted; the same command goes on after what is done.")
             raise
-
-
-def _numbers(name: str) -> str:
-    from thesis import find
-
-    return ", ".join(str(claim.number) for claim in find(name).claims)

@@ -1,4 +1,4 @@
-"""`filtax run`, `filtax resume` and `filtax segment`: learn a table, and go on where that stopped."""
+"""`filtax run`, `resume`, `segment`, `tune`: learn a table, go on where that stopped, choose a method's numbers."""
 
 import signal
 import sys
@@ -9,24 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from filtax.cli._options import (
-    Delay,
-    Features,
-    Horizon,
-    Key,
-    OnError,
-    Season,
-    Settings,
-    Source,
-    Target,
-    Time,
-    asked_for,
-    name_of,
-)
-from filtax.cli._outcome import INTERRUPTED, guarded, onward
+from filtax.cli._shared import INTERRUPTED, start_jax, talk
 from filtax.cli._stopping import Asked, asked_to_stop, leave_now
-from filtax.cli._talk import start_jax, talk
 
+Source = typer.Argument(help="CSV, TSV, JSON lines or Parquet, also gzipped; a pattern; - for stdin.")
+Target = Annotated[str | None, typer.Option(help="Column that is to be forecast.")]
+Time = Annotated[str | None, typer.Option(help="Column of times.")]
+Features = Annotated[str | None, typer.Option(help="Columns known when a row is forecast, a,b.")]
+Horizon = Annotated[int | None, typer.Option(help="Steps ahead; 1 by default.")]
+Delay = Annotated[int | None, typer.Option(help="Rows by which targets become known later.")]
+Key = Annotated[str | None, typer.Option(help="Column that names the series of a row.")]
+Season = Annotated[int | None, typer.Option(help="Rows of a season, without times; looked for by default.")]
+Settings = Annotated[
+    Path | None, typer.Option(help="TOML with these options, as every run and `filtax tune` write it.")
+]
+OnError = Annotated[
+    str | None,
+    typer.Option(help="reject: skip and count rows that cannot be read; stop: end at the first, or without a target."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the run; out/NAME by default.")]
 Each = Annotated[bool, typer.Option("--print", help="Print the forecast of each row as it goes.")]
@@ -61,21 +61,19 @@ def run(
     read; 3 a checkpoint that cannot be used, or a table that is not the one it was; 4 not written; 130 interrupted.
     """
     options = {name: value for name, value in locals().items() if name not in ("config", "out", "resume", "each")}
-    with guarded():
-        asked, root = folder_of(asked_for(config, **options), out, resume)
-        _start(asked, root, each)
+    asked, root = folder_of(asked_for(config, **options), out, resume)
+    _start(asked, root, each)
 
 
 def resume(folder: Annotated[Path, typer.Argument(help="Folder of a run.")], each: Each = False) -> None:
     """Go on with a run that was interrupted, or whose file has grown, from its latest checkpoint."""
-    with guarded():
-        _alone(folder)
-        from filtax.pipeline._config import Config
+    _alone(folder)
+    from filtax.pipeline._config import Config
 
-        config = Config.read(folder)
-        if not any((folder / "checkpoint").glob("*.json")):
-            talk(f"There is no checkpoint in {folder}: the run starts from the first row.")
-        _start(config, folder, each, config.find_home(folder))
+    config = Config.read(folder)
+    if not any((folder / "checkpoint").glob("*.json")):
+        talk(f"There is no checkpoint in {folder}: the run starts from the first row.")
+    _start(config, folder, each, config.find_home(folder))
 
 
 def segment(
@@ -92,9 +90,85 @@ def segment(
     named, the cycle if there is one. The folder of the run holds the same, each row with its segment, and a report. The
     whole series is held in memory, 20,000 readings at most. After a crash, --resume goes on.
     """
-    with guarded():
-        asked = asked_for(None, source=source, target=target, time=time, on_error=on_error, task="segment")
-        _start(*folder_of(asked, out, resume), each=False)
+    asked = asked_for(None, source=source, target=target, time=time, on_error=on_error, task="segment")
+    _start(*folder_of(asked, out, resume), each=False)
+
+
+def tune(
+    source: Annotated[str | None, Source] = None,
+    target: Target = None,
+    time: Time = None,
+    features: Features = None,
+    task: Annotated[str | None, typer.Option(help="auto, regress or classify.")] = None,
+    method: Annotated[str | None, typer.Option(help="Name of a filter, whose numbers are to be chosen.")] = None,
+    season: Season = None,
+    horizon: Horizon = None,
+    delay: Delay = None,
+    key: Key = None,
+    config: Settings = None,
+    rows: Annotated[int, typer.Option(help="First rows to choose by; no others are looked at.")] = 2000,
+    budget: Annotated[int, typer.Option(max=1_000_000, help="Settings to try in all.")] = 48,
+    by: Annotated[str, typer.Option(help="interval: its score (labels: the log loss); mae: the error.")] = "interval",
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another number, another search.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the journal and tuned.toml; out/tune-NAME.")] = None,
+) -> None:
+    """Choose the numbers in the name of a --method on the first rows of a table.
+
+    Each setting that is tried is a run over these rows. Prints what was found as TOML, which is also written to
+    tuned.toml in the folder: `filtax run --config out/tune-NAME/tuned.toml`. If nothing was better than the numbers
+    it began with, it says so and keeps them. After an interruption the same command goes on where it stopped. The
+    scores of the run afterwards include the rows that were chosen by; judge it by the others.
+
+    Needs optuna: install filtax[tune]. Exit codes: 0 done; 1 optuna is missing; 2 wrong arguments, or a table that
+    cannot be read; 4 not written; 130 interrupted.
+    """
+    entries = ("source", "target", "time", "features", "task", "method", "season", "horizon", "delay", "key")
+    given = {name: value for name, value in locals().items() if name in entries}
+    from filtax.pipeline import Config
+
+    asked = Config.from_json(asked_for(config, **given))
+    folder, done = out or Path("out") / f"tune-{name_of(asked.source)}", 0
+    start_jax()
+    from filtax.pipeline._tune import JOURNAL, TUNED, search
+    from filtax.report import progress
+
+    try:
+        with progress(["settings"], budget, unit="tried") as advance:
+
+            def told(tried: int, loss: float) -> None:
+                nonlocal done
+                advance("settings", tried - done)
+                done = tried
+
+            found = search(asked, folder, rows=rows, budget=budget, seed=seed, by=by, told=told, warn=talk)
+    except KeyboardInterrupt:
+        kept = f"The {done} settings that were tried" if done else "The settings that were tried before"
+        kept = f"{kept} are kept in {folder}. To go on" if (folder / JOURNAL).exists() else "To start again"
+        talk(f"Stopped. {kept}: the same command.")
+        raise
+    print((folder / TUNED).read_text(), end="")
+    words = f"loss {found.loss:.4g} a row, {found.usual:.4g} before"
+    words = words if found.loss < found.usual else "none was better than before"
+    talk(f"{found.tried} settings on {found.rows} rows: {words}. To use it: filtax run --config {folder / TUNED}")
+
+
+def asked_for(config: Path | None, **options: Any) -> dict[str, Any]:
+    """Entries of a configuration: those of a file, and over them the options that were given."""
+    from filtax.pipeline._config import settings_of
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if "features" in given:
+        given["features"] = [name for name in given["features"].split(",") if name]
+    asked = {**(settings_of(config) if config else {}), **given}
+    for name, word in (("source", "SOURCE"), ("target", "--target")):
+        if name not in asked:
+            raise ValueError(f"{word} is missing: name it, or give a --config that does.")
+    return asked
+
+
+def name_of(source: str) -> str:
+    """A short name of a source, for the folder of what is made of it."""
+    return "stdin" if source == "-" else Path(source).name.split(".")[0].strip("*?[]-_") or "run"
 
 
 def folder_of(given: dict[str, Any], out: Path | None, resume: bool) -> tuple[Any, Path]:
@@ -196,6 +270,16 @@ def go(config: Any, root: Path, each: bool = False, home: Path | None = None) ->
             _leave(root, asked)
         finally:
             show.close()
+
+
+def onward(source: str, root: Path) -> str:
+    """What can be done with a run whose source ended in a fault.
+
+    A Parquet that is repaired is written again, whole: no row of it is known to be the one that was read.
+    """
+    if source.lower().endswith((".parquet", ".pq")):
+        return f"a repaired Parquet is read again from its start; of these rows: filtax report {root}"
+    return f"to go on: filtax resume {root}"
 
 
 def _stopped(config: Any, root: Path, whole: bool) -> str:

@@ -15,7 +15,6 @@ from filtax.io._errors import Busy, Damaged, Foreign, InputError, Missing, Rejec
 if TYPE_CHECKING:
     from filtax.io._arrow import columns
     from filtax.io._checkpoint import digest, generations, load, save
-    from filtax.io._clock import read_times
     from filtax.io._files import lock
     from filtax.io._table import Chunk, Position, Table, open_table
 
@@ -35,14 +34,12 @@ __all__ = [
     "load",
     "lock",
     "open_table",
-    "read_times",
     "save",
 ]
 __getattr__, __dir__ = _lazy(  # so that whether a folder is free is known without JAX
     __name__,
     __all__,
     _checkpoint="digest generations load save",
-    _clock="read_times",
     _arrow="columns",
     _files="lock",
     _table="Chunk Position Table open_table",

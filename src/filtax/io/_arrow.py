@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from filtax.io._errors import InputError, Rejected
 from filtax.io._layout import Layout, Raw, Request, choose
-from filtax.io._text import show
+from filtax.io._text import is_touched, show, state_of
 
 ROWS = 16384  # rows read at a time
 _KNOWN = "an object with __arrow_c_stream__ (pandas, polars, pyarrow, DuckDB), a dict of arrays, or a numpy array"
@@ -63,7 +64,7 @@ class ParquetFile:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.file, self._path, self._digest = file, path, ""
+        self.file, self._path, self._state = file, path, state_of(path)
         try:
             self._handle = parquet.ParquetFile(path, page_checksum_verification=True)
             self.names = tuple(self._handle.schema_arrow.names)
@@ -83,26 +84,21 @@ class ParquetFile:
         layout = choose(self.file, names, {}, replace(request, types=types))
         for name in layout.columns:
             if name not in kinds:
-                place = self.place(0, name)
+                place = self._place(1, name)
                 raise InputError(f"{self.file}:1:{place}: column {show(name)} holds neither numbers nor text.")
         return layout
 
-    def place(self, offset: int, name: str) -> int:
-        """Number of a column, from 1; the same in every row."""
-        return self._places[name] + 1
-
-    def digest(self, offset: int) -> str:
-        """Return the sha256 of the whole file, since a part that was read cannot be separated from the rest."""
-        if not self._digest:
-            with Path(self._path).open("rb") as stream:
-                self._digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return self._digest
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of the whole file, since a part that was read cannot be separated from the rest."""
+        with Path(self._path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def read(self, layout: Layout, start: int = 0) -> Iterator[Raw]:
         """Read the rows, from row number `start` on."""
         import pyarrow as pa
 
-        row = 0
+        row, fault = 0, None
         try:
             for batch in self._handle.iter_batches(batch_size=ROWS, columns=list(layout.wanted)):
                 if row + batch.num_rows > start:
@@ -111,7 +107,14 @@ class ParquetFile:
                 row += batch.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = f"the rest of the file cannot be read: {_first_line(error)}"
-            yield Raw.empty(layout, Rejected(self.file, row + 1, 1, reason))
+            fault = Raw.empty(layout, Rejected(self.file, row + 1, 1, reason))
+        if is_touched(self._path, self._state):
+            raise InputError(
+                f"{self.file} was changed while it was read, up to row {row}. Start a new run once it is complete, or "
+                "bring the old file back."
+            )
+        if fault:
+            yield fault
 
     def _raw(self, batch: Any, layout: Layout, row: int) -> Raw:
         numbers = np.empty((batch.num_rows, len(layout.numbers)))
@@ -123,19 +126,22 @@ class ParquetFile:
             if _is_time(column.type):
                 values, beyond = _microseconds(column.to_numpy(zero_copy_only=False))
                 faults |= dict.fromkeys(np.flatnonzero(beyond).tolist(), (name, "the time is too far from 1970"))
-            else:
-                values = np.array(column.to_pylist(), object)
-            if name == layout.time:
-                moments = values
-            else:
-                texts[name] = np.array([_word(value) for value in values.tolist()], object)
-        lines = row + 1 + np.arange(batch.num_rows)
-        raw = Raw(numbers, texts, lines, lines.copy(), digest=self.digest, place=self.place, moments=moments)
+                if name == layout.time:
+                    moments = values
+                    continue
+            texts[name] = np.array([_word(value) for value in column.to_pylist()], object)
+        line = row + 1 + np.arange(batch.num_rows)
+        where = (line, line.copy(), lambda offset: self.digest, self._place)
+        raw = Raw(numbers, texts, *where, moments=moments)
         infinite = np.isinf(numbers)
         for i in np.flatnonzero(infinite.any(axis=1)).tolist():
             faults[i] = (layout.numbers[int(np.argmax(infinite[i]))], "the number is infinite")
         raw.reject(self.file, faults)
         return raw
+
+    def _place(self, line: int, name: str) -> int:
+        """Number of a column, from 1; the same in every row."""
+        return self._places[name] + 1
 
 
 def _named(array: np.ndarray, names: Sequence[str] | None) -> dict[str, np.ndarray]:

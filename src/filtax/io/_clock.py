@@ -11,7 +11,7 @@ command that turns it.
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -26,66 +26,53 @@ from filtax.io._text import is_missing, number, show, shown
 _UNIT = {"seconds": 10**6, "milliseconds": 10**3}
 _ISO = re.compile(
     r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?)?"
+    r"(?:[T ][0-9]{2}(?::[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?)?"
 )
 _ADVICE = "; write 2024-05-31, 2024-05-31T14:00, 2024-05-31T14:00:00+02:00, or seconds since 1970"
 FEW, FEW_OF_PIPE = 2, 50  # steps back before a source counts as newest first: a pipe may begin with a few late rows
 RARE = 20  # steps back for each step forth
 
 
-def clock_of(values: Sequence[Any] | np.ndarray) -> str | None:
-    """Tell by the first value that is one how times are written; None if there is none.
+def clock_of(texts: Iterable[str]) -> str | None:
+    """How the first text that is a time is written; None if none is one.
 
     Returns:
         "local" or "zoned" calendar times, "seconds" or "milliseconds" since 1970, or "number".
     """
-    for value in values:
-        if isinstance(value, str):
-            form = _ISO.fullmatch(value.strip(" \t"))
-            if form:
-                return "zoned" if form["zone"] else "local"
+    for text in texts:
+        if form := _ISO.fullmatch(text.strip(" \t")):
+            return "zoned" if form["zone"] else "local"
         try:
-            value = abs(_as_number(value))
-        except (RowError, TypeError, ValueError):
+            value = abs(number(text))
+        except RowError:
             continue
-        if value < float("inf"):
+        if value == value:
             return "seconds" if 1e8 <= value < 1e11 else "milliseconds" if 1e11 <= value < 1e14 else "number"
     return None
 
 
-def read_times(values: Sequence[Any] | np.ndarray, clock: str) -> tuple[np.ndarray, dict[int, str]]:
-    """Read times that are all written in one way.
-
-    Args:
-        values: Texts, or numbers where the format has them.
-        clock: How they are written: "local", "zoned", "seconds", "milliseconds" or "number".
+def read_times(texts: Sequence[str], clock: str) -> tuple[np.ndarray, dict[int, str]]:
+    """Read times that are all written in one way, as by `clock_of`.
 
     Returns:
         `datetime64[us]`, or float64 for plain numbers; and the reason for each row that has none.
-
-    Example:
-        >>> from filtax.io import read_times
-        >>> times, faults = read_times(["2024-05-31", "31.5.2024"], "local")
-        >>> str(times[0])[:10], list(faults)
-        ('2024-05-31', [1])
     """
-    if clock == "local" and (quick := _all_local(values)) is not None:
+    if clock == "local" and (quick := _all_local(texts)) is not None:
         return quick, {}
     read = _moment if clock in ("local", "zoned") else _count
     moments, faults = [], {}
-    for i, value in enumerate(values):
+    for i, text in enumerate(texts):
         try:
-            moments.append(read(value, clock))
+            moments.append(read(text, clock))
         except RowError as fault:
-            faults[i] = fault.reason
+            faults[i] = "the time is missing" if is_missing(text) else fault.reason
             moments.append(None)
     return np.array(moments, np.float64 if clock == "number" else "datetime64[us]"), faults
 
 
-def _all_local(values: Sequence[Any] | np.ndarray) -> np.ndarray | None:
+def _all_local(texts: Sequence[str]) -> np.ndarray | None:
     """All times at once, where every one of them is well formed; None where one needs a closer look."""
-    texts = list(values)
-    if all(isinstance(text, str) and (form := _ISO.fullmatch(text)) and not form["zone"] for text in texts):
+    if all((form := _ISO.fullmatch(text)) and not form["zone"] for text in texts):
         try:
             return np.array(texts, "datetime64[us]")
         except ValueError:  # such as a 30th of February
@@ -93,46 +80,40 @@ def _all_local(values: Sequence[Any] | np.ndarray) -> np.ndarray | None:
     return None
 
 
-def _moment(value: Any, clock: str) -> datetime:
-    text = value.strip(" \t") if isinstance(value, str) else str(value)
-    form = _ISO.fullmatch(text)
+def _moment(text: str, clock: str) -> datetime:
+    bare = text.strip(" \t")
+    form = _ISO.fullmatch(bare)
+    if form is None:
+        raise RowError(0, f"{show(bare)} is not a time{_ADVICE}")
     try:
-        moment = datetime.fromisoformat(text) if form else None
+        moment = datetime.fromisoformat(bare)
     except ValueError as error:
-        raise RowError(0, f"{show(text)} is not a time: {str(error).splitlines()[0]}") from None
-    if moment is None:
-        raise RowError(0, "the time is missing" if is_missing(text) else f"{show(text)} is not a time{_ADVICE}")
+        raise RowError(0, f"{show(bare)} is not a time: {str(error).splitlines()[0]}") from None
     if moment.tzinfo is None:
-        if clock == "zoned" and len(text) > 10:
-            raise RowError(0, f"{show(text)} has no zone, but the first time has one")
+        if clock == "zoned" and len(bare) > 10:
+            raise RowError(0, f"{show(bare)} has no zone, but the first time has one")
         return moment
     if clock == "local":
-        raise RowError(0, f"{show(text)} has a zone, but the first time has none")
+        raise RowError(0, f"{show(bare)} has a zone, but the first time has none")
     try:
         return moment.astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
-        raise RowError(0, f"{show(text)} is too near the end of the calendar") from None
+        raise RowError(0, f"{show(bare)} is too near the end of the calendar") from None
 
 
-def _count(value: Any, clock: str) -> float | int:
+def _count(text: str, clock: str) -> float | int:
     """A plain number, or microseconds since 1970, rounded from the digits that are written."""
     try:
-        read = _as_number(value)
-    except (RowError, TypeError, ValueError):
-        raise RowError(0, f"{show(str(value))} is not a time{_ADVICE}") from None
+        read = number(text)
+    except RowError:
+        read = np.nan
     if read != read:
-        raise RowError(0, "the time is missing")
-    if abs(read) == float("inf"):
-        raise RowError(0, "the time is infinite, or too large for 64 bits")
+        raise RowError(0, f"{show(text)} is not a time{_ADVICE}")
     if clock == "number":
         return read
     if abs(read) * _UNIT[clock] > 9e18:
-        raise RowError(0, f"{show(str(value))} is not a time in {clock} since 1970")
-    return round(Decimal(value.strip(" \t") if isinstance(value, str) else repr(read)) * _UNIT[clock])
-
-
-def _as_number(value: Any) -> float:
-    return number(value) if isinstance(value, str) else float(value)
+        raise RowError(0, f"{show(text)} is not a time in {clock} since 1970")
+    return round(Decimal(text.strip(" \t")) * _UNIT[clock])
 
 
 class Order:
@@ -144,25 +125,18 @@ class Order:
         self._steps = [0, 0]  # forth, back
         self._begun = bool(latest)  # what was read before was in order
 
-    def after(self, time: np.ndarray | None, key: np.ndarray | None, rows: int) -> dict[str, Any]:
-        """Return the latest times once that many rows, all in order, have been read."""
-        if time is None:
-            return dict(self.latest)
-        keys = [""] * rows if key is None else key[:rows].tolist()
-        return {**self.latest, **dict(zip(keys, _plain(time[:rows]).tolist(), strict=True))}
-
     def apply(self, file: str, raw: Raw, layout: Layout) -> tuple[np.ndarray | None, Layout]:
         """Read the times of rows, drop those rows (of `raw`, in place) that have none or are too late."""
         column = layout.time
         if column is None or not len(raw.line):
             return None, layout
-        if raw.moments is not None and raw.moments.dtype.kind == "M":
+        if raw.moments is not None:
             layout, time = replace(layout, clock="local"), raw.moments
             faults = dict.fromkeys(np.flatnonzero(np.isnat(time)).tolist(), "the time is missing")
         else:
-            values = raw.texts.pop(column) if raw.moments is None else raw.moments
-            layout = replace(layout, clock=layout.clock or clock_of(values))
-            time, faults = read_times(values, layout.clock or "local")
+            texts = raw.texts.pop(column).tolist()
+            layout = replace(layout, clock=layout.clock or clock_of(texts))
+            time, faults = read_times(texts, layout.clock or "local")
         key = raw.texts[layout.key] if layout.key else None
         faults = self._in_order(time, key, faults)
         self._refuse_newest_first(file, column)
@@ -170,12 +144,7 @@ class Order:
         return np.delete(time, list(faults)) if faults else time, layout
 
     def _in_order(self, time: np.ndarray, key: np.ndarray | None, faults: dict[int, str]) -> dict[int, str]:
-        moments = _plain(time)
-        if key is None and not faults and np.all(np.diff(moments) > 0) and moments[0] > self.latest.get("", -np.inf):
-            self.latest[""] = self._above[""] = moments[-1].item()
-            self._steps[0] += len(moments)
-            return faults
-        for i, moment in enumerate(moments.tolist()):
+        for i, moment in enumerate(_plain(time).tolist()):
             if i in faults:
                 continue
             series = "" if key is None else key[i]
@@ -200,6 +169,16 @@ class Order:
             f"{file}: the newest row comes first: {back} times lie before the one above them, {forth} behind it. Sort "
             f"it by {shown(column)}, the oldest first{way}."
         )
+
+
+def latest_times(
+    before: Mapping[str, Any], time: np.ndarray | None, key: np.ndarray | None, rows: int
+) -> dict[str, Any]:
+    """The latest time of each key behind that many rows, all in order."""
+    if time is None:
+        return dict(before)
+    keys = [""] * rows if key is None else key[:rows].tolist()
+    return {**before, **dict(zip(keys, _plain(time[:rows]).tolist(), strict=True))}
 
 
 def _plain(time: np.ndarray) -> np.ndarray:

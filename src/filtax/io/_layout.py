@@ -33,7 +33,6 @@ class Request:
     format: str | None = None
     block: int = BLOCK
     limit: int = LIMIT
-    quick: bool = True  # False: the careful reader alone
     folder: str = ""  # where relative names are looked for; the working folder
 
     def at(self, file: str) -> str:
@@ -86,56 +85,54 @@ class Layout:
 class Raw:
     """Rows of one block as they stand in the source, before times are read, and what was rejected between them.
 
-    `before[i]` is the number of good rows before `rejected[i]`; `offset` is where each row ends; `digest(offset)` is
-    the sha256 of the file up to there, and `place(offset, name)` the character where a column of that row begins.
-    `unended` says that the last row had no line end, so that it may still grow. Times are in `texts` if the format
-    holds them as text, else in `moments`.
+    `offset` is where each row ends; `digest(offset)` is the sha256 of the file up to there, and `place(line, name)` the
+    character where a column of that line begins. `unended` says that the last line had no end, so that it may still
+    grow. Times are in `texts` if the format holds them as text, else in `moments`.
     """
 
     numbers: np.ndarray
     texts: dict[str, np.ndarray]
     line: np.ndarray
     offset: np.ndarray
+    digest: Callable[[int], str]
+    place: Callable[[int, str], int]
     rejected: list[Rejected] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
-    digest: Callable[[int], str] | None = None
-    place: Callable[[int, str], int] | None = None
     moments: np.ndarray | None = None
     unended: bool = False
 
     @classmethod
     def empty(cls, layout: Layout, rejected: Rejected, *, unended: bool = False) -> "Raw":
         """No rows, and one record."""
-        nothing = np.empty(0, np.int64)
-        texts = {name: np.empty(0, object) for name in layout.words}
-        return cls(np.empty((0, len(layout.numbers))), texts, nothing, nothing, [rejected], [0], unended=unended)
-
-    def head(self, rows: int) -> "Raw":
-        """The rows before the first fault, and that fault."""
-        texts = {name: values[:rows] for name, values in self.texts.items()}
-        cut = (self.numbers[:rows], texts, self.line[:rows], self.offset[:rows], self.rejected[:1], self.before[:1])
-        return Raw(*cut, digest=self.digest, place=self.place, unended=self.unended and rows == len(self.line))
+        nothing, texts = np.empty(0, np.int64), {name: np.empty(0, object) for name in layout.words}
+        numbers, where = np.empty((0, len(layout.numbers))), (lambda offset: "", lambda line, name: 1)
+        return cls(numbers, texts, nothing, nothing, *where, [rejected], unended=unended)
 
     def reject(self, file: str, faults: Mapping[int, tuple[str, str]]) -> None:
         """Reject rows, in place: `faults` has for each of them the column and the reason."""
         if not faults:
             return
+        for i, (name, reason) in faults.items():
+            line = int(self.line[i])
+            self.rejected.append(Rejected(file, line, self.place(line, name), f"{shown(name)}: {reason}"))
+        self.rejected.sort(key=lambda each: each.line)
         keep = np.ones(len(self.line), bool)
         keep[list(faults)] = False
-        kept = np.concatenate([[0], np.cumsum(keep)])
-        found = [(before, 0, each) for before, each in zip(self.before, self.rejected, strict=True)]
-        for i, (name, reason) in faults.items():
-            place = self.place(int(self.offset[i]), name) if self.place else 1
-            found.append((i, 1, Rejected(file, int(self.line[i]), place, f"{shown(name)}: {reason}")))
-        found.sort(key=lambda entry: entry[:2])  # what stood before a row comes before that row
-        self.rejected, self.before = [each for *_, each in found], [int(kept[i]) for i, *_ in found]
-        self.unended = self.unended and bool(keep[-1])
-        self.numbers, self.line, self.offset = self.numbers[keep], self.line[keep], self.offset[keep]
-        self.texts = {name: values[keep] for name, values in self.texts.items()}
-        self.moments = None if self.moments is None else self.moments[keep]
+        self.keep(keep)
+
+    def stop(self) -> None:
+        """Keep the rows before the first record, in place, and that record."""
+        if self.rejected:
+            self.rejected = self.rejected[:1]
+            self.keep(self.line < self.rejected[0].line)
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Keep the rows of a mask, in place."""
+        self.numbers, self.line, self.offset = self.numbers[rows], self.line[rows], self.offset[rows]
+        self.texts = {name: values[rows] for name, values in self.texts.items()}
+        self.moments = None if self.moments is None else self.moments[rows]
 
 
-def choose(file: str, names: Collection[str], sample: Mapping[str, Sequence[Any]], request: Request) -> Layout:
+def choose(file: str, names: Collection[str], sample: Mapping[str, Sequence[str]], request: Request) -> Layout:
     """Find the asked columns among the names, and tell numbers from text by the first rows.
 
     A column is one of numbers if most of what the first rows hold of it reads as a number, or if they hold nothing.
@@ -181,16 +178,14 @@ def _hint(names: Collection[str], name: str) -> str:
     return f"Did you mean {show(close[0])}?" if close else f"Its columns: {known}."
 
 
-def _kind(values: Iterable[Any]) -> str:
-    known = [value for value in values if not (value is None or (isinstance(value, str) and is_missing(value)))]
+def _kind(texts: Iterable[str]) -> str:
+    known = [text for text in texts if not is_missing(text)]
     return "number" if 2 * sum(map(_is_number, known)) > len(known) or not known else "text"
 
 
-def _is_number(value: Any) -> bool:
-    if not isinstance(value, str):
-        return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(text: str) -> bool:
     try:
-        number(value)
+        number(text)
     except RowError as fault:
         return "64-bit" in fault.reason  # a number all the same
     return True

@@ -1,5 +1,11 @@
-"""Open a user's table and read it in chunks: the same rows from every format, and where each of them stood."""
+"""Open a user's table and read it in chunks: the same rows from every format, and where each of them stood.
 
+The names of a source become files, and their first bytes say which format they have.
+"""
+
+import difflib
+import glob
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -8,13 +14,23 @@ from typing import Any
 import numpy as np
 
 from filtax.io._arrow import ParquetFile
-from filtax.io._clock import Order
+from filtax.io._clock import Order, latest_times
 from filtax.io._errors import InputError, Rejected
 from filtax.io._layout import Layout, Raw, Request, has_all
-from filtax.io._source import FORMATS, expand, format_of, read_text
+from filtax.io._rows import read_text
 from filtax.io._text import BLOCK, LIMIT, ByteStream, show
 
 NO_TARGET = "there is no target"
+FORMATS = ("csv", "tsv", "json", "parquet")
+_SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".txt": "csv", ".jsonl": "json", ".ndjson": "json"}
+_FOREIGN = {
+    b"PK\x03\x04": "is a zip archive or a spreadsheet; unpack it, or save the sheet as CSV",
+    b"\xff\xfe": "is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16; save it as UTF-8",
+    b"BZh": "is packed with bzip2; unpack it, or pack it with gzip",
+    b"\xfd7zXZ": "is packed with xz; unpack it, or pack it with gzip",
+    b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, or pack it with gzip",
+}
 
 
 @dataclass(frozen=True)
@@ -105,10 +121,6 @@ class Chunk:
         """Return one column, of numbers or of text."""
         return self.texts[name] if name in self.texts else self.numbers[:, self.names.index(name)]
 
-    def place(self, row: int, name: str) -> int:
-        """Say with which character of its line a column begins in a row, counted from 1; for Parquet, which column."""
-        return self.raw.place(int(self.raw.offset[row]), name) if self.raw.place else 1
-
 
 class Table:
     r"""An open table: iterate over its chunks, once. Made by `open_table`.
@@ -116,7 +128,6 @@ class Table:
     Attributes:
         layout: The columns that are read, and their kinds.
         rows: Rows returned so far.
-        rejected: How many rows and columns were rejected so far.
 
     Example:
         >>> import pathlib, tempfile
@@ -135,7 +146,7 @@ class Table:
     def __init__(self, files: list[str], request: Request, on_error: str, start: Position | None) -> None:
         self._files, self._request, self._on_error, self._start = files, request, on_error, start
         self.layout: Layout | None = Layout.from_json(start.layout) if start else None
-        self.rows, self.rejected = (start.rows if start else 0), 0
+        self.rows = start.rows if start else 0
         self._order = Order(start.latest if start else {})
         self._raws = self._read_all()
         self._first = next(self._raws, None)  # so that a source that cannot be read is refused when it is opened
@@ -153,7 +164,6 @@ class Table:
                 file, raw = self._first
                 chunk = self._finish(file, raw)
                 self.rows += len(chunk)
-                self.rejected += len(chunk.rejected)
                 if len(chunk) or chunk.rejected:
                     yield chunk
                 if chunk.rejected and self._on_error == "stop":
@@ -171,16 +181,16 @@ class Table:
         raw, offset = chunk.raw, int(chunk.raw.offset[row])
         here = self._files.index(chunk.file)
         sizes = [[file, Path(self._request.at(file)).stat().st_size] for file in self._files[:here]]
-        latest = Order(chunk.latest).after(chunk.time, chunk.key, row + 1)
+        latest = latest_times(chunk.latest, chunk.time, chunk.key, row + 1)
         return Position(
             files=[*sizes, [chunk.file, None]],
             offset=offset,
             line=int(chunk.line[row]) + 1,
-            digest=raw.digest(offset) if raw.digest else "",
+            digest=raw.digest(offset),
             rows=chunk.first + row + 1,
             layout=self.layout.to_json(),
             latest=latest,
-            complete=not (raw.unended and offset == raw.offset[-1]),
+            complete=not raw.unended,
         )
 
     def _read_all(self) -> Generator[tuple[str, Raw]]:
@@ -189,7 +199,7 @@ class Table:
             _check_files(self._files, self._start.files, self._request)
         for i, file in enumerate(self._files[begin:], begin):
             start = self._start if i == begin else None
-            stream = ByteStream(self._request.at(file), self._request.block)
+            stream = ByteStream(file, self._request.at(file), self._request.block)
             try:
                 for layout, raw in self._read_file(file, stream, start, self._files[i - 1] if i else ""):
                     self.layout = layout
@@ -210,7 +220,7 @@ class Table:
         if stream.packed:
             raise InputError(f"{file}:1:1: the Parquet file is packed with gzip; unpack it first, as with gunzip.")
         source = ParquetFile(file, self._request.at(file))
-        if start and source.digest(0) != start.digest:
+        if start and source.digest != start.digest:
             raise InputError(f"{file} has changed since it was read. Start a new run, or bring the old file back.")
         layout = self.layout or source.choose(self._request)
         has_all(file, source.names, layout, before)
@@ -220,16 +230,15 @@ class Table:
     def _finish(self, file: str, raw: Raw) -> Chunk:
         """Read the times, reject rows that are out of order, and cut at the first fault if the run is to stop."""
         assert self.layout is not None
-        before, unended = dict(self._order.latest), raw.unended
+        before = dict(self._order.latest)
         if self._on_error == "stop":
             _reject_blank(file, raw, self.layout)
         time, self.layout = self._order.apply(file, raw, self.layout)
-        if unended and raw.rejected and not len(raw.line):  # the line without an end is alone in its block
+        if raw.unended and raw.rejected and not len(raw.line):  # a line without an end is alone in its block
             raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
-        if raw.rejected and self._on_error == "stop":
-            keep = raw.before[0]
-            raw = raw.head(keep)
-            time = None if time is None else time[:keep]
+        if self._on_error == "stop":
+            raw.stop()
+            time = None if time is None else time[: len(raw.line)]
         key = raw.texts.get(self.layout.key) if self.layout.key else None
         texts = {name: raw.texts[name] for name in self.layout.texts if name in raw.texts}
         parts = (raw.numbers, self.layout.numbers, texts, time, key, raw.line, file, tuple(raw.rejected))
@@ -251,7 +260,6 @@ def open_table(
     separator: str | None = None,
     line_limit: int = LIMIT,
     block: int = BLOCK,
-    quick: bool = True,
     folder: str | Path | None = None,
 ) -> Table:
     r"""Open CSV, TSV, JSON lines or Parquet, packed with gzip or not; a pattern of files; or "-", standard input.
@@ -271,7 +279,6 @@ def open_table(
         separator: Between the fields of a line; found from the header otherwise.
         line_limit: Bytes of the longest line that is read.
         block: Bytes that are read at a time.
-        quick: Read regular blocks by pyarrow; the answer is the same without, and slower.
         folder: Where a relative source lies; the working folder by default.
 
     Returns:
@@ -303,7 +310,59 @@ def open_table(
     if start is not None and files == ["-"]:
         raise InputError("-: standard input cannot be read on from a position; name the file.")
     asked = (target, time, key, None if features is None else list(features), perhaps, dict(types or {}))
-    return Table(files, Request(*asked, separator, format, block, line_limit, quick, where), on_error, start)
+    return Table(files, Request(*asked, separator, format, block, line_limit, where), on_error, start)
+
+
+def expand(source: str | Path, folder: str = "") -> list[str]:
+    """List the files of a source: one, those of a pattern in the order of their names (2 before 10), or "-".
+
+    Relative names are looked for in the folder, and stay as they are.
+    """
+    name = str(source)
+    if name == "-":
+        return [name]
+    if not name or "\0" in name:
+        raise InputError(f"the source {name!r:.40} is not the name of a file, a pattern, or - for standard input.")
+    path = Path(folder, name)
+    if path.is_dir():
+        raise InputError(f'{name} is a folder; name a file, or a pattern such as "{path / "*.csv"}".')
+    if path.exists():
+        return [name]
+    if not glob.has_magic(name):
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, beside, 1)
+        raise InputError(f"{name} does not exist.{f' Did you mean {path.parent / close[0]}?' if close else ''}")
+    found = glob.glob(name, recursive=True, root_dir=folder or None)
+    files = [each for each in found if Path(folder, each).is_file()]
+    if not files:
+        raise InputError(f"{name}: no file fits this pattern.")
+    return sorted(files, key=_natural)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    parts = re.split(r"([0-9]+)", name)
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def format_of(file: str, head: bytes, wanted: str | None = None) -> str:
+    """Tell the format by the first bytes, then by the name; refuse what is no table."""
+    if wanted is not None:
+        return wanted
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    for magic, trouble in _FOREIGN.items():
+        if head.startswith(magic):
+            raise InputError(f"{file}:1:1: the file {trouble}.")
+    at = head.split(b"\n", 1)[0].find(b"\0")
+    if at >= 0:
+        raise InputError(f"{file}:1:{at + 1}: there is a NUL; this looks like a binary file, not like a table.")
+    suffix = Path(file.removesuffix(".gz")).suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        raise InputError(f"{file}:1:1: not a Parquet file: it does not begin with PAR1.")
+    body = head.lstrip()
+    if body.startswith(b"[") and suffix in (".json", ".jsonl", ".ndjson"):
+        raise InputError(f"{file}:1:1: the file is one JSON list; write one object a line.")
+    return _SUFFIXES.get(suffix, "json" if body.startswith(b"{") else "csv")
 
 
 def _check_files(files: list[str], read: list[list[Any]], request: Request) -> None:

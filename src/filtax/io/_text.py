@@ -9,28 +9,28 @@ text: thousands separators, decimal commas, hexadecimal, digits of other scripts
 as the nearest 64-bit one; what would become infinite or zero that way is refused.
 """
 
+import gzip
 import hashlib
+import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from filtax.io._errors import InputError, Rejected, RowError
+from filtax.io._errors import InputError, RowError
 
-BLOCK = 1 << 22  # bytes read at a time
+BLOCK = 1 << 20  # bytes read at a time
 LIMIT = 1 << 20  # bytes of the longest line
-_PACKED = 1 << 20  # compressed bytes read at a time
 _LINES = 1 << 15  # lines of a block: each may leave a record of why it was rejected
 _BOM = b"\xef\xbb\xbf"
 
-MISSING = ("", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None")  # and these in any other case
-_MISSING = {text.lower() for text in MISSING}
+_MISSING = {"", "na", "n/a", "nan", "null", "none"}  # in any case
+_CHARACTERS = "0123456789.eE+-"  # of which nearly all numbers are made
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[_ '\u00a0][0-9]{3})+(?:\.[0-9]+)?")
@@ -56,6 +56,23 @@ def number(text: str) -> float:
     return value
 
 
+def read_numbers(texts: Sequence[str]) -> tuple[np.ndarray, dict[int, str]]:
+    """Read a column of numbers, NaN where one is missing; and the reason for each text that is none."""
+    found, doubtful, faults = np.full(len(texts), np.nan), list(range(len(texts))), {}
+    if not "".join(texts).strip(_CHARACTERS):  # no other characters, so that Python reads no more than is allowed
+        try:
+            found = np.array([float(text or "nan") for text in texts])
+            doubtful = np.flatnonzero(np.isinf(found) | (found == 0.0)).tolist()
+        except ValueError:
+            pass
+    for i in doubtful:
+        try:
+            found[i] = number(texts[i])
+        except RowError as fault:
+            faults[i] = fault.reason
+    return found, faults
+
+
 def _advice(bare: str) -> str:
     if _WITH_COMMA.fullmatch(bare):
         return "; write decimals with a point"
@@ -77,7 +94,7 @@ def shown(name: str) -> str:
 def decode(line: bytes, limit: int) -> str:
     """Turn the bytes of a line into text; raise `RowError` where it is too long, at a NUL, and where it is no UTF-8."""
     if len(line) > limit:
-        raise RowError(limit + 1, too_long(limit))
+        raise RowError(limit + 1, f"the line is longer than {limit} bytes")
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -88,24 +105,26 @@ def decode(line: bytes, limit: int) -> str:
     return text
 
 
-def too_long(limit: int) -> str:
-    """The reason why a long line is rejected."""
-    return f"the line is longer than {limit} bytes"
+State = tuple[int, int, int]  # of a file: size, time of the last change, inode
 
 
 class ByteStream:
     """Bytes of a file, or of standard input for "-", unpacked if they are gzip, without a byte order mark.
 
-    `head` shows the first bytes, `packed` says whether they came as gzip, and `cut` why they ended too early.
+    `head` shows the first bytes, `packed` says whether they came as gzip, `cut` why they ended too early, and `state`
+    how the file was when it was opened. A file that becomes shorter while it is read is refused, before a part of a
+    line could be taken for a row.
     """
 
-    def __init__(self, file: str, block: int = BLOCK) -> None:
+    def __init__(self, file: str, path: str, block: int = BLOCK) -> None:
         self.cut: str | None = None
-        self._raw: Any = sys.stdin.buffer if file == "-" else open(file, "rb")
+        self._file = file
+        self._raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb")
         self.packed: bool = self._raw.peek(2)[:2] == b"\x1f\x8b"
-        whole = file != "-" and Path(file).is_file()  # from a pipe, rows are wanted as they come
-        read: Callable[[int], bytes] = self._raw.read if whole else self._raw.read1
-        self._read = _Gunzip(read).read if self.packed else read
+        whole = path != "-" and Path(path).is_file()
+        self.state = state_of(self._raw.fileno()) if whole else None
+        bytes_of: Any = gzip.GzipFile(fileobj=self._raw) if self.packed else self._raw
+        self._read = bytes_of.read if whole and not self.packed else bytes_of.read1  # from a pipe, rows as they come
         self._kept = self._next(block)
         while _BOM.startswith(self._kept) and (more := self._next(block)):
             self._kept += more
@@ -129,79 +148,46 @@ class ByteStream:
             self._raw.close()
 
     def _next(self, size: int) -> bytes:
+        data = b""
         try:
-            return self._read(size)
+            data = self._read(size)
         except EOFError:
             self.cut = "the compressed data end too early; the file is not complete"
-        except zlib.error:
+        except (zlib.error, gzip.BadGzipFile):
             self.cut = "the compressed data are damaged from here on"
-        return b""
+        if self.state is not None and (left := os.fstat(self._raw.fileno()).st_size) < self.state[0]:
+            raise InputError(
+                f"{self._file} was cut short while it was read: it had {self.state[0]} bytes and has {left}. Bring "
+                "the whole file back to go on, or start a new run."
+            )
+        return data
 
 
-class _Gunzip:
-    """Unpack gzip, of several members if need be, up to where it is damaged; `gzip` would drop what it has read."""
+def state_of(file: int | str) -> State:
+    """How a file is now; by its name, or open."""
+    known = os.stat(file)
+    return known.st_size, known.st_mtime_ns, known.st_ino
 
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._more, self._packed = read, b""
-        self._engine = zlib.decompressobj(31)
 
-    def read(self, size: int) -> bytes:
-        while True:
-            if self._engine.eof:
-                self._packed = self._engine.unused_data.lstrip(b"\0") or self._more(_PACKED)
-                if not self._packed:
-                    return b""
-                self._engine = zlib.decompressobj(31)
-            self._packed = self._packed or self._more(_PACKED)
-            ended = not self._packed
-            data = self._engine.decompress(self._packed, size)  # with no more to unpack, what it still holds
-            if ended and not data:
-                raise EOFError
-            self._packed = self._engine.unconsumed_tail
-            if data:
-                return data
+def is_touched(path: str, state: State) -> bool:
+    """Whether a file was written to, or replaced, since it had that state; one that was removed was not."""
+    return Path(path).exists() and state_of(path) != state
 
 
 @dataclass
 class Block:
-    """Whole lines: the bytes, where they begin, and records of the lines that were too long to be kept."""
+    """Whole lines with their ends, the number of the first, where it begins, and a hasher of all bytes before it."""
 
-    data: bytes
+    lines: list[bytes]
     line: int
     offset: int
-    hasher: Any  # of all bytes of the file before this block
-    rejected: list[Rejected] = field(default_factory=list)
-
-    def split(self, *, lines: int = 1, size: int = 0) -> Iterator["Block"]:
-        """Cut at line ends into blocks of at least that many lines and bytes each; the hasher moves on to their end."""
-        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == (10 if b"\n" in self.data else 13)) + 1
-        if size:
-            found = np.searchsorted(ends, np.arange(size, len(self.data), size))
-            ends = ends[found[found < len(ends)]]
-        line = self.line
-        for start, end in pairwise(dict.fromkeys([0, *ends[lines - 1 :: lines].tolist(), len(self.data)])):
-            data = self.data[start:end]
-            block = Block(data, line, self.offset + start, self.hasher.copy())
-            line += _count(data)
-            self.hasher.update(data)
-            yield block
+    hasher: Any
 
     def digest(self, offset: int) -> str:
         """Return the sha256 of the file up to an offset inside this block."""
         hasher = self.hasher.copy()
-        hasher.update(self.data[: offset - self.offset])
+        hasher.update(b"".join(self.lines)[: offset - self.offset])
         return hasher.hexdigest()
-
-    def row(self, offset: int) -> bytes:
-        """The line that ends at an offset, without its end. Either line end may be in use."""
-        end = offset - self.offset
-        while end and self.data[end - 1] in b"\r\n":
-            end -= 1
-        found, least, reach = -1, end, 256
-        while found < 0 and least:  # the part that is searched grows as needed
-            least, reach = max(end - reach, 0), 4 * reach
-            found = max(self.data.rfind(b"\n", least, end), self.data.rfind(b"\r", least, end))
-        return self.data[found + 1 : end]
 
 
 class Lines:
@@ -209,21 +195,20 @@ class Lines:
 
     def __init__(self, stream: ByteStream, file: str, *, block: int = BLOCK, limit: int = LIMIT) -> None:
         self.file, self.limit, self.line, self.offset = file, limit, 1, 0
-        self._stream, self._size, self._carry = stream, block, b""
+        self._stream, self._size = stream, block
         self._hasher = hashlib.sha256()
 
     def first(self) -> bytes:
         """Take the first line, without its end; of one that is too long, a part that is too long."""
-        data = b""
-        while (
-            not (end := _first_end(data)) and len(data) <= self.limit + 2 and (more := self._stream.read1(self._size))
-        ):
-            data += more
-        end = end or (0 if self._stream.cut else len(data))
-        self._stream.put_back(data[end:])
-        self._advance(data[:end])
+        first, rest = b"", []
+        while not rest and len(first) <= self.limit + 2 and (data := self._stream.read1(self._size)):
+            first, *rest = _split(first + data)
+        if self._stream.cut and not rest:
+            return b""
+        self._stream.put_back(b"".join(rest))
+        self._advance(first)
         self.line += 1
-        return data[:end].rstrip(b"\r\n")
+        return first.rstrip(b"\r\n")
 
     def skip(self, offset: int, line: int, digest: str) -> None:
         """Go on behind a position that was reached before; refuse if what stands before it is no longer the same."""
@@ -238,59 +223,54 @@ class Lines:
             )
         self.offset, self.line = offset, line
 
-    def __iter__(self) -> Iterator[Block]:
-        while data := self._stream.read1(self._size):
-            buffer = self._carry + data
-            end = max(buffer.rfind(b"\n"), buffer.rfind(b"\r", 0, len(buffer) - 1)) + 1
-            if end:
-                self._carry = b""
-                yield from self._blocks(buffer[:end])
-            self._carry = buffer[end:]
-            if len(self._carry) - self._carry.endswith(b"\r") > self.limit:
-                yield self._skip_line()
-        if self._carry and not self._stream.cut:  # half a line of a damaged file is no row
-            yield from self._blocks(self._carry)
+    def check_unchanged(self, path: str) -> None:
+        """Refuse a file of which what was read is no longer the same; one that has grown is sound."""
+        if self._stream.state and is_touched(path, self._stream.state):
+            again = ByteStream(self.file, path, self._size)
+            try:
+                Lines(again, self.file, block=self._size).skip(self.offset, self.line, self._hasher.hexdigest())
+            finally:
+                again.close()
 
-    def _blocks(self, data: bytes) -> Iterator[Block]:
-        for block in Block(data, self.line, self.offset, self._hasher).split(lines=_LINES):
-            self.offset += len(block.data)
-            self.line += _count(block.data)
+    def __iter__(self) -> Iterator[Block]:
+        begun = b""
+        while data := self._stream.read1(self._size):
+            *whole, begun = _split(begun + data)
+            yield from self._blocks(whole)
+            if len(begun) - begun.endswith(b"\r") > self.limit:
+                yield Block([begun[: self.limit + 1]], self.line, self.offset, self._hasher.copy())
+                self._skip_line(begun)
+                begun = b""
+        if begun and not self._stream.cut:  # half a line of a damaged file is no row
+            yield from self._blocks([begun])
+
+    def _blocks(self, lines: list[bytes]) -> Iterator[Block]:
+        for i in range(0, len(lines), _LINES):
+            block = Block(lines[i : i + _LINES], self.line, self.offset, self._hasher.copy())
+            self._advance(b"".join(block.lines))
+            self.line += len(block.lines)
             yield block
 
-    def _skip_line(self) -> Block:
+    def _skip_line(self, line: bytes) -> None:
         """Read on to the end of a line that is too long, and keep none of it."""
-        reject = Rejected(self.file, self.line, self.limit + 1, too_long(self.limit))
-        skipped = Block(b"", self.line, self.offset, self._hasher.copy(), [reject])
-        data, more = self._carry, b"?"
-        while not (end := _first_end(data)) and more:
-            kept = b"\r" if data.endswith(b"\r") else b""  # a \n may follow
-            self._advance(data[: len(data) - len(kept)])
-            more = self._stream.read1(self._size)
-            data = kept + more
-        end = end or len(data)
-        self._advance(data[:end])
-        self._carry = data[end:]
+        rest: list[bytes] = []
+        while not rest:
+            kept = b"\r" if line.endswith(b"\r") else b""  # a \n may follow
+            self._advance(line[: len(line) - len(kept)])
+            line = kept
+            if not (data := self._stream.read1(self._size)):
+                break
+            line, *rest = _split(kept + data)
+        self._advance(line)
         self.line += 1
-        return skipped
+        self._stream.put_back(b"".join(rest))
 
     def _advance(self, data: bytes) -> None:
         self._hasher.update(data)
         self.offset += len(data)
 
 
-def _count(data: bytes) -> int:
-    """How many lines there are."""
-    ends = data.count(b"\n")
-    if b"\r" in data:
-        ends += data.count(b"\r") - data.count(b"\r\n")
-    return ends + (bool(data) and not data.endswith((b"\n", b"\r")))
-
-
-def _first_end(data: bytes) -> int:
-    r"""Where the first line ends; 0 where it does not, or where a \r may still be followed by \n."""
-    feed, back = data.find(b"\n"), data.find(b"\r", 0, len(data) - 1)
-    if feed < 0 and back < 0:
-        return 0
-    if back >= 0 and (feed < 0 or back < feed - 1):
-        return back + 1
-    return feed + 1
+def _split(data: bytes) -> list[bytes]:
+    r"""Lines with their ends; the last one, perhaps empty, may go on: a \r that ends it may be followed by \n."""
+    lines = data.splitlines(keepends=True)
+    return [*lines, b""] if not data or data.endswith(b"\n") else lines

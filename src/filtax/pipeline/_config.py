@@ -12,7 +12,7 @@ import numpy as np
 
 from filtax.io import Damaged, InputError, Missing
 from filtax.io._files import write_whole
-from filtax.io._source import expand
+from filtax.io._table import expand
 
 CONFIG = "config.toml"
 TASKS = ("auto", "regress", "classify", "segment")

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -55,7 +56,22 @@ def _cache(folder: str | None) -> tuple[str, str, bool]:
             return "cache", f"{place} is not yours alone: {told}; remove it, or make it yours with mode 700", False
     if not folder:
         return "cache", "none: programs are compiled each time", True
-    return "cache", f"{folder}, {sum(1 for _ in Path(folder).glob('*-cache'))} compiled programs", True
+    entries = list(Path(folder).glob("*-cache"))
+    damaged = sum(map(_is_damaged, entries))
+    found = f"{folder}, {len(entries) - damaged} compiled programs"
+    again = f"; {damaged} more are damaged and will be compiled again; to clear them: rm -r {shlex.quote(folder)}"
+    return "cache", found + again if damaged else found, True
+
+
+def _is_damaged(entry: Path) -> bool:
+    """Whether an entry of the cache of compiled programs cannot be unpacked."""
+    from jax._src import compilation_cache
+
+    try:
+        compilation_cache.decompress_executable(entry.read_bytes())
+    except Exception:  # of whichever library JAX packs them with
+        return True
+    return False
 
 
 def _kernels() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from filtax import io as store
 from filtax.io import InputError, Position, Rejected, Table, open_table
-from filtax.io._source import NAMELESS
+from filtax.io._rows import NAMELESS
 from filtax.pipeline._config import Config
 from filtax.pipeline._folder import hold
 from filtax.pipeline._learner import Learned, Learner, Numbers, from_bytes, make, to_bytes

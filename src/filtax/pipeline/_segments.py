@@ -16,7 +16,7 @@ import numpy as np
 from filtax import io as store
 from filtax.io import Chunk, InputError, Position
 from filtax.io._files import write_whole
-from filtax.io._source import NAMELESS
+from filtax.io._rows import NAMELESS
 from filtax.pipeline._config import Config
 from filtax.pipeline._figures import chart, short
 from filtax.pipeline._folder import CHECKPOINT, hold

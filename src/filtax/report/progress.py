@@ -1,7 +1,6 @@
 """How far a run has come, on standard error: live bars in a terminal, else a plain line for each finished part."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 __all__ = ["progress"]
 
 ALL = "all"
-FIRST = 20.0  # seconds for which what was expected counts beside what was measured
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def progress(
         total: Steps of each part.
         unit: What a step is called.
         to: Where to write; standard error if not given.
-        expected: Seconds that each part may take, by which the time left for all of them is told.
+        expected: Seconds that each part may take; a bar of all parts weighs them by it.
 
     Example:
         >>> import io
@@ -39,80 +37,32 @@ def progress(
         >>> talk.getvalue()
         'one: 2 hours\n'
     """
-    to, clock = to or sys.stderr, _Clock(parts, total, expected)
+    to = to or sys.stderr
     if to.isatty():
-        with _bars(clock, unit, to) as advance:
+        with _bars(parts, total, unit, to, expected or {}) as advance:
             yield advance
         return
+    done = dict.fromkeys(parts, 0)
 
     def advance(part: str, steps: int) -> None:
-        clock.advance(part, steps)
-        if clock.done[part] >= total > clock.done[part] - steps:
-            left = clock.left(ALL) if expected else None
-            print(f"{part}: {clock.done[part]} {unit}{_words(left)}", file=to, flush=True)
+        done[part] += steps
+        if done[part] >= total > done[part] - steps:
+            print(f"{part}: {done[part]} {unit}", file=to, flush=True)
 
     yield advance
 
 
-class _Clock:
-    """Steps done, and seconds left of each part and of all."""
-
-    def __init__(self, parts: Sequence[str], total: int, expected: Mapping[str, float] | None) -> None:
-        self.done, self.total, self.expected = dict.fromkeys(parts, 0), total, expected or {}
-        self.began, self.seen = time.monotonic(), {}
-
-    def advance(self, part: str, steps: int) -> None:
-        now = time.monotonic()
-        self.done[part] += steps
-        self.seen[part] = (self.seen.get(part, (now,))[0], now)
-
-    def share(self) -> float:
-        """Of all that is expected."""
-        sum_ = sum(self.expected.values())
-        return self.total * (1.0 - self._remaining() / sum_) if sum_ else float(self.total)
-
-    def left(self, part: str) -> float | None:
-        """Seconds, as of now; none where nothing is known."""
-        if part == ALL:
-            remaining, now = self._remaining(), time.monotonic()
-            finished = sum(self.expected.values()) - remaining
-            told = max((at for _, at in self.seen.values()), default=self.began)
-            pace = (told - self.began + FIRST) / (finished + FIRST)
-            return _since(remaining * pace, now - told) if remaining else 0.0
-        first, told = self.seen.get(part, (0.0, 0.0))
-        share = self.done[part] / self.total
-        if share in (0.0, 1.0):
-            return 0.0 if share else None
-        return _since((told - first) * (1.0 - share) / share, time.monotonic() - told)
-
-    def _remaining(self) -> float:
-        return sum(one * (1.0 - self.done[part] / self.total) for part, one in self.expected.items())
-
-
-def _since(left: float, passed: float) -> float:
-    """Of the seconds that were left; what is overdue takes longer, the longer it is."""
-    return max(left - passed, 0.2 * passed)
-
-
-def _words(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return f", about {seconds / 60:.0f} minutes left" if seconds >= 90 else f", about {seconds:.0f} s left"
-
-
 @contextmanager
-def _bars(clock: _Clock, unit: str, to: Any) -> Iterator[Callable]:
+def _bars(parts: Sequence[str], total: int, unit: str, to: Any, expected: Mapping[str, float]) -> Iterator[Callable]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    def left(task: Any) -> str:
-        seconds = clock.left(task.description)
-        whole = round(seconds or 0.0)
-        return "-:--:--" if seconds is None else f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
-
-    class Left(TextColumn):
-        def render(self, task: Any) -> Any:
-            return type(super().render(task))(left(task))
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}", markup=False),  # a method's name may hold brackets
@@ -120,19 +70,18 @@ def _bars(clock: _Clock, unit: str, to: Any) -> Iterator[Callable]:
         MofNCompleteColumn(),
         TextColumn(unit),
         TimeElapsedColumn(),
-        Left(""),
+        TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with Progress(*columns, console=Console(file=to)) as bars:
-        tasks = {part: bars.add_task(part, total=clock.total, start=False) for part in clock.done}
-        if clock.expected:
-            tasks[ALL] = bars.add_task(ALL, total=clock.total)
+    with Progress(*columns, console=Console(file=to), speed_estimate_period=float("inf")) as bars:
+        tasks = {part: bars.add_task(part, total=total, start=False) for part in parts}
+        seconds = sum(expected.values())
+        whole = bars.add_task(ALL, total=total) if seconds else None
 
         def advance(part: str, steps: int) -> None:
-            clock.advance(part, steps)
             bars.start_task(tasks[part])
-            bars.update(tasks[part], advance=steps)
-            if clock.expected:
-                bars.update(tasks[ALL], completed=round(clock.share()))
+            bars.advance(tasks[part], steps)
+            if whole is not None:
+                bars.advance(whole, steps * expected[part] / seconds)
 
         yield advance

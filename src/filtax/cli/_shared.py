@@ -1,9 +1,12 @@
-"""What the commands share: words to standard error, tables to standard output, and how JAX is started."""
+"""What the commands share: exit codes, words and tables, and how JAX is started."""
 
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+FAILED, BAD_INPUT, BAD_CHECKPOINT, NOT_WRITTEN, INTERRUPTED = 1, 2, 3, 4, 130
+LARGEST_SEED = 2**63 - 1
 
 
 def talk(message: str) -> None:
@@ -12,12 +15,7 @@ def talk(message: str) -> None:
 
 
 def print_table(rows: Sequence[tuple[Any, ...]], widest: int = 200) -> None:
-    """Print rows in columns; a cell above `widest` pushes its own row only.
-
-    >>> print_table([("name", "n"), ("ridge", "1")])
-    name   n
-    ridge  1
-    """
+    """Print rows in columns; a cell above `widest` pushes its own row only."""
     words = [tuple(str(cell) for cell in row) for row in rows]
     widths = [
         max((len(cell) for cell in column if len(cell) <= widest), default=0) for column in zip(*words, strict=True)
