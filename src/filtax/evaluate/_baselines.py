@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from filtax import _validation as checks
-from filtax.evaluate._forecast import Forecast
-from filtax.evaluate._scores import QUIET, Numbers, log_density_student_t, pit_student_t
+from filtax.evaluate._forecast import QUIET, Forecast, Numbers, by_row
 
 _ERRORS = 3  # errors before there is a spread: with fewer its variance is infinite
 _FAINT = 1e-9  # below this, a difference of two probabilities has lost its digits
@@ -61,8 +60,11 @@ class Baseline:
         """
         y = _checked(self.name, y, delay)
         y = np.where(np.isfinite(y), y, np.nan)
-        columns = [self._column(column, delay) for column in y.reshape(len(y), -1).T]
-        mean, df, square = (np.stack(parts, axis=-1).reshape(y.shape) for parts in zip(*columns, strict=True))
+        mean = np.apply_along_axis(self.rule, 0, y, delay).astype(np.float64)
+        square = (y - mean) ** 2
+        observed = np.isfinite(square)
+        df = _delayed(np.cumsum(observed, axis=0), delay, 0).astype(np.float64)
+        square = _delayed(np.cumsum(np.where(observed, square, 0.0), axis=0), delay, 0.0) / np.maximum(df, 1)
         made = np.isfinite(mean)
         spread = made & (df >= _ERRORS) & (square > 0)
         df, square = np.where(spread, df, np.nan), np.where(spread, square, np.nan)
@@ -75,15 +77,6 @@ class Baseline:
             spread=_in_row(spread, y),
         )
         return _of_whole_numbers(forecast, y) if whole else forecast
-
-    def _column(self, y: np.ndarray, delay: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forecast, number of past errors, and their mean square."""
-        mean = np.asarray(self.rule(y, delay), np.float64)
-        square = (y - mean) ** 2
-        observed = np.isfinite(square)
-        count = _delayed(np.cumsum(observed), delay, 0)
-        total = _delayed(np.cumsum(np.where(observed, square, 0.0)), delay, 0.0)
-        return mean, count.astype(np.float64), total / np.maximum(count, 1)
 
 
 def last_value() -> Baseline:
@@ -109,8 +102,7 @@ def running_mean() -> Baseline:
     """
 
     def rule(y: np.ndarray, delay: int) -> np.ndarray:
-        count = _delayed(np.cumsum(np.isfinite(y)), delay, 0)
-        return np.where(count > 0, _delayed(np.nancumsum(y), delay, 0.0) / np.maximum(count, 1), np.nan)
+        return _delayed(np.nancumsum(y) / np.cumsum(np.isfinite(y)), delay, np.nan)
 
     return Baseline("running-mean", rule)
 
@@ -184,17 +176,15 @@ def _check_period(name: str, period: int) -> None:
 
 def _in_row(ready: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Rows in which every observed value has its forecast."""
-    return np.all((ready | np.isnan(y)).reshape(len(y), -1), axis=1)
+    return np.all(by_row(ready | np.isnan(y)), axis=1)
 
 
 def _of_whole_numbers(forecast: Forecast, y: np.ndarray) -> Forecast:
     """Give each whole number the probability of the unit interval around it."""
-    scale, df = forecast.scale, forecast.df
-    below, upto = (np.asarray(pit_student_t(forecast.mean, scale, df, y + side)) for side in (-0.5, 0.5))
+    below, upto = (forecast.position(y + side)[1] for side in (-0.5, 0.5))
     mass = upto - below
-    density = np.asarray(log_density_student_t(forecast.mean, scale, df, y))
-    score = np.where(mass > _FAINT, np.log(np.maximum(mass, _FAINT)), density)
-    return replace(forecast, below=below, upto=upto, log_prob=np.nansum(score.reshape(len(y), -1), axis=1))
+    score = np.where(mass > _FAINT, np.log(np.maximum(mass, _FAINT)), forecast.log_density(y))
+    return replace(forecast, below=below, upto=upto, log_prob=np.nansum(by_row(score), axis=1))
 
 
 @dataclass(frozen=True)
@@ -235,14 +225,12 @@ class LabelBaseline:
             raise ValueError(f"{self.name} takes one label per row, shape (T,), but y has shape {y.shape}.")
         classes = self.classes or 2
         y = np.where((y == np.floor(y)) & (y >= 0) & (y < classes), y, np.nan)
-        columns = [self.rule(column, classes, delay) for column in y.reshape(len(y), -1).T]
+        columns = [self.rule(column, classes, delay) for column in by_row(y).T]
         label = np.stack([predicted for predicted, _ in columns], axis=-1).reshape(y.shape)
+        mean = columns[0][1]
         if self.classes is None:
             mean = np.stack([probability[:, 1] for _, probability in columns], axis=-1).reshape(y.shape)
-        else:
-            mean = columns[0][1]
-        made = np.all((np.isfinite(label) | np.isnan(y)).reshape(len(y), -1), axis=1)
-        return Forecast(mean=mean, label=label, made=made)
+        return Forecast(mean=mean, label=label, made=_in_row(np.isfinite(label), y))
 
 
 def last_class(classes: int | None = None) -> LabelBaseline:
@@ -260,8 +248,7 @@ def last_class(classes: int | None = None) -> LabelBaseline:
     """
 
     def rule(y: np.ndarray, classes: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-        row = _last_row(y, delay)
-        label = np.where(row >= 0, y[row], np.nan)
+        label = _last(y, delay)
         tried = np.isfinite(y) & np.isfinite(label)
         tries, hits = (_delayed(np.cumsum(event), delay, 0) for event in (tried, tried & (y == label)))
         again = ((hits + 1.0) / (tries + classes))[:, None]
@@ -274,7 +261,7 @@ def majority_class(classes: int | None = None) -> LabelBaseline:
     """Forecast the most frequent label so far; the smaller one of a tie.
 
     Args:
-        classes: Number of classes; None if labels are 0 or 1 and a forecast is the probability of 1.
+        classes: As for `last_class`.
 
     Example:
         >>> import numpy as np
@@ -285,7 +272,7 @@ def majority_class(classes: int | None = None) -> LabelBaseline:
     """
 
     def rule(y: np.ndarray, classes: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-        counts = np.stack([_delayed(np.cumsum(y == c), delay, 0) for c in range(classes)], axis=1)
+        counts = _delayed(np.cumsum(y[:, None] == np.arange(classes), axis=0), delay, 0)
         total = np.sum(counts, axis=1)
         label = np.where(total > 0, np.argmax(counts, axis=1), np.nan)
         return label, (counts + 1.0) / (total + classes)[:, None]
@@ -300,11 +287,7 @@ def _check_classes(name: str, classes: int | None) -> int | None:
 
 
 def _checked(name: str, y: Any, delay: Any) -> np.ndarray:
-    """Check the arguments of a baseline: values with a leading axis T, and a delay of a whole number of steps.
-
-    >>> _checked("last-value", [1, 2], 0)
-    array([1., 2.])
-    """
+    """Check the arguments of a baseline: values with a leading axis T, and a delay of a whole number of steps."""
     if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
         raise ValueError(
             f"{name}(delay={delay!r:.40}) must be a whole number of steps, 0 or more; 0 is known at the next step."
@@ -315,20 +298,12 @@ def _checked(name: str, y: Any, delay: Any) -> np.ndarray:
     return y
 
 
-def _delayed(values: Shaped[np.ndarray, " T"], delay: int, before: float | int) -> Shaped[np.ndarray, " T"]:
-    """Shift running values to the rows that may use them: row t gets that of row t - 1 - delay, or `before`.
-
-    >>> _delayed(np.array([1, 2, 3]), 1, 0)
-    array([0, 0, 1])
-    """
+def _delayed(values: Shaped[np.ndarray, "T *O"], delay: int, before: float | int) -> Shaped[np.ndarray, "T *O"]:
+    """Shift running values to the rows that may use them: row t gets that of row t - 1 - delay, or `before`."""
     late = min(delay + 1, len(values))
-    return np.concatenate([np.full(late, before, values.dtype), values[: len(values) - late]])
+    return np.concatenate([np.full_like(values[:late], before), values[: len(values) - late]])
 
 
 def _last_row(y: Shaped[np.ndarray, " T"], delay: int) -> Int[np.ndarray, " T"]:
-    """Find the row of the last value that each row may use; -1 if there is none.
-
-    >>> _last_row(np.array([3.0, np.nan, 5.0]), 0)
-    array([-1,  0,  0])
-    """
+    """Find the row of the last value that each row may use; -1 if there is none."""
     return _delayed(np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1)), delay, -1)

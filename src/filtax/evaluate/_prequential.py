@@ -9,20 +9,20 @@ forecasts rows t + 1, ..., t + H - 1 at row t, from their x; these forecasts are
 Thesis: sec:prequential-inference, eq:prequential-forecast-measure, experiment:prequential.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as jsp
 import numpy as np
 from jaxtyping import Array, PyTree
+from scipy.special import ndtri
 
 from filtax import _validation as checks
 from filtax.bone import Bone
-from filtax.distributions import Categorical, Mixture, StudentT
+from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson, StudentT
 from filtax.evaluate._baselines import (
     Baseline,
     LabelBaseline,
@@ -34,23 +34,18 @@ from filtax.evaluate._baselines import (
     seasonal_naive,
 )
 from filtax.evaluate._comparison import Report, Run
-from filtax.evaluate._forecast import Forecast, counts_whole, is_labelled, is_plain, record
-from filtax.evaluate._rolling import times
-from filtax.evaluate._scores import Numbers, special
+from filtax.evaluate._forecast import Forecast, Numbers
 from filtax.evaluate.metrics import Metric, accuracy, brier, coverage, crps, log_score, mae, metric, pit, rmedse, rmse
 
-_UNRANKED = (rmse, mae, rmedse, log_score, accuracy, brier, pit)  # metrics that need no ranked score
-
-
 Recorded = dict[str, Any]
+UNRANKED = (rmse, mae, rmedse, log_score, accuracy, brier, pit)  # metrics that need no ranked score
+NODES = 64  # of the quadrature on each side of y: the ranked score of a Gaussian is then right to 1e-9
+CELLS = 128  # whole numbers on each side of y that are added up one by one; if there are more, in strides
+TAIL = 1e-6  # probability outside of the range that is integrated
 
 
 class Task(NamedTuple):
-    """The rows as numpy arrays, and how to go through them (see `prequential`).
-
-    >>> Task(np.ones((3, 1)), np.ones(3)).ahead
-    0
-    """
+    """The rows as numpy arrays, and how to go through them (see `prequential`)."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -96,9 +91,7 @@ def prequential(
     level: float = 0.9,
     mask: Numbers | None = None,
     dt: Numbers | None = None,
-    time: Any = None,
     chunk: int = 1024,
-    progress: Callable[[int], object] | None = None,
     name: str | None = None,
 ) -> Report:
     """Forecast every row before it is learned, and score the forecasts beside those of baselines.
@@ -117,9 +110,7 @@ def prequential(
         level: Of the interval that is recorded with the forecasts, and of the coverage if `metrics` is not given.
         mask: Of the shape of Y, False where y is to be taken as missing.
         dt: (T,) lengths of the steps.
-        time: (T,) dates, for views by the calendar.
         chunk: Rows that are compiled into one loop.
-        progress: Called after each chunk with the number of rows just learned.
         name: The method's line in the table; its own name if not given.
 
     Returns:
@@ -138,14 +129,14 @@ def prequential(
         >>> report.comparison()
         ['LG+C-Static beats every baseline on rmse.']
     """
-    X, Y, dt, time = _rows(X, Y, mask, dt, time)
+    X, Y, dt = _rows(X, Y, mask, dt)
     checks.whole("prequential(delay=...)", delay, hint="0 is a label that is known before the next forecast.")
     checks.whole("prequential(horizon=...)", horizon, least=1, hint="1 is a forecast of the next row alone.")
     checks.whole("prequential(chunk=...)", chunk, least=1, hint="It is how many rows are learned at a time.")
     if not isinstance(method, Bone):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
     checks.check_state("prequential", state)
-    _check_names(metrics, baselines, progress, name)
+    _check_names(metrics, baselines, name)
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
     if metrics is None:
@@ -153,9 +144,9 @@ def prequential(
     chosen = tuple(metric(one) for one in ([metrics] if isinstance(metrics, str) else metrics))
     if not chosen:
         raise ValueError("prequential(metrics=()) names no metric; leave it out for the usual ones.")
-    ranked = not all(one in _UNRANKED or one.name.startswith("coverage(") for one in chosen)
+    ranked = not all(one in UNRANKED or one.name.startswith("coverage(") for one in chosen)
     task = Task(X, Y, dt, delay, horizon, chunk, level, ranked, is_plain(dist))
-    outcome = run(method, state, task, progress)
+    outcome = run(method, state, task)
     y = np.where(outcome.refused.reshape(-1, *(1,) * (Y.ndim - 1)), np.nan, Y)
     y = y if _classes(dist) else y.reshape(outcome.recorded[0]["mean"].shape)
     runs = {name or method.name: _method_run(outcome, y, chosen, dist, level)}
@@ -165,10 +156,10 @@ def prequential(
                 f"prequential(baselines=...) must hold baselines such as last_value(), got {baseline!r:.40}."
             )
         runs[baseline.name] = _baseline_run(baseline, y, chosen, dist, task)
-    return Report(runs, y, chosen, delay, int(outcome.refused.sum()), time)
+    return Report(runs, y, chosen, delay, int(outcome.refused.sum()))
 
 
-def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+def _rows(X: Any, Y: Any, mask: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     """Rows as numpy arrays that pair up; y as floats, NaN where it is masked."""
     if Y is None:
         raise ValueError("prequential: Y is None; give the targets, (T,) or (T, O), NaN where they are missing.")
@@ -177,12 +168,10 @@ def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np
     if Y.ndim == 0 or not len(Y):
         raise ValueError("prequential: Y has no rows; give arrays with a leading axis T.")
     X = np.zeros((len(Y), 1), Y.dtype) if X is None else X
-    time = None if time is None else np.asarray(time)
-    for word, rows in (("inputs", X), ("lengths dt", dt), ("times", time)):
+    for word, rows in (("inputs", X), ("lengths dt", dt)):
         if rows is not None and (rows.ndim == 0 or len(rows) != len(Y)):
             count = len(rows) if rows.ndim else "no"
             raise ValueError(f"prequential: {count} {word} but {len(Y)} targets; row t of each must belong together.")
-    time = None if time is None else times("prequential", time)
     checks.check_extras(mask, dt, None, rank=1)
     if mask is not None:
         if mask.shape != Y.shape:
@@ -190,10 +179,10 @@ def _rows(X: Any, Y: Any, mask: Any, dt: Any, time: Any) -> tuple[np.ndarray, np
                 f"prequential: mask has shape {mask.shape} but Y {Y.shape}; give True where y was observed."
             )
         Y = np.where(mask, Y, np.nan)
-    return X, Y, dt, time
+    return X, Y, dt
 
 
-def _check_names(metrics: Any, baselines: Any, progress: Any, name: Any) -> None:
+def _check_names(metrics: Any, baselines: Any, name: Any) -> None:
     """Check the types of the arguments that name columns and lines."""
     if not (metrics is None or isinstance(metrics, str | list | tuple)):
         raise ValueError(f"prequential(metrics=...) must be names or metrics in a list, got {metrics!r:.40}.")
@@ -201,16 +190,14 @@ def _check_names(metrics: Any, baselines: Any, progress: Any, name: Any) -> None
         raise ValueError(
             f"prequential(baselines=...) must be baselines in a list, such as [last_value()], got {baselines!r:.40}."
         )
-    if progress is not None and not callable(progress):
-        raise ValueError(f"prequential(progress=...) must be a function of a number of rows, got {progress!r:.40}.")
     if name is not None and not isinstance(name, str):
         raise ValueError(f"prequential(name=...) must be a text, the method's line in the table, got {name!r:.40}.")
 
 
 def _classes(dist: PyTree) -> int | None:
     """Number of classes when y is the index of one; None for numbers, and for labels 0 and 1 with one probability."""
-    parts = dist.parts if isinstance(dist, Mixture) else dist
-    return parts.log_probability.shape[-1] if isinstance(parts, Categorical) else None
+    part = _part(dist)
+    return part.log_probability.shape[-1] if isinstance(part, Categorical) else None
 
 
 def _default_metrics(dist: PyTree, level: float) -> tuple[Metric, ...]:
@@ -231,52 +218,36 @@ def _method_run(outcome: Outcome, y: np.ndarray, metrics: Sequence[Metric], dist
     forecasts = []
     for h, recorded in enumerate(outcome.recorded):
         if "lower" not in recorded and not is_labelled(dist):
-            half = np.sqrt(recorded["var"]) * special(np, jsp.ndtri, np.asarray(0.5 + 0.5 * level))
+            half = np.sqrt(recorded["var"]) * ndtri(0.5 + 0.5 * level)
             with np.errstate(invalid="ignore"):  # a refused row has no forecast
                 recorded = recorded | {"lower": recorded["mean"] - half, "upper": recorded["mean"] + half}
         forecasts.append(Forecast(**recorded, made=np.arange(len(y)) >= h))
-    losses = {one.name: np.asarray(one.losses(forecasts[0], y)) for one in metrics}
+    losses = {one.name: one.losses(forecasts[0], y) for one in metrics}
     return Run(tuple(forecasts), losses, state=outcome.state, microseconds=outcome.microseconds)
 
 
 def _baseline_run(baseline: Any, y: np.ndarray, metrics: Sequence[Metric], dist: PyTree, task: Task) -> Run:
     whole = {"whole": True} if counts_whole(dist) else {}
     forecasts = tuple(baseline(y, delay=task.delay + h, **whole) for h in range(task.horizon))
-    return Run(forecasts, {one.name: np.asarray(one.losses(forecasts[0], y)) for one in metrics}, baseline=True)
+    return Run(forecasts, {one.name: one.losses(forecasts[0], y) for one in metrics}, baseline=True)
 
 
-def run(method: Any, state: PyTree, task: Task, progress: Callable[[int], object] | None = None) -> Outcome:
-    """Forecast and learn every row, in compiled chunks, and time them.
+def run(method: Any, state: PyTree, task: Task) -> Outcome:
+    """Forecast and learn every row, in compiled chunks.
 
     A method whose forecast is its mean and variance goes through its own `scan`. Anything else, delayed labels and
     several horizons too, goes through one loop that asks `forecast` for the rows ahead and then takes a `step`.
-
-    The time is that of `scan` for a row, its forecast included and compilation omitted: of all full chunks but the
-    first where the run itself goes through `scan`, else of the first chunk once more.
-
-    >>> import filtax as fx
-    >>> kf = fx.method("LG+C-Static", model=fx.models.linear(noise=1.0))
-    >>> outcome = run(kf, kf.init(mean=jnp.zeros(1), cov=1.0), Task(np.ones((3, 1)), np.full(3, 2.0)))
-    >>> outcome.recorded[0]["mean"].round(3).tolist()
-    [0.0, 1.0, 1.333]
     """
     rows, first = len(task.Y), state
     early = _before_any_label(method, state, task) if task.delay else {}
     padded = _padded(task)
-    parts, clock = [], []
+    parts = []
     for start in range(0, rows, task.chunk):
-        stop = min(start + task.chunk, rows)
-        began = perf_counter()
-        state, part = jax.block_until_ready(_advance(method, state, padded, start, stop))
-        if stop - start == task.chunk:
-            clock.append((perf_counter() - began) / task.chunk)
+        state, part = _advance(method, state, padded, start, min(start + task.chunk, rows))
         parts.append(jax.tree.map(np.asarray, part))
-        if progress is not None:
-            progress(stop - start)
     recorded, refused = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     filed = [{name: _align(recorded[name], early.get(name), h, task) for name in recorded} for h in range(task.horizon)]
-    seconds = np.mean(clock[1:]) if task.direct and clock[1:] else _seconds_per_row(method, first, task)
-    return Outcome(filed, refused, state, 1e6 * float(seconds))
+    return Outcome(filed, refused, state, 1e6 * _seconds_per_row(method, first, task))
 
 
 def _advance(method: Any, state: PyTree, task: Task, start: int, stop: int) -> tuple[PyTree, tuple[Recorded, Array]]:
@@ -292,6 +263,7 @@ def _advance(method: Any, state: PyTree, task: Task, start: int, stop: int) -> t
 
 
 def _seconds_per_row(method: Any, state: PyTree, task: Task) -> float:
+    """Time of `scan` for a row of the first chunk, its forecast included and compilation omitted."""
     first, began = task._replace(delay=0, horizon=1, plain=True), 0.0
     stop = min(task.chunk, len(task.Y))
     for _ in range(2):  # the first time includes compilation
@@ -363,3 +335,85 @@ def _padded(task: Task) -> Task:
         for rows in (task.X, task.dt)
     )
     return task._replace(X=X, Y=np.concatenate([task.Y, unknown]), dt=dt)
+
+
+def is_labelled(dist: PyTree) -> bool:
+    """Return whether y is a label, not a number."""
+    return isinstance(_part(dist), Bernoulli | Categorical)
+
+
+def counts_whole(dist: PyTree) -> bool:
+    """Return whether y can only be a whole number."""
+    return isinstance(_part(dist), Poisson | NegativeBinomial)
+
+
+def is_plain(dist: PyTree) -> bool:
+    """Return whether mean and variance (for classes, the probabilities) determine the distribution."""
+    return isinstance(dist, Normal | Bernoulli | Categorical)
+
+
+def record(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Array]:
+    """Compute from a distribution all that the metrics need at y.
+
+    Args:
+        dist: The forecast of one y.
+        y: The observed value, NaN where missing.
+        level: Of the interval that is kept.
+        ranked: Whether to compute the ranked score, which costs more than all the rest.
+
+    Returns:
+        Fields of `Forecast` for one row.
+    """
+    observed = jnp.isfinite(y)
+    y = jnp.where(observed, y, 0.0)
+    kept = {"mean": dist.mean, "var": dist.var, "log_prob": dist.log_prob(y, observed.reshape(-1))}
+    if is_plain(dist) or is_labelled(dist):
+        return kept
+    y = y.reshape(dist.mean.shape).astype(dist.mean.dtype)
+    kept["lower"], kept["upper"] = dist.interval(level)
+    if isinstance(dist, StudentT):
+        scale = jnp.sqrt(jnp.diagonal(dist.scale)).reshape(dist.mean.shape)
+        return kept | {"scale": scale, "df": jnp.broadcast_to(dist.freedom, scale.shape)}
+    below, upto = jax.vmap(dist.cdf)(jnp.stack([y - 0.5 if counts_whole(dist) else y, y]))
+    kept |= {"below": below, "upto": upto}
+    return kept | {"ranked": ranked_score(dist, y)} if ranked else kept
+
+
+def ranked_score(dist: PyTree, y: Array) -> Array:
+    r"""Integrate $\int (F(z) - 1[z \ge y])^2 dz$ for each output: the continuous ranked probability score.
+
+    By Gauss-Legendre quadrature on either side of y; for whole numbers the integral is a sum. Beyond the range of the
+    forecast F is 0 or 1, and the distance of y from it counts in full.
+    """
+    lower, upper = dist.interval(1.0 - TAIL)
+    y = jnp.asarray(y, lower.dtype)
+    inside = jnp.clip(y, lower, upper)
+    cut = _cells if counts_whole(dist) else _nodes
+    (left, below), (right, above) = cut(lower, inside), cut(inside, upper)
+    F = jax.vmap(dist.cdf)(jnp.concatenate([left, right]))  # in one call, because it takes long to compile
+    score = jnp.sum(below * F[: len(left)] ** 2, axis=0) + jnp.sum(above * (1.0 - F[len(left) :]) ** 2, axis=0)
+    return jnp.abs(y - inside) + score
+
+
+def _nodes(start: Array, end: Array) -> tuple[Array, Array]:
+    """Nodes and weights of the quadrature of a smooth function between start and end."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = _on_first_axis(0.5 * (nodes + 1.0), start), _on_first_axis(0.5 * weights, start)
+    return start[None] + (end - start)[None] * nodes, (end - start)[None] * weights
+
+
+def _cells(start: Array, end: Array) -> tuple[Array, Array]:
+    """The same for a function that is constant from one whole number to the next."""
+    stride = jnp.maximum(jnp.ceil((end - start) / CELLS), 1.0)[None]
+    edges = start[None] + stride * _on_first_axis(np.arange(CELLS), start)
+    widths = jnp.clip(end[None] - edges, 0.0, stride)
+    return edges + 0.5 * widths, widths
+
+
+def _part(dist: PyTree) -> Any:
+    return dist.parts if isinstance(dist, Mixture) else dist
+
+
+def _on_first_axis(values: np.ndarray, like: Array) -> Array:
+    """Put values on a new first axis, before those of `like`."""
+    return jnp.asarray(values, like.dtype).reshape((-1,) + (1,) * like.ndim)
