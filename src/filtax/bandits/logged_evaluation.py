@@ -30,7 +30,7 @@ from jaxtyping import Array
 from filtax import _validation as checks
 from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
-from filtax.bandits._validation import check_arms, check_method, check_pair, check_policy
+from filtax.bandits._validation import check_arms, checked_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior, stack
 from filtax.io import InputError, open_table
 from filtax.state import State
@@ -294,9 +294,7 @@ def _ready(
     log: Log, method: Any, policy: Any, state: State, key: Any, shared: bool, unit: tuple[float, float]
 ) -> tuple[Any, State]:
     """Check that the parts fit together, and allocate memory and slots for the rows."""
-    policy = check_policy("log", policy)
-    check_method("log", method)
-    check_pair("log", method, policy)
+    policy = checked_policy("log", method, policy)
     checks.key("log(key=...)", key)
     checks.positive("unit=(shift, scale): the scale", unit[1])
     if not len(log):

@@ -84,15 +84,15 @@ def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool
     belief, plain = hypotheses.belief, method.model.likelihood.plain
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
-        return IndependentBetas(belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight, expected)
+        return IndependentBetas(expected, belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight)
     if isinstance(belief, Beta) and not noisy and hypotheses.log_weight.size == 1:
-        return IndependentBetas(belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T), expected)
+        return IndependentBetas(expected, belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T))
     linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
     smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, MONOTONE)
     if isinstance(belief, GAUSSIAN) and linear and smooth:
         return _gaussian(method, hypotheses, x, shared, plain if noisy else None, expected)
     sampler = partial(sample_rewards if noisy else sample_parameters, shared)
-    return Sampled((method, hypotheses, state.initial, state.hypotheses, x), sampler, expected)
+    return Sampled(expected, (method, hypotheses, state.initial, state.hypotheses, x), sampler)
 
 
 def learn(
@@ -219,17 +219,13 @@ def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool
 
     if shared:
         mean, cov = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
-        return JointGaussian(mean, cov, hypotheses.log_weight, expected)
+        return JointGaussian(expected, mean, cov, hypotheses.log_weight)
     mean, cov = jax.vmap(lambda belief, aux: over_hypotheses(one, belief, aux))(hypotheses.belief, hypotheses.aux)
-    return IndependentGaussians(mean[..., 0], cov[..., 0, 0], hypotheses.log_weight, expected)
+    return IndependentGaussians(expected, mean[..., 0], cov[..., 0, 0], hypotheses.log_weight)
 
 
 class _SingleOutput(Predictor):
-    """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass.
-
-    >>> _SingleOutput(Linear(), jnp.asarray(1)).value(jnp.arange(4.0), jnp.array([1.0, 0.0]), None).eta.tolist()
-    [1.0]
-    """
+    """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass."""
 
     predictor: Any
     arm: Int[Array, ""]
@@ -282,10 +278,14 @@ def allocate_slots(method: Any, state: State, steps: int) -> State:
     """
     if not method.auxiliary.grows:
         return state
-    wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
-    if wanted <= state.hypotheses.log_weight.shape[-1]:
+    return with_all_slots(method, state, method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1))
+
+
+def with_all_slots(method: Any, state: State, slots: int) -> State:
+    """Widen a state with any leading axes to this many slots, where it has fewer."""
+    if slots <= state.hypotheses.log_weight.shape[-1]:
         return state
-    return _over_axes(lambda one: with_slots(method, one, wanted), state)
+    return _over_axes(lambda one: with_slots(method, one, slots), state)
 
 
 def _over_axes(function: Callable, state: State) -> State:
