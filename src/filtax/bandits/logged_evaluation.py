@@ -426,7 +426,7 @@ def evaluate_named_policy(
 def ips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimate:
     """Compute the inverse propensity score (IPS).
 
-    All arrays are (T,); `own` is the probability that the policy gives to the arm that was pulled.
+    All arrays are (T,): the rewards, and the logged and the policy's own probability of the arm that was pulled.
 
     >>> ips([1.0, 0.0, 1.0, 0.0], [0.5] * 4, [1.0, 0.0, 1.0, 0.0]).value
     1.0
@@ -452,23 +452,12 @@ def snips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimat
 
 
 def doubly_robust(
-    reward: Any,
-    logged: Any,
-    own: Any,
-    predicted: Any,
-    baseline: Any,
-    *,
-    level: float = 0.95,
+    reward: Any, logged: Any, own: Any, predicted: Any, baseline: Any, *, level: float = 0.95
 ) -> Estimate:
     """Compute the doubly robust estimate (DR): that of a model of the rewards, plus its weighted errors.
 
-    Args:
-        reward: (T,) the rewards.
-        logged: (T,) the logged probability of the arm that was pulled.
-        own: (T,) the probability that the policy gives to it.
-        predicted: (T,) the model's expected reward of the arm that was pulled.
-        baseline: (T,) its expected reward under the policy, sum over arms of probability times prediction.
-        level: Of the interval.
+    Besides what `ips` takes: `predicted` is the model's expected reward of the arm that was pulled, and `baseline` that
+    under the policy, the sum over arms of probability times prediction; both (T,).
 
     >>> doubly_robust([1.0, 1.0], [0.5, 0.5], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]).value
     1.0
