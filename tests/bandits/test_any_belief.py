@@ -69,7 +69,6 @@ def test_it_decides_late_and_goes_on_bit_for_bit(name, tmp_path):
     stored, _ = Bandit.load(tmp_path, method, policy, **start_of(name))
     for one in (bandit, stored):
         assert one.update(made[0].id, 0.1) == "learned"
-        one.wait()
     assert eqx.tree_equal(bandit.state()[0], stored.state()[0])
     assert bandit.pull(X, key=KEY) == stored.pull(X, key=KEY)
 

@@ -11,7 +11,6 @@ from filtax.evaluate import (
     last_class,
     last_value,
     majority_class,
-    naive_plus_change,
     running_mean,
     seasonal_naive,
 )
@@ -41,20 +40,10 @@ def said_season(past, t, delay):
     return same[0] if same else said_last(past, t, delay)
 
 
-def said_change(past, t, delay):
-    seen = [s for s in range(len(past)) if np.isfinite(past[s])]
-    if not seen:
-        return np.nan
-    last, lag = seen[-1], next(m * PERIOD for m in range(1, 100) if m * PERIOD > delay)
-    change = past[t - lag] - past[last - lag] if last >= lag else np.nan
-    return past[last] + (change if np.isfinite(change) else 0.0)
-
-
 NUMBERS = [
     (last_value(), said_last),
     (running_mean(), said_mean),
     (seasonal_naive(PERIOD), said_season),
-    (naive_plus_change(PERIOD), said_change),
 ]
 
 
@@ -76,13 +65,6 @@ def test_it_says_what_a_loop_over_the_past_says(baseline, said, delay):
         else:
             assert np.isnan(forecast.scale[t])
         errors.append((t, y[t] - want))
-
-
-def test_without_gaps_the_change_is_yesterdays():
-    y = numbers(missing=0.0)
-    got = naive_plus_change(PERIOD)(y).mean[PERIOD + 1 :]
-    want = y[PERIOD:-1] + (y[1:-PERIOD] - y[: -PERIOD - 1])
-    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def labels(seed=3, size=60):
@@ -196,7 +178,6 @@ def test_short_streams_and_long_delays(baseline, size):
         (lambda: last_value()(np.ones(3), delay=-1), r"last-value\(delay=-1\)"),
         (lambda: last_class(3)(np.ones(3), delay=-1), r"last-class\(delay=-1\)"),
         (lambda: seasonal_naive(0), r"period=0"),
-        (lambda: naive_plus_change(-2), r"period=-2"),
         (lambda: last_class(1), r"classes=1"),
         (lambda: majority_class(3)(np.ones((3, 2))), r"\(3, 2\)"),
     ],

@@ -24,19 +24,13 @@ from filtax.state import State, stores_data
 RATE = 0.999  # share of the learned information that one step keeps
 
 
-def default_method(
-    rewards: str = "binary", features: int = 0, *, noise: float = 1.0, rate: float = RATE
-) -> tuple[Any, dict]:
+def default_method(rewards: str = "binary", features: int = 0, *, rate: float = RATE) -> tuple[Any, dict]:
     """Build a method for separate arms, whose beliefs relax towards their prior (OU), and the arguments of its `init`.
 
     Args:
-        rewards: "binary" (0 or 1) or "number".
+        rewards: "binary" (0 or 1), or "number", with a noise of variance 1.
         features: Width of the context; 0 for none. A constant feature is not added.
-        noise: Variance of rewards that are numbers.
         rate: Share of the learned information that one step keeps.
-
-    Returns:
-        The method, and the arguments of its `init`.
 
     >>> default_method("binary")[0].name
     'Cj+C-OU(rate=0.999)'
@@ -46,7 +40,7 @@ def default_method(
     checks.whole("default_method(features=...)", features)
     if rewards == "binary" and not features:
         return method_named(f"Cj+C-OU(rate={rate})", model=bernoulli()), {"mean": 0.5, "cov": 1.0 / 12.0}
-    model = linear(likelihood=bernoulli()) if rewards == "binary" else linear(noise=noise)
+    model = linear(likelihood=bernoulli()) if rewards == "binary" else linear(noise=1.0)
     return method_named(f"LG+C-OU(rate={rate})", model=model), {"mean": np.zeros(max(features, 1)), "cov": 1.0}
 
 
@@ -157,15 +151,6 @@ class Bandit:
             self._pass()
         return decision
 
-    def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
-        """Compute the probability of each arm to be chosen now; the key is used where it must be estimated."""
-        x = self._context(context)
-        checks.key("probabilities(key=...)", key)
-        self._allocate_memory(x)
-        t = jnp.asarray(self.made, jnp.int32)
-        probabilities = step.choice_probabilities(self.method, self.policy, self._state, x, key, t, shared=self.shared)
-        return dict(zip(self.arms, np.asarray(probabilities).tolist(), strict=True))
-
     def update(self, id: Any, reward: Any) -> str:
         """Report the reward of a decision, at any time; returns one of the words that the class lists.
 
@@ -191,12 +176,6 @@ class Bandit:
             )
         self._state = state
         return self._end(id, "learned")
-
-    def wait(self) -> None:
-        """Let one time step pass without a decision; a method that stores data needs one context before."""
-        if not self._allocated:
-            raise ValueError(f"wait: {self.method.name} remembers data and has seen no context yet; pull first.")
-        self._pass()
 
     def add(self, arm: Any) -> None:
         """Add an arm, with the initial belief. A shared model must already have an output for it."""

@@ -38,7 +38,6 @@ __all__ = [
     "age",
     "allocate_memory",
     "allocate_slots",
-    "choice_probabilities",
     "decide",
     "learn",
     "reward_posterior",
@@ -305,13 +304,3 @@ def decide(
     u = jax.random.uniform(of_tie, (), posterior.expected.dtype)
     arm = policy.choose(posterior, noise, u, t)
     return arm, policy.propensity(posterior, arm, policy.probabilities(posterior, noise, of_chance, t))
-
-
-@partial(jax.jit, static_argnames=("shared",))
-def choice_probabilities(
-    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
-) -> Array:
-    """Compute the probability of each arm to be chosen."""
-    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
-    of_noise, _, of_chance = jax.random.split(key, 3)
-    return policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)

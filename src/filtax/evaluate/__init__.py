@@ -9,11 +9,9 @@ learning.
 from filtax.evaluate import continual, metrics
 from filtax.evaluate._baselines import (
     Baseline,
-    LabelBaseline,
     last_class,
     last_value,
     majority_class,
-    naive_plus_change,
     running_mean,
     seasonal_naive,
 )
@@ -26,7 +24,6 @@ from filtax.evaluate.metrics import Metric, metric, rolling
 __all__ = [
     "Baseline",
     "Forecast",
-    "LabelBaseline",
     "Metric",
     "Report",
     "Run",
@@ -40,7 +37,6 @@ __all__ = [
     "majority_class",
     "metric",
     "metrics",
-    "naive_plus_change",
     "prequential",
     "rolling",
     "running_mean",

@@ -25,11 +25,9 @@ from filtax.bone import Bone
 from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson, StudentT
 from filtax.evaluate._baselines import (
     Baseline,
-    LabelBaseline,
     last_class,
     last_value,
     majority_class,
-    naive_plus_change,
     running_mean,
     seasonal_naive,
 )
@@ -86,7 +84,7 @@ def prequential(
     delay: int = 0,
     horizon: int = 1,
     metrics: Sequence[str | Metric] | None = None,
-    baselines: Sequence[Baseline | LabelBaseline] | None = None,
+    baselines: Sequence[Baseline] | None = None,
     period: int | None = None,
     level: float = 0.9,
     mask: Numbers | None = None,
@@ -106,7 +104,7 @@ def prequential(
         metrics: Columns; if not given, rmse, mae, log_score, crps (where it has a closed form) and coverage, or for
             labels accuracy, brier and log_score.
         baselines: Lines beside the method; if not given, last value and running mean, or last and majority class.
-        period: Steps in a season: adds the seasonal baselines to those.
+        period: Steps in a season: adds the seasonal value to those.
         level: Of the interval that is recorded with the forecasts, and of the coverage if `metrics` is not given.
         mask: Of the shape of Y, False where y is to be taken as missing.
         dt: (T,) lengths of the steps.
@@ -151,7 +149,7 @@ def prequential(
     y = y if _classes(dist) else y.reshape(outcome.recorded[0]["mean"].shape)
     runs = {name or method.name: _method_run(outcome, y, chosen, dist, level)}
     for baseline in baselines if baselines is not None else _default_baselines(dist, period):
-        if not isinstance(baseline, Baseline | LabelBaseline):
+        if not isinstance(baseline, Baseline):
             raise ValueError(
                 f"prequential(baselines=...) must hold baselines such as last_value(), got {baseline!r:.40}."
             )
@@ -207,10 +205,10 @@ def _default_metrics(dist: PyTree, level: float) -> tuple[Metric, ...]:
     return rmse, mae, log_score, *cheap, coverage(level)
 
 
-def _default_baselines(dist: PyTree, period: int | None) -> list[Baseline | LabelBaseline]:
+def _default_baselines(dist: PyTree, period: int | None) -> list[Baseline]:
     if is_labelled(dist):
         return [last_class(_classes(dist)), majority_class(_classes(dist))]
-    seasonal = [] if period is None else [seasonal_naive(period), naive_plus_change(period)]
+    seasonal = [] if period is None else [seasonal_naive(period)]
     return [last_value(), *seasonal, running_mean()]
 
 
@@ -227,8 +225,8 @@ def _method_run(outcome: Outcome, y: np.ndarray, metrics: Sequence[Metric], dist
 
 
 def _baseline_run(baseline: Any, y: np.ndarray, metrics: Sequence[Metric], dist: PyTree, task: Task) -> Run:
-    whole = {"whole": True} if counts_whole(dist) else {}
-    forecasts = tuple(baseline(y, delay=task.delay + h, **whole) for h in range(task.horizon))
+    whole = counts_whole(dist)
+    forecasts = tuple(baseline(y, delay=task.delay + h, whole=whole) for h in range(task.horizon))
     return Run(forecasts, {one.name: one.losses(forecasts[0], y) for one in metrics}, baseline=True)
 
 
