@@ -129,10 +129,9 @@ WRONG = [
     (prequential(dt=-np.ones(5)), "dt must be finite and at least 0"),
     (prequential(dt=list("abcde")), "dt must hold numbers"),
     (prequential(delay=True), r"prequential\(delay=...\) must be a whole number of at least 0, got True. 0 is a label"),
-    (prequential(metrics=3), r"prequential\(metrics=...\) must be names or metrics in a list, got 3"),
+    (prequential(metrics=3), r"prequential\(metrics=...\) must be metrics in a list, such as .*, got 3"),
     (prequential(metrics=[3]), 'a metric is a name such as "rmse", or a Metric, got 3'),
     (prequential(baselines=ev.last_value()), r"prequential\(baselines=...\) must be baselines in a list"),
-    (prequential(name=3), r"prequential\(name=...\) must be a text"),
     (
         lambda: ev.metrics.rmse(1.0, 2.0),
         r"rmse: forecast must have a leading axis T, got a single number; give \[number\]",

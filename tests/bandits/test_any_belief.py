@@ -46,8 +46,8 @@ def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
 
     @jax.jit
     def two_ticks(arms, arm):
-        arms, ok = learn(method, allocate_memory(method, arms, X, arms=1), X, arm, jnp.asarray(0.7), shared=False)
-        return age(method, arms, shared=False, x=X), ok
+        arms, ok = learn(method, allocate_memory(method, arms, X, arms=1), X, arm, jnp.asarray(0.7))
+        return age(method, arms, X), ok
 
     arms, ok = two_ticks(stack([one, one]), jnp.asarray(1, jnp.int32))
     assert ok
@@ -148,7 +148,7 @@ def test_scores_that_are_estimated_choose_for_certain(policy):
     """Gamma arms are drawn from: whatever the key, the arm is the same, as its probability of 1 says."""
     method = fx.method("Cj+C-Static", model=models.poisson())
     arms = stack([method.init(mean=m, cov=v) for m, v in ((1.0, 0.5), (1.2, 0.2), (0.9, 1.0))])
-    at = lambda key, t: decide(method, policy, arms, None, key, t, shared=False)
+    at = lambda key, t: decide(method, policy, arms, None, key, t)
     chosen, told = jax.jit(jax.vmap(at, in_axes=(0, None)))(jax.random.split(KEY, 200), jnp.asarray(5, jnp.int32))
     assert len(set(chosen.tolist())) == 1
     np.testing.assert_array_equal(told, 1.0)

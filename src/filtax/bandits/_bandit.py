@@ -6,7 +6,6 @@ decisions wait than `pending` allows, because it is the oldest and expires. Arms
 
 import hashlib
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -63,13 +62,11 @@ class Bandit:
         arms: Names, texts or whole numbers.
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
         policy: From this package, or its short name; Thompson sampling by default.
-        mean: Where each belief starts, as for `method.init`.
-        cov: How wide it starts; 1 by default, and uniform for the default method.
-        params: Instead of `mean`, a pytree.
         shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
             output for each arm.
         pending: How many decisions may wait for their reward.
-        key: For methods whose beliefs are drawn.
+        start: Where each belief starts, as for `method.init`: `mean` or `params`, `cov` (1 by default) and, for methods
+            whose beliefs are drawn, `key`. The default method starts from a uniform belief.
 
     `update` returns what became of a reward: "learned"; "repeated" if the decision had its reward before; "expired" if
     too many decisions waited and it was the oldest; "removed" if its arm was removed; "forgotten" if it ended too long
@@ -89,12 +86,9 @@ class Bandit:
         method: Any = None,
         policy: Any = None,
         *,
-        mean: Any = None,
-        cov: Any = None,
-        params: Any = None,
         shared: bool = False,
         pending: int = 10_000,
-        key: Any = None,
+        **start: Any,
     ) -> None:
         checks.whole("Bandit(pending=...)", pending, least=1)
         if isinstance(arms, str) or not isinstance(arms, Iterable):
@@ -105,16 +99,14 @@ class Bandit:
             self.arms.append(arm)
         if not self.arms:
             raise ValueError("Bandit(arms=[]): there is nothing to choose; give one arm or more.")
-        default = {"mean": None, "cov": 1.0}
+        default: dict[str, Any] = {"cov": 1.0}
         if method is None:
             method, default = default_method()
             default["mean"] = np.full(len(self.arms), default["mean"]) if shared else default["mean"]
         policy = checked_policy("Bandit", method, "ts" if policy is None else policy)
-        mean = default["mean"] if mean is None and params is None else mean
-        start = {"mean": mean, "cov": default["cov"] if cov is None else cov, "params": params, "key": key}
         self.method, self.policy, self.shared = method, policy, bool(shared)
         self.made = 0
-        self._initial: State = method.init(**start)
+        self._initial: State = method.init(**{**default, **start})
         self._state = self._initial if shared else step.stack([self._initial] * len(self.arms))
         self._limit = int(pending)
         self._waiting: dict[int, tuple[Any, Any]] = {}  # arm, None where it was removed, and context of each decision
@@ -141,7 +133,7 @@ class Bandit:
         checks.key("pull(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
-        arm, probability = step.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
+        arm, probability = step.decide(self.method, self.policy, self._state, x, key, t)
         decision = Decision(self.arms[int(arm)], self.made, float(probability))
         self._shape, self._dtype = (None, "") if x is None else (x.shape, str(x.dtype))
         self._waiting[decision.id] = (decision.arm, x)
@@ -169,7 +161,7 @@ class Bandit:
             self._pass()
             return self._end(id, "removed")
         at = jnp.asarray(self.arms.index(arm), jnp.int32)
-        state, ok = _learn(self.method, self._with_slots(), x, at, value, shared=self.shared)
+        state, ok = _learn(self.method, self._with_slots(), x, at, value)
         if not ok:
             raise ValueError(
                 f"update({id}, {reward!r}): the method cannot take this reward; report one that its likelihood allows."
@@ -293,7 +285,7 @@ class Bandit:
             folder: As for `save`.
             method: The method of the bandit, as it was given to it.
             policy: Its policy, likewise.
-            start: How its beliefs start, as for `Bandit`: `mean` and `cov`, or `params`.
+            start: How its beliefs start, as for `Bandit`.
 
         Returns:
             The bandit, bit for bit as it was saved, and the manifest with `source`.
@@ -353,15 +345,15 @@ class Bandit:
         return None if self._shape is None else jnp.zeros(self._shape, self._dtype)
 
     def _pass(self) -> None:
-        self._state = _age(self.method, self._with_slots(), x=self._any_context(), shared=self.shared)
+        self._state = _age(self.method, self._with_slots(), self._any_context())
 
     def _with_slots(self) -> State:
         """The state with slots for one more step, where all hypotheses are kept."""
         return step.allocate_slots(self.method, self._state, 1)
 
 
-_learn = partial(jax.jit, static_argnames=("shared",))(step.learn)
-_age = partial(jax.jit, static_argnames=("shared",))(step.age)
+_learn = jax.jit(step.learn)
+_age = jax.jit(step.age)
 
 
 def _fingerprints(method: Any, policy: Any) -> dict[str, str]:

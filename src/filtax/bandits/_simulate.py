@@ -253,13 +253,13 @@ def _play(method: Any, policy: Any, world: World, state: State, key: Array, *, s
         carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (S, *leaf.shape)), state)
     contexts, _ = world.at(0)
     first = None if contexts is None else contexts[0]
-    like = reward_posterior(method, state, first, shared=shared, draw=policy.draw)
+    like = reward_posterior(method, state, first, draw=policy.draw)
 
     def one(state: State, noise: PyTree, u: Array, x: Any, rewards: Array, t: Array) -> tuple[State, tuple]:
-        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        posterior = reward_posterior(method, state, x, draw=policy.draw)
         arm = policy.choose(posterior, noise, u, t)
         reward = rewards[arm].astype(dtype)
-        state, _ = learn(method, state, x, arm, reward, shared=shared, complete=True)
+        state, _ = learn(method, state, x, arm, reward, complete=True)
         return state, (arm, reward)
 
     def rounds(carry: tuple, key: Array) -> tuple[tuple, tuple]:

@@ -220,7 +220,6 @@ def evaluate_log(
     state: State,
     *,
     key: Array,
-    shared: bool = False,
     level: float = 0.95,
     unit: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Estimate]:
@@ -232,7 +231,6 @@ def evaluate_log(
         policy: From this package.
         state: How it begins, as for `play`.
         key: Random key.
-        shared: As for `Bandit`.
         level: Of the intervals.
         unit: (shift, scale): the method learns from (reward - shift) / scale. Estimates are of the rewards themselves.
 
@@ -247,8 +245,8 @@ def evaluate_log(
     >>> list(estimates)
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
-    policy, ready = _ready(log, method, policy, state, key, shared, unit)
-    probabilities, expected, ok = _follow(method, policy, ready, *_rows(log, unit), key, shared=shared)
+    policy, ready = _ready(log, method, policy, state, key, unit)
+    probabilities, expected, ok = _follow(method, policy, ready, *_rows(log, unit), key)
     if not np.all(ok):
         at = int(np.argmin(ok))
         raise ValueError(
@@ -262,7 +260,7 @@ def evaluate_log(
     baseline = np.sum(probabilities * expected, axis=1)
     return {
         "logged": _interval(log.reward, level=level),
-        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level, unit=unit),
+        "replay": replay(log, method, policy, state, key=key, level=level, unit=unit),
         "ips": ips(log.reward, log.probability, own, level=level),
         "snips": snips(log.reward, log.probability, own, level=level),
         "dr": doubly_robust(log.reward, log.probability, own, predicted, baseline, level=level),
@@ -276,7 +274,6 @@ def replay(
     state: State,
     *,
     key: Array,
-    shared: bool = False,
     level: float = 0.95,
     unit: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
@@ -290,14 +287,12 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
-    policy, state = _ready(log, method, policy, state, key, shared, unit)
-    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key, shared=shared)
+    policy, state = _ready(log, method, policy, state, key, unit)
+    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key)
     return _interval(log.reward[np.asarray(counted)], level=level)
 
 
-def _ready(
-    log: Log, method: Any, policy: Any, state: State, key: Any, shared: bool, unit: tuple[float, float]
-) -> tuple[Any, State]:
+def _ready(log: Log, method: Any, policy: Any, state: State, key: Any, unit: tuple[float, float]) -> tuple[Any, State]:
     """Check that the parts fit together, and allocate memory and slots for the rows."""
     policy = checked_policy("log", method, policy)
     checks.key("log(key=...)", key)
@@ -305,10 +300,10 @@ def _ready(
     if not len(log):
         raise ValueError("log: it has no rows; give one or more.")
     x = None if log.contexts is None else jnp.asarray(log.contexts[0])
+    shared = state.t.ndim == 0
     check_arms("log", method, state, x, len(log.arms), shared=shared)
-    return policy, allocate_slots(
-        method, allocate_memory(method, state, x, arms=len(log.arms) if shared else 1), len(log)
-    )
+    state = allocate_memory(method, state, x, arms=len(log.arms) if shared else 1)
+    return policy, allocate_slots(method, state, len(log))
 
 
 def _rows(log: Log, unit: tuple[float, float]) -> tuple:
@@ -317,9 +312,9 @@ def _rows(log: Log, unit: tuple[float, float]) -> tuple:
     return jnp.asarray(log.arm, jnp.int32), jnp.asarray(reward), jnp.asarray(log.probability), context
 
 
-@partial(jax.jit, static_argnames=("shared",))
+@jax.jit
 def _replay(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, least: Any, key: Any, *, shared: bool
+    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, least: Any, key: Any
 ) -> Array:
     """Rows that count: where the policy, which learns from them alone, chooses the logged arm."""
 
@@ -327,11 +322,11 @@ def _replay(
         state, t = carry
         arm, reward, p, x, key = row
         of_noise, of_tie, of_thinning = jax.random.split(key, 3)
-        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        posterior = reward_posterior(method, state, x, draw=policy.draw)
         u = jax.random.uniform(of_tie, (), posterior.expected.dtype)
         chosen = policy.choose(posterior, policy.noise(posterior, of_noise), u, t)
         agrees = (chosen == arm) & (jax.random.uniform(of_thinning, (), p.dtype) * p < least)
-        later, _ = learn(method, state, x, arm, reward, shared=shared)
+        later, _ = learn(method, state, x, arm, reward)
         state = state.after(*jax.tree.map(partial(jnp.where, agrees), later.carry, state.carry))
         return (state, t + agrees.astype(t.dtype)), agrees
 
@@ -339,9 +334,9 @@ def _replay(
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 
-@partial(jax.jit, static_argnames=("shared",))
+@jax.jit
 def _follow(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, key: Any, *, shared: bool
+    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, key: Any
 ) -> tuple[Array, Array, Array]:
     """Probabilities of all arms and expected rewards before each row, (T, A), and whether its reward was taken."""
 
@@ -349,9 +344,9 @@ def _follow(
         state, t = carry
         arm, reward, x, key = row
         of_noise, of_chance = jax.random.split(key)
-        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        posterior = reward_posterior(method, state, x, draw=policy.draw)
         probabilities = policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)
-        state, ok = learn(method, state, x, arm, reward, shared=shared)
+        state, ok = learn(method, state, x, arm, reward)
         return (state, t + 1), (probabilities, posterior.expected, ok)
 
     rows = (arm, reward, X, jax.random.split(key, len(arm)))

@@ -60,25 +60,24 @@ def stack(states: list[State]) -> State:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool, draw: str = "parameter") -> Any:
+def reward_posterior(method: Any, state: State, x: Array | None, *, draw: str = "parameter") -> Any:
     """Form the posterior of the mean rewards at the next step, by which policies choose.
 
     Args:
         method: From `filtax.method`.
         state: One of each arm (from `stack`), or one of a shared model.
         x: The context, None if the model takes none.
-        shared: Whether the arms share one state.
         draw: "parameter", "linearised" or "predictive", as for `thompson`.
 
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 3)
-    >>> reward_posterior(coin, arms, None, shared=False).expected.tolist()
+    >>> reward_posterior(coin, arms, None).expected.tolist()
     [0.5, 0.5, 0.5]
     """
-    method = _bound(method, state, shared)
+    method, shared = _bound(method, state), state.t.ndim == 0
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
-    expected = _expected(method, state, x, shared)
+    expected = _expected(method, state, x)
     hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
     belief, plain = hypotheses.belief, method.model.likelihood.plain
     noisy = draw == "predictive"
@@ -101,7 +100,6 @@ def learn(
     arm: Int[Array, ""],
     reward: Array,
     *,
-    shared: bool,
     complete: bool = False,
 ) -> tuple[State, Array]:
     """Let one step pass: condition the pulled arm on its reward, and age the others.
@@ -112,17 +110,17 @@ def learn(
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
-    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0), shared=False)
-    >>> reward_posterior(coin, arms, None, shared=False).expected.round(3).tolist()
+    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0))
+    >>> reward_posterior(coin, arms, None).expected.round(3).tolist()
     [0.5, 0.667]
     """
-    method = _bound(method, state, shared)
-    if shared:
+    method = _bound(method, state)
+    if state.t.ndim == 0:
         method, y = _of_one_output(method, state, x, arm, reward)
         return _advance(method, state, x, y, complete and y.ndim == 0)  # a row is not complete: one arm was pulled
     pulled = jax.tree.map(lambda leaf: leaf[arm], state)
     done, ok = _advance(method, pulled, x, reward, complete)
-    others = age(method, state, shared=False, x=x)
+    others = age(method, state, x)
     here = jnp.arange(state.t.shape[0], dtype=arm.dtype) == arm
 
     def merge(new: Array, old: Array) -> Array:
@@ -131,7 +129,7 @@ def learn(
     return state.after(*jax.tree.map(merge, done.carry, others.carry)), ok
 
 
-def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
+def age(method: Any, state: State, x: Array | None = None) -> State:
     """Let one step pass without a reward: a step with a missing datum, at less cost where the method allows it.
 
     Methods that store data, and those that draw which hypotheses survive, need an x: any of the shape of the contexts.
@@ -139,12 +137,11 @@ def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> S
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-OU(rate=0.5)", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
-    >>> age(coin, arms, shared=False).t.tolist()
+    >>> age(coin, arms).t.tolist()
     [1, 1]
     """
-    method = _bound(method, state, shared)
-    missing = partial(_missing, method, x=x)
-    hypotheses: Any = missing(state) if shared else jax.vmap(missing)(state)
+    missing = partial(_missing, _bound(method, state), x=x)
+    hypotheses: Any = missing(state) if state.t.ndim == 0 else jax.vmap(missing)(state)
     return state.after(hypotheses, state.t + 1, state.began, state.refused, state.conditioning_ratio)
 
 
@@ -165,8 +162,8 @@ def allocate_memory(method: Any, state: State, x: Array | None, *, arms: int) ->
     return _over_axes(allocate, state)
 
 
-def _bound(method: Any, state: State, shared: bool) -> Any:
-    return cast_and_bind(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
+def _bound(method: Any, state: State) -> Any:
+    return cast_and_bind(method, state if state.t.ndim == 0 else jax.tree.map(lambda leaf: leaf[0], state))
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
@@ -200,12 +197,12 @@ def _each_arm(method: Any, state: State) -> Hypotheses:
     return jax.vmap(lambda hypotheses, initial: _proposed(method, hypotheses, initial))(state.hypotheses, state.initial)
 
 
-def _expected(method: Any, state: State, x: Array | None, shared: bool) -> Array:
-
+def _expected(method: Any, state: State, x: Array | None) -> Array:
     def ahead(hypotheses: Hypotheses, initial: PyTree) -> Array:
         return look_ahead(method, hypotheses, initial, x, None, False).mean
 
-    return ahead(state.hypotheses, state.initial) if shared else jax.vmap(ahead)(state.hypotheses, state.initial)
+    ahead = ahead if state.t.ndim == 0 else jax.vmap(ahead)
+    return ahead(state.hypotheses, state.initial)
 
 
 def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
@@ -293,12 +290,10 @@ def _over_axes(function: Callable, state: State) -> State:
     return function(state)
 
 
-@partial(jax.jit, static_argnames=("shared",))
-def decide(
-    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
-) -> tuple[Array, Array]:
+@jax.jit
+def decide(method: Any, policy: Any, state: State, x: Any, key: Array, t: Array) -> tuple[Array, Array]:
     """Choose an arm: its index, and the probability it was chosen with."""
-    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+    posterior = reward_posterior(method, state, x, draw=policy.draw)
     of_noise, of_tie, of_chance = jax.random.split(key, 3)
     noise = policy.noise(posterior, of_noise)
     u = jax.random.uniform(of_tie, (), posterior.expected.dtype)

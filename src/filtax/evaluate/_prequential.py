@@ -39,6 +39,7 @@ Recorded = dict[str, Any]
 UNRANKED = (rmse, mae, rmedse, log_score, accuracy, brier, pit)  # metrics that need no ranked score
 NODES = 64  # of the quadrature on each side of y: the ranked score of a Gaussian is then right to 1e-9
 CELLS = 128  # whole numbers on each side of y that are added up one by one; if there are more, in strides
+EXAMPLES = {"metrics": '["rmse", "crps"]', "baselines": "[last_value()]"}
 TAIL = 1e-6  # probability outside of the range that is integrated
 
 
@@ -90,7 +91,6 @@ def prequential(
     mask: Numbers | None = None,
     dt: Numbers | None = None,
     chunk: int = 1024,
-    name: str | None = None,
 ) -> Report:
     """Forecast every row before it is learned, and score the forecasts beside those of baselines.
 
@@ -109,7 +109,6 @@ def prequential(
         mask: Of the shape of Y, False where y is to be taken as missing.
         dt: (T,) lengths of the steps.
         chunk: Rows that are compiled into one loop.
-        name: The method's line in the table; its own name if not given.
 
     Returns:
         A report; print it. Its state has learned every row, late labels included.
@@ -134,7 +133,11 @@ def prequential(
     if not isinstance(method, Bone):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
     checks.check_state("prequential", state)
-    _check_names(metrics, baselines, name)
+    for word, given, kinds in (("metrics", metrics, str | list | tuple), ("baselines", baselines, list | tuple)):
+        if given is not None and not isinstance(given, kinds):
+            raise ValueError(
+                f"prequential({word}=...) must be {word} in a list, such as {EXAMPLES[word]}, got {given!r:.40}."
+            )
     coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
     if metrics is None:
@@ -147,7 +150,7 @@ def prequential(
     outcome = run(method, state, task)
     y = np.where(outcome.refused.reshape(-1, *(1,) * (Y.ndim - 1)), np.nan, Y)
     y = y if _classes(dist) else y.reshape(outcome.recorded[0]["mean"].shape)
-    runs = {name or method.name: _method_run(outcome, y, chosen, dist, level)}
+    runs = {method.name: _method_run(outcome, y, chosen, dist, level)}
     for baseline in baselines if baselines is not None else _default_baselines(dist, period):
         if not isinstance(baseline, Baseline):
             raise ValueError(
@@ -178,18 +181,6 @@ def _rows(X: Any, Y: Any, mask: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, A
             )
         Y = np.where(mask, Y, np.nan)
     return X, Y, dt
-
-
-def _check_names(metrics: Any, baselines: Any, name: Any) -> None:
-    """Check the types of the arguments that name columns and lines."""
-    if not (metrics is None or isinstance(metrics, str | list | tuple)):
-        raise ValueError(f"prequential(metrics=...) must be names or metrics in a list, got {metrics!r:.40}.")
-    if not (baselines is None or isinstance(baselines, list | tuple)):
-        raise ValueError(
-            f"prequential(baselines=...) must be baselines in a list, such as [last_value()], got {baselines!r:.40}."
-        )
-    if name is not None and not isinstance(name, str):
-        raise ValueError(f"prequential(name=...) must be a text, the method's line in the table, got {name!r:.40}.")
 
 
 def _classes(dist: PyTree) -> int | None:
