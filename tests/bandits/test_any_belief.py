@@ -46,7 +46,7 @@ def test_a_round_is_a_step_and_a_missing_datum_for_every_part(name):
 
     @jax.jit
     def two_ticks(arms, arm):
-        arms, ok = learn(method, allocate_memory(method, arms, X, arms=1), X, arm, jnp.asarray(0.7))
+        arms, ok = learn(method, allocate_memory(method, arms, X), X, arm, jnp.asarray(0.7))
         return age(method, arms, X), ok
 
     arms, ok = two_ticks(stack([one, one]), jnp.asarray(1, jnp.int32))
@@ -90,8 +90,7 @@ def loss(eta, y):
 
 
 def test_a_loss_is_explored_by_its_prediction_and_shared_arms_learn_from_one_output():
-    method = fx.method("LG+C-Static", model=models.linear(likelihood=models.loss(loss)))
-    bandit = Bandit(["a", "b"], method, thompson(), shared=True, mean=jnp.zeros(4))
+    bandit = Bandit(["a", "b"], LOSS, thompson(), shared=True, mean=jnp.zeros(4))
     decision = bandit.pull(X, key=KEY)
     assert decision.probability == pytest.approx(0.5)
     bandit.update(decision.id, 5.0)
@@ -101,46 +100,43 @@ def test_a_loss_is_explored_by_its_prediction_and_shared_arms_learn_from_one_out
     np.testing.assert_array_equal(moved[:, 1 - at], 0.0)
 
 
-def test_what_makes_no_sense_is_refused_with_a_sentence():
-    ogd = UNUSUAL["remembers"]()
-    for policy in (thompson(), ucb(), bayes_ucb(), "ts"):
-        with pytest.raises(ValueError, match=r"a single point.*use greedy\(\)"):
-            Bandit(["a", "b"], ogd, policy, mean=jnp.zeros(2))
-    method = fx.method("LG+C-Static", model=models.linear(likelihood=models.loss(loss)))
-    with pytest.raises(ValueError, match="no distribution to draw"):
-        Bandit(["a", "b"], method, thompson("predictive"), mean=jnp.zeros(2))
-    labels = fx.method("LG+C-Static", model=models.linear(likelihood=models.categorical()))
-    with pytest.raises(ValueError, match="labels, which are no rewards"):
-        Bandit(["a", "b"], labels, shared=True, mean=jnp.zeros(4))
-    for given, words in (
-        ({"method": "LG+C-Static"}, "must come from filtax.method"),
-        ({"policy": 3}, "must come from filtax.bandits"),
-        ({"arms": 3}, "must be a list of arms"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            Bandit(**({"arms": ["a", "b"]} | given))
-    for build, words in ((ucb, "ucb"), (bayes_ucb, "bayes_ucb")):
-        with pytest.raises(ValueError, match=rf"{words}\(draw='all'\)"):
-            build(draw="all")
-        with pytest.raises(ValueError, match=rf"{words}\(count"):
-            build(count=0)
+EXPLORERS = (thompson(), ucb(), bayes_ucb(), "ts")
+OGD = UNUSUAL["remembers"]()
+LOSS = fx.method("LG+C-Static", model=models.linear(likelihood=models.loss(loss)))
+LABELS = fx.method("LG+C-Static", model=models.linear(likelihood=models.categorical()))
+NET = fx.method("LG+C-Static", model=models.nonlinear(lambda W, x: W @ x, noise=0.1))
+COIN = fx.method("Cj+C-Static", model=models.bernoulli())
+TWO = stack([COIN.init(mean=0.5, cov=1 / 12)] * 2)
+WORLD = table(jnp.eye(2), jnp.ones((2, 3)), key=KEY)
+netted = lambda: Bandit(["a", "b"], NET, shared=True, params=jnp.ones((2, 2)))
 
 
-def test_contexts_that_do_not_fit_are_refused():
-    method = fx.method("LG+C-Static", model=models.nonlinear(lambda W, x: W @ x, noise=0.1))
-    bandit = Bandit(["a", "b"], method, shared=True, params=jnp.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"cannot take a context of shape \(5,\)"):
-        bandit.pull(np.ones(5), key=KEY)
-    with pytest.raises(ValueError, match="must be a single random key, got 0"):
-        bandit.pull(np.ones(2), key=0)
-    coin = Bandit(["a", "b"])
-    with pytest.raises(ValueError, match="takes no context"):
-        coin.pull([1.0], key=KEY)
-    with pytest.raises(ValueError, match="predicts 1 rewards, expected 2"):
-        Bandit(["a", "b"], coin.method, shared=True, mean=0.5, cov=1 / 12).pull(key=KEY)
-    world, two = table(jnp.eye(2), jnp.ones((2, 3)), key=KEY), stack([coin.method.init(mean=0.5, cov=1 / 12)] * 2)
-    with pytest.raises(ValueError, match="2 states stacked but 3 arms"):
-        play(coin.method, greedy(), world, two, key=KEY)
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        *((lambda p=p: Bandit(["a", "b"], OGD, p, mean=jnp.zeros(2)), "a single point.*use greedy") for p in EXPLORERS),
+        (lambda: Bandit(["a", "b"], LOSS, thompson("predictive"), mean=jnp.zeros(2)), "no distribution to draw"),
+        (lambda: Bandit(["a", "b"], LABELS, shared=True, mean=jnp.zeros(4)), "labels, which are no rewards"),
+        (lambda: Bandit(["a", "b"], "LG+C-Static"), "must come from filtax.method"),
+        (lambda: Bandit(["a", "b"], policy=3), "must come from filtax.bandits"),
+        (lambda: Bandit(["a", "b"], policy="tz"), "no policy 'tz'"),
+        (lambda: Bandit(3), "must be a list of arms"),
+        (lambda: Bandit("ab"), "must be a list of arms"),
+        (lambda: Bandit(["a"]).remove("a"), "last arm"),
+        (lambda: Bandit(["a", "b"]).remove("c"), "no such arm"),
+        (lambda: Bandit(["a", "b"]).add("a"), "there already"),
+        (lambda: ucb(draw="all"), r"ucb\(draw='all'\)"),
+        (lambda: bayes_ucb(count=0), r"bayes_ucb\(count"),
+        (lambda: netted().pull(np.ones(5), key=KEY), r"cannot take a context of shape \(5,\)"),
+        (lambda: netted().pull(np.ones(2), key=0), "must be a single random key, got 0"),
+        (lambda: Bandit(["a", "b"]).pull([1.0], key=KEY), "takes no context"),
+        (lambda: Bandit([1, 2], COIN, shared=True, mean=0.5, cov=0.1).pull(key=KEY), "predicts 1 rewards, expected 2"),
+        (lambda: play(COIN, greedy(), WORLD, TWO, key=KEY), "2 states stacked but 3 arms"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 @pytest.mark.parametrize("policy", [ucb(1.0, count=16), bayes_ucb(count=16)])

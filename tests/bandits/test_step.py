@@ -55,17 +55,6 @@ def test_conjugate_arms_are_the_closed_form():
     np.testing.assert_allclose(seen.zeros[:, 0], 0.9 * zeros + 0.1, rtol=1e-6)
 
 
-def test_idle_arms_return_to_their_prior_and_never_wind_up():
-    method = fx.method("LG+C-OU(rate=0.9)", model=fx.models.linear(noise=1.0))
-    arms = stack([method.init(mean=jnp.zeros(2), cov=3.0)] * 2)
-    turn = jax.jit(lambda s: learn(method, s, jnp.ones(2), jnp.asarray(0, jnp.int32), jnp.asarray(5.0))[0])
-    for _ in range(300):
-        arms = turn(arms)
-    idle = jax.tree.map(lambda leaf: leaf[1, 0], arms.hypotheses.belief)
-    np.testing.assert_allclose(idle.cov, 3.0 * np.eye(2), atol=1e-5)
-    np.testing.assert_allclose(idle.mean, 0.0, atol=1e-6)
-
-
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("likelihood", "posterior"),

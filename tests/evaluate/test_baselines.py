@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from filtax.evaluate import (
-    Forecast,
-    last_class,
-    last_value,
-    majority_class,
-    running_mean,
-    seasonal_naive,
-)
+from filtax.evaluate import Forecast, last_class, last_value, majority_class, running_mean, seasonal_naive
 from filtax.evaluate.metrics import accuracy, coverage, crps, log_score
 
 PERIOD = 5
@@ -27,24 +20,20 @@ def numbers(seed=0, size=80, missing=0.3):
     return y
 
 
-def said_last(past, t, delay):
+def said_last(past, t):
     return next((v for v in past[::-1] if np.isfinite(v)), np.nan)
 
 
-def said_mean(past, t, delay):
+def said_mean(past, t):
     return np.nanmean(past) if np.isfinite(past).any() else np.nan
 
 
-def said_season(past, t, delay):
+def said_season(past, t):
     same = [past[s] for s in range(len(past) - 1, -1, -1) if (t - s) % PERIOD == 0 and np.isfinite(past[s])]
-    return same[0] if same else said_last(past, t, delay)
+    return same[0] if same else said_last(past, t)
 
 
-NUMBERS = [
-    (last_value(), said_last),
-    (running_mean(), said_mean),
-    (seasonal_naive(PERIOD), said_season),
-]
+NUMBERS = [(last_value(), said_last), (running_mean(), said_mean), (seasonal_naive(PERIOD), said_season)]
 
 
 @pytest.mark.parametrize("delay", DELAYS)
@@ -55,7 +44,7 @@ def test_it_says_what_a_loop_over_the_past_says(baseline, said, delay):
     errors = []
     for t in range(len(y)):
         past = y[: max(0, t - delay)]
-        want = said(past, t, delay)
+        want = said(past, t)
         np.testing.assert_allclose(forecast.mean[t], want, rtol=1e-12)
         assert forecast.made[t] == (np.isfinite(want) or np.isnan(y[t]))
         known = np.array([e for s, e in errors if s < t - delay and np.isfinite(e)])

@@ -327,10 +327,8 @@ class Bandit:
     def _allocate_memory(self, x: Any) -> None:
         """Allocate memory for contexts like x, if the method stores data and has seen none yet."""
         if not self._allocated:
-            arms = len(self.arms) if self.shared else 1
-            self._state, self._initial = (
-                step.allocate_memory(self.method, state, x, arms=arms) for state in (self._state, self._initial)
-            )
+            self._state = step.allocate_memory(self.method, self._state, x)
+            self._initial = step.allocate_memory(self.method, self._initial, x)
             self._allocated = True
 
     def _end(self, id: int, fate: str) -> str:

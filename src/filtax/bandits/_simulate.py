@@ -238,7 +238,7 @@ def play(
     contexts, _ = world.at(0)
     x = None if contexts is None else contexts[0]
     check_arms("play", method, state, x, world.arms, shared=shared)
-    state = allocate_slots(method, allocate_memory(method, state, x, arms=world.arms if shared else 1), world.steps)
+    state = allocate_slots(method, allocate_memory(method, state, x), world.steps)
     return _play(method, policy, world, state, key, shared=shared, block=max(1, min(block, world.steps)))
 
 

@@ -300,10 +300,8 @@ def _ready(log: Log, method: Any, policy: Any, state: State, key: Any, unit: tup
     if not len(log):
         raise ValueError("log: it has no rows; give one or more.")
     x = None if log.contexts is None else jnp.asarray(log.contexts[0])
-    shared = state.t.ndim == 0
-    check_arms("log", method, state, x, len(log.arms), shared=shared)
-    state = allocate_memory(method, state, x, arms=len(log.arms) if shared else 1)
-    return policy, allocate_slots(method, state, len(log))
+    check_arms("log", method, state, x, len(log.arms), shared=state.t.ndim == 0)
+    return policy, allocate_slots(method, allocate_memory(method, state, x), len(log))
 
 
 def _rows(log: Log, unit: tuple[float, float]) -> tuple:

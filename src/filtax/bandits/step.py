@@ -78,7 +78,8 @@ def reward_posterior(method: Any, state: State, x: Array | None, *, draw: str = 
     method, shared = _bound(method, state), state.t.ndim == 0
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
     expected = _expected(method, state, x)
-    hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
+    proposed = partial(_proposed, method)
+    hypotheses = (proposed if shared else jax.vmap(proposed))(state.hypotheses, state.initial)
     belief, plain = hypotheses.belief, method.model.likelihood.plain
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
@@ -145,19 +146,20 @@ def age(method: Any, state: State, x: Array | None = None) -> State:
     return state.after(hypotheses, state.t + 1, state.began, state.refused, state.conditioning_ratio)
 
 
-def allocate_memory(method: Any, state: State, x: Array | None, *, arms: int) -> State:
-    """Allocate memory for contexts like x, where the method stores data; `arms` is 1 if not shared.
+def allocate_memory(method: Any, state: State, x: Array | None) -> State:
+    """Allocate memory for contexts like x and their rewards, where the method stores data.
 
     >>> import filtax as fx
     >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
-    >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3), arms=1).initial.memory.X.shape
+    >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3)).initial.memory.X.shape
     (2, 4, 3)
     """
     if not stores_data(method):
         return state
 
     def allocate(one: State) -> State:
-        return with_memory(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))
+        outputs = method.model.bind(one.layout).outputs(one.initial.mean, x)
+        return with_memory(method, one, x, jnp.zeros(outputs, one.conditioning_ratio.dtype))
 
     return _over_axes(allocate, state)
 
@@ -191,10 +193,6 @@ def _proposed(method: Any, hypotheses: Hypotheses, initial: PyTree) -> Hypothese
     """The hypotheses before the next datum."""
     proposed, beliefs = propose(method, hypotheses, initial, None)
     return Hypotheses(beliefs, proposed.hypotheses.aux, proposed.hypotheses.log_weight)
-
-
-def _each_arm(method: Any, state: State) -> Hypotheses:
-    return jax.vmap(lambda hypotheses, initial: _proposed(method, hypotheses, initial))(state.hypotheses, state.initial)
 
 
 def _expected(method: Any, state: State, x: Array | None) -> Array:
