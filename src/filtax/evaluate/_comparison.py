@@ -22,7 +22,7 @@ class Run:
     """One line of the table: the forecasts of a method or a baseline, and their losses.
 
     Attributes:
-        forecasts: One `Forecast` for each horizon; the first is the plain prequential one.
+        forecast: What it forecast for each row.
         losses: By the name of the metric, the loss of each row, (T,); NaN where nothing was scored.
         baseline: True for a baseline.
         state: State of the method after all rows; None for a baseline.
@@ -31,11 +31,11 @@ class Run:
     Example:
         >>> import numpy as np
         >>> from filtax.evaluate import Forecast, Run
-        >>> Run((Forecast(np.zeros(2)),), {}, baseline=True).state is None
+        >>> Run(Forecast(np.zeros(2)), {}, baseline=True).state is None
         True
     """
 
-    forecasts: tuple[Forecast, ...]
+    forecast: Forecast
     losses: dict[str, np.ndarray]
     baseline: bool = False
     state: Any = None
@@ -82,7 +82,7 @@ class Report:
     @property
     def forecast(self) -> Forecast:
         """Forecasts of the one method, row by row."""
-        return self.only.forecasts[0]
+        return self.only.forecast
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
@@ -97,28 +97,17 @@ class Report:
     def table(self) -> dict[str, dict[str, float]]:
         """Each metric of each line, over the rows that all of them have a score for."""
         columns = {chosen.name: _summaries(chosen, self._losses(chosen)) for chosen in self.metrics}
-        return {name: {title: float(column[name]) for title, column in columns.items()} for name in self.runs}
+        return {name: {title: column[name] for title, column in columns.items()} for name in self.runs}
 
     def scored(self, chosen: str | Metric) -> np.ndarray:
         """Rows that count in a column: those where every line has a score, lines without any score aside."""
         return _common_rows(self._losses(metric(chosen)))
 
-    def by_horizon(self, chosen: str | Metric) -> dict[str, np.ndarray]:
-        """A metric of each line by steps ahead, shape (H,); over rows that have a score in all lines and horizons."""
-        chosen = metric(chosen)
-        return _summaries(
-            chosen,
-            {
-                name: np.stack([chosen.losses(forecast, self.y) for forecast in run.forecasts])
-                for name, run in self.runs.items()
-            },
-        )
-
     def _losses(self, chosen: Metric) -> dict[str, np.ndarray]:
         """Losses of each line; computed now if the metric is no column."""
         known = {name: run.losses.get(chosen.name) for name, run in self.runs.items()}
         return {
-            name: chosen.losses(self.runs[name].forecasts[0], self.y) if losses is None else losses
+            name: chosen.losses(self.runs[name].forecast, self.y) if losses is None else losses
             for name, losses in known.items()
         }
 
@@ -141,19 +130,15 @@ class Report:
 
 
 def _common_rows(losses: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Rows that have a score in every line and horizon, (..., T) each; lines without any score aside."""
+    """Rows that have a score in every line, (T,) each; lines without any score aside."""
     scored = [~np.isnan(values) for values in losses.values()]
-    some = [rows for rows in scored if rows.any()] or [np.zeros_like(scored[0])]
-    return np.all(np.concatenate([np.atleast_2d(rows) for rows in some]), axis=0)
+    return np.all([rows for rows in scored if rows.any()] or [np.zeros_like(scored[0])], axis=0)
 
 
-def _summaries(chosen: Metric, losses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The metric of each line over the common rows, of the shape that the losses have before their last axis."""
+def _summaries(chosen: Metric, losses: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The metric of each line over the common rows."""
     common = _common_rows(losses)
-    return {
-        name: np.apply_along_axis(chosen.aggregate, -1, np.where(common, values, np.nan))
-        for name, values in losses.items()
-    }
+    return {name: float(chosen.aggregate(np.where(common, values, np.nan))) for name, values in losses.items()}
 
 
 def compare(reports: Mapping[str, Report]) -> Report:
@@ -181,9 +166,7 @@ def compare(reports: Mapping[str, Report]) -> Report:
     (name, first), *others = reports.items()
     for other, report in others:
         if not _same_rows(first, report):
-            raise ValueError(
-                f"compare: {other!r} was not run as {name!r} was; use the same y, delay, horizon and metrics."
-            )
+            raise ValueError(f"compare: {other!r} was not run as {name!r} was; use the same y, delay and metrics.")
     runs = {name: report.only for name, report in reports.items()}
     for report in reports.values():
         runs |= {name: run for name, run in report.runs.items() if run.baseline and name not in runs}
@@ -195,9 +178,8 @@ def _same_rows(one: Report, two: Report) -> bool:
     if one.y.shape != two.y.shape or one.delay != two.delay:
         return False
     both = ~np.isnan(one.y) & ~np.isnan(two.y)
-    horizons = {len(run.forecasts) for report in (one, two) for run in report.runs.values()}
     names = [[chosen.name for chosen in report.metrics] for report in (one, two)]
-    return bool(np.array_equal(one.y[both], two.y[both])) and len(horizons) == 1 and names[0] == names[1]
+    return bool(np.array_equal(one.y[both], two.y[both])) and names[0] == names[1]
 
 
 def compare_in_words(table: Table, methods: Sequence[str], metrics: Sequence[Metric]) -> list[str]:

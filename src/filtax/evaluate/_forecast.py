@@ -36,8 +36,6 @@ class Forecast:
         below: Probability of less than the observed y, likewise.
         upto: Probability of at most the observed y, likewise.
         ranked: Continuous ranked probability score of the observed y, likewise.
-        lower: Lower end of an interval, for drawings.
-        upper: Its upper end.
         label: The predicted class, where it is not the most probable one.
         made: Rows that have a forecast, if not all; the others are not scored.
         spread: Rows whose forecast has a spread, if not all; the others have no score that needs one.
@@ -59,8 +57,6 @@ class Forecast:
     below: Float[np.ndarray, "T *O"] | None = None
     upto: Float[np.ndarray, "T *O"] | None = None
     ranked: Float[np.ndarray, "T *O"] | None = None
-    lower: Float[np.ndarray, "T *O"] | None = None
-    upper: Float[np.ndarray, "T *O"] | None = None
     label: Float[np.ndarray, "T *L"] | None = None
     made: Bool[np.ndarray, " T"] | None = None
     spread: Bool[np.ndarray, " T"] | None = None

@@ -1,24 +1,23 @@
 """Prequential evaluation: forecast each y before it comes, then learn from it, through the whole stream.
 
-Time. At row t the method forecasts y[t] from x[t] and from the labels it has by then. Labels may come k
-steps late (`delay`): then it knows those up to row t - 1 - k, and its forecast rolls the belief forward over the k rows
-whose labels are still to come and the row itself, with their own x and dt: there time passes and nothing is learned.
-Labels are learned in order, so the state at the end is the same for every delay. With a `horizon` H the method also
-forecasts rows t + 1, ..., t + H - 1 at row t, from their x; these forecasts are stored with the row they are about.
+Time. At row t the method forecasts y[t] from x[t] and from the labels it has by then. Labels may come k steps late
+(`delay`): then it knows those up to row t - 1 - k, and its forecast rolls the belief forward over the k rows whose
+labels are still to come and the row itself, with their own x and dt: there time passes and nothing is learned. So it is
+the forecast of k + 1 steps ahead. Labels are learned in order, and the state at the end is the same for every delay.
 
 Thesis: sec:prequential-inference, eq:prequential-forecast-measure, experiment:prequential.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
-from scipy.special import ndtri
 
 from filtax import _validation as checks
 from filtax.bone import Bone
@@ -43,39 +42,6 @@ EXAMPLES = {"metrics": '["rmse", "crps"]', "baselines": "[last_value()]"}
 TAIL = 1e-6  # probability outside of the range that is integrated
 
 
-class Task(NamedTuple):
-    """The rows as numpy arrays, and how to go through them (see `prequential`)."""
-
-    X: np.ndarray
-    Y: np.ndarray
-    dt: np.ndarray | None = None
-    delay: int = 0
-    horizon: int = 1
-    chunk: int = 1024
-    level: float = 0.9
-    ranked: bool = False
-    plain: bool = True
-
-    @property
-    def ahead(self) -> int:
-        """Rows after its own that a step reads."""
-        return self.delay + self.horizon - 1
-
-    @property
-    def direct(self) -> bool:
-        """Whether the output of `scan` is enough."""
-        return self.plain and not self.ahead
-
-
-class Outcome(NamedTuple):
-    """Fields of `Forecast` for each horizon, the refused rows, the last state, and the time per row."""
-
-    recorded: list[Recorded]
-    refused: np.ndarray
-    state: PyTree
-    microseconds: float
-
-
 def prequential(
     method: Any,
     state: PyTree,
@@ -83,11 +49,9 @@ def prequential(
     Y: Numbers,
     *,
     delay: int = 0,
-    horizon: int = 1,
     metrics: Sequence[str | Metric] | None = None,
     baselines: Sequence[Baseline] | None = None,
     period: int | None = None,
-    level: float = 0.9,
     mask: Numbers | None = None,
     dt: Numbers | None = None,
     chunk: int = 1024,
@@ -99,13 +63,12 @@ def prequential(
         state: Where it starts; `method.init(...)`.
         X: Rows of x, (T, ...); None for a model without x.
         Y: Rows of y, (T,) or (T, O), NaN where missing; labels of classes are 0, 1, ...
-        delay: Steps that a label comes late; 0 if it is known before the next forecast.
-        horizon: Steps ahead to forecast; with more than one, see `Report.by_horizon`.
+        delay: Steps that a label comes late; 0 if it is known before the next forecast. It is one less than the steps
+            ahead of the forecasts.
         metrics: Columns; if not given, rmse, mae, log_score, crps (where it has a closed form) and coverage, or for
             labels accuracy, brier and log_score.
         baselines: Lines beside the method; if not given, last value and running mean, or last and majority class.
         period: Steps in a season: adds the seasonal value to those.
-        level: Of the interval that is recorded with the forecasts, and of the coverage if `metrics` is not given.
         mask: Of the shape of Y, False where y is to be taken as missing.
         dt: (T,) lengths of the steps.
         chunk: Rows that are compiled into one loop.
@@ -128,7 +91,6 @@ def prequential(
     """
     X, Y, dt = _rows(X, Y, mask, dt)
     checks.whole("prequential(delay=...)", delay, hint="0 is a label that is known before the next forecast.")
-    checks.whole("prequential(horizon=...)", horizon, least=1, hint="1 is a forecast of the next row alone.")
     checks.whole("prequential(chunk=...)", chunk, least=1, hint="It is how many rows are learned at a time.")
     if not isinstance(method, Bone):
         raise ValueError(f"prequential(method=...) must come from filtax.method, got {type(method).__name__}.")
@@ -138,26 +100,28 @@ def prequential(
             raise ValueError(
                 f"prequential({word}=...) must be {word} in a list, such as {EXAMPLES[word]}, got {given!r:.40}."
             )
-    coverage(level)  # refuses a level outside of (0, 1)
     dist = jax.eval_shape(lambda s, x: method.predict(s, x), state, X[0])
     if metrics is None:
-        metrics = _default_metrics(dist, level)
+        metrics = _default_metrics(dist)
     chosen = tuple(metric(one) for one in ([metrics] if isinstance(metrics, str) else metrics))
     if not chosen:
         raise ValueError("prequential(metrics=()) names no metric; leave it out for the usual ones.")
     ranked = not all(one in UNRANKED or one.name.startswith("coverage(") for one in chosen)
-    task = Task(X, Y, dt, delay, horizon, chunk, level, ranked, is_plain(dist))
-    outcome = run(method, state, task)
-    y = np.where(outcome.refused.reshape(-1, *(1,) * (Y.ndim - 1)), np.nan, Y)
-    y = y if _classes(dist) else y.reshape(outcome.recorded[0]["mean"].shape)
-    runs = {method.name: _method_run(outcome, y, chosen, dist, level)}
+    recorded, refused, after = _run(method, state, X, Y, dt, delay, chunk, ranked, is_plain(dist))
+    y = np.where(refused.reshape(-1, *(1,) * (Y.ndim - 1)), np.nan, Y)
+    y = y if _classes(dist) else y.reshape(recorded["mean"].shape)
+    forecasts = {method.name: Forecast(**recorded)}
     for baseline in baselines if baselines is not None else _default_baselines(dist, period):
         if not isinstance(baseline, Baseline):
             raise ValueError(
                 f"prequential(baselines=...) must hold baselines such as last_value(), got {baseline!r:.40}."
             )
-        runs[baseline.name] = _baseline_run(baseline, y, chosen, dist, task)
-    return Report(runs, y, chosen, delay, int(outcome.refused.sum()))
+        forecasts[baseline.name] = baseline(y, delay=delay, whole=counts_whole(dist))
+    losses = {name: {one.name: one.losses(forecast, y) for one in chosen} for name, forecast in forecasts.items()}
+    runs = {name: Run(forecast, losses[name], baseline=True) for name, forecast in forecasts.items()}
+    cost = 1e6 * _seconds_per_row(method, state, X[:chunk], Y[:chunk], None if dt is None else dt[:chunk])
+    runs[method.name] = replace(runs[method.name], baseline=False, state=after, microseconds=cost)
+    return Report(runs, y, chosen, delay, int(refused.sum()))
 
 
 def _rows(X: Any, Y: Any, mask: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -189,11 +153,11 @@ def _classes(dist: PyTree) -> int | None:
     return part.log_probability.shape[-1] if isinstance(part, Categorical) else None
 
 
-def _default_metrics(dist: PyTree, level: float) -> tuple[Metric, ...]:
+def _default_metrics(dist: PyTree) -> tuple[Metric, ...]:
     if is_labelled(dist):
         return accuracy, brier, log_score
     cheap = (crps,) if is_plain(dist) or isinstance(dist, StudentT) else ()  # the score has a closed form
-    return rmse, mae, log_score, *cheap, coverage(level)
+    return rmse, mae, log_score, *cheap, coverage()
 
 
 def _default_baselines(dist: PyTree, period: int | None) -> list[Baseline]:
@@ -203,127 +167,76 @@ def _default_baselines(dist: PyTree, period: int | None) -> list[Baseline]:
     return [last_value(), *seasonal, running_mean()]
 
 
-def _method_run(outcome: Outcome, y: np.ndarray, metrics: Sequence[Metric], dist: PyTree, level: float) -> Run:
-    forecasts = []
-    for h, recorded in enumerate(outcome.recorded):
-        if "lower" not in recorded and not is_labelled(dist):
-            half = np.sqrt(recorded["var"]) * ndtri(0.5 + 0.5 * level)
-            with np.errstate(invalid="ignore"):  # a refused row has no forecast
-                recorded = recorded | {"lower": recorded["mean"] - half, "upper": recorded["mean"] + half}
-        forecasts.append(Forecast(**recorded, made=np.arange(len(y)) >= h))
-    losses = {one.name: one.losses(forecasts[0], y) for one in metrics}
-    return Run(tuple(forecasts), losses, state=outcome.state, microseconds=outcome.microseconds)
+def _run(
+    method: Any, state: PyTree, X: Any, Y: Any, dt: Any, delay: int, chunk: int, ranked: bool, plain: bool
+) -> tuple[Recorded, np.ndarray, PyTree]:
+    """Forecast and learn every row, in compiled chunks: fields of `Forecast`, the refused rows, and the last state.
 
-
-def _baseline_run(baseline: Any, y: np.ndarray, metrics: Sequence[Metric], dist: PyTree, task: Task) -> Run:
-    whole = counts_whole(dist)
-    forecasts = tuple(baseline(y, delay=task.delay + h, whole=whole) for h in range(task.horizon))
-    return Run(forecasts, {one.name: one.losses(forecasts[0], y) for one in metrics}, baseline=True)
-
-
-def run(method: Any, state: PyTree, task: Task) -> Outcome:
-    """Forecast and learn every row, in compiled chunks.
-
-    A method whose forecast is its mean and variance goes through its own `scan`. Anything else, delayed labels and
-    several horizons too, goes through one loop that asks `forecast` for the rows ahead and then takes a `step`.
+    A method whose forecast is its mean and variance goes through its own `scan`. Anything else, and delayed labels,
+    goes through a loop that asks `forecast` for the rows up to the one ahead and then takes a `step`.
     """
-    rows, first = len(task.Y), state
-    early = _before_any_label(method, state, task) if task.delay else {}
-    padded = _padded(task)
-    parts = []
-    for start in range(0, rows, task.chunk):
-        state, part = _advance(method, state, padded, start, min(start + task.chunk, rows))
+    early = min(delay, len(Y))  # forecasts before the first label, and labels after the last forecast
+    parts, refused = [], []
+
+    def pick(rows: slice) -> tuple[Any, Any, Any]:
+        return X[rows], Y[rows], None if dt is None else dt[rows]
+
+    if early:
+        parts.append(_before_any_label(method, state, *pick(slice(0, early)), ranked))
+    for start in range(0, len(Y) - early, chunk):
+        stop = min(start + chunk, len(Y) - early)
+        if plain and not delay:
+            state, part, wrong = _scan(method, state, *pick(slice(start, stop)))
+        else:
+            rows = pick(slice(start, stop + delay))
+            state, (part, wrong) = _forecast_and_step(method, state, *rows, delay=delay, ranked=ranked)
         parts.append(jax.tree.map(np.asarray, part))
-    recorded, refused = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    filed = [{name: _align(recorded[name], early.get(name), h, task) for name in recorded} for h in range(task.horizon)]
-    return Outcome(filed, refused, state, 1e6 * _seconds_per_row(method, first, task))
+        refused.append(wrong)
+    if early:
+        state, _, wrong = _scan(method, state, *pick(slice(len(Y) - early, None)))
+        refused.append(wrong)
+    recorded = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return recorded, np.concatenate(refused), state
 
 
-def _advance(method: Any, state: PyTree, task: Task, start: int, stop: int) -> tuple[PyTree, tuple[Recorded, Array]]:
-    """Go through rows start..stop-1; what is recorded has axes (rows, horizon, ...)."""
-    rows = slice(start, stop + task.ahead)
-    dt = None if task.dt is None else task.dt[rows]
-    if not task.direct:
-        how = {"delay": task.delay, "horizon": task.horizon, "level": task.level, "ranked": task.ranked}
-        return _forecast_and_step(method, state, task.X[rows], task.Y[rows], dt, **how)
-    state, info = method.scan(state, task.X[rows], task.Y[rows], ("mean", "var", "log_evidence", "ok"), dt=dt)
-    recorded = {"mean": info.mean, "var": info.var, "log_prob": info.log_evidence}
-    return state, ({name: values[:, None] for name, values in recorded.items()}, _refused(info))
+def _scan(method: Any, state: PyTree, X: Any, Y: Any, dt: Any) -> tuple[PyTree, Recorded, Array]:
+    state, info = method.scan(state, X, Y, ("mean", "var", "log_evidence", "ok"), dt=dt)
+    return state, {"mean": info.mean, "var": info.var, "log_prob": info.log_evidence}, _refused(info)
 
 
-def _seconds_per_row(method: Any, state: PyTree, task: Task) -> float:
-    """Time of `scan` for a row of the first chunk, its forecast included and compilation omitted."""
-    first, began = task._replace(delay=0, horizon=1, plain=True), 0.0
-    stop = min(task.chunk, len(task.Y))
+def _seconds_per_row(method: Any, state: PyTree, X: Any, Y: Any, dt: Any) -> float:
+    """Time of `scan` for a row, its forecast included and compilation omitted."""
+    began = 0.0
     for _ in range(2):  # the first time includes compilation
         began = perf_counter()
-        jax.block_until_ready(_advance(method, state, first, 0, stop))
-    return (perf_counter() - began) / stop
+        jax.block_until_ready(_scan(method, state, X, Y, dt))
+    return (perf_counter() - began) / len(Y)
 
 
-@partial(jax.jit, static_argnames=("delay", "horizon", "level", "ranked"))
+@partial(jax.jit, static_argnames=("delay", "ranked"))
 def _forecast_and_step(
-    method: Any,
-    state: PyTree,
-    X: Array,
-    Y: Array,
-    dt: Array | None,
-    *,
-    delay: int,
-    horizon: int,
-    level: float,
-    ranked: bool,
+    method: Any, state: PyTree, X: Array, Y: Array, dt: Array | None, *, delay: int, ranked: bool
 ) -> tuple[PyTree, tuple[Recorded, Array]]:
-    """At each row: forecast from the labels known so far, record the last `horizon` rows, learn the next label."""
+    """At each row: forecast the row `delay` ahead from the labels known so far, then learn the label of this one."""
 
     def body(state: PyTree, row: Array) -> tuple[PyTree, tuple[Recorded, Array]]:
-        window = jax.lax.dynamic_slice_in_dim
-        gaps = None if dt is None else window(dt, row, delay + horizon)
-        path = method.forecast(state, window(X, row, delay + horizon), dt=gaps)
-        path = jax.tree.map(lambda leaf: leaf[delay:], path)
-        recorded = _record_all(path, window(Y, row + delay, horizon), level, ranked)
+        window = partial(jax.lax.dynamic_slice_in_dim, start_index=row, slice_size=delay + 1)
+        path = method.forecast(state, window(X), dt=None if dt is None else window(dt))
+        recorded = record(jax.tree.map(lambda leaf: leaf[delay], path), Y[row + delay], ranked)
         state, info = method.step(state, X[row], Y[row], dt=None if dt is None else dt[row])
         return state, (recorded, _refused(info))
 
-    return jax.lax.scan(body, state, jnp.arange(len(Y) - delay - horizon + 1))
+    return jax.lax.scan(body, state, jnp.arange(len(Y) - delay))
 
 
-def _before_any_label(method: Any, state: PyTree, task: Task) -> Recorded:
-    """Forecasts of the first rows, which come before the first label."""
-    padded = _padded(task)
-    rows = slice(0, task.ahead)
-    path = method.forecast(state, padded.X[rows], dt=None if padded.dt is None else padded.dt[rows])
-    recorded = jax.jit(_record_all, static_argnums=(2, 3))(path, padded.Y[rows], task.level, task.ranked)
-    return jax.tree.map(np.asarray, recorded)
-
-
-def _record_all(path: PyTree, Y: Array, level: float, ranked: bool) -> Recorded:
-    return jax.vmap(lambda dist, y: record(dist, y, level, ranked))(path, jnp.asarray(Y))
+@partial(jax.jit, static_argnames=("ranked",))
+def _before_any_label(method: Any, state: PyTree, X: Array, Y: Array, dt: Array | None, ranked: bool) -> Recorded:
+    return jax.vmap(lambda dist, y: record(dist, y, ranked))(method.forecast(state, X, dt=dt), Y)
 
 
 def _refused(info: Any) -> Array:
     """Rows that were refused, which add exactly 0 to the evidence; where a method failed it is not 0, and is scored."""
     return ~info.ok & (info.log_evidence == 0.0)
-
-
-def _align(recorded: np.ndarray, early: np.ndarray | None, h: int, task: Task) -> np.ndarray:
-    """Put the forecasts of horizon h at the rows they are about; NaN at the first h rows."""
-    rows, shape = len(recorded), recorded.shape[2:]
-    unseen = np.full((h, *shape), np.nan)
-    start = unseen[:0] if early is None else early[h : h + task.delay]
-    return np.concatenate([unseen, start, recorded[: max(rows - h - task.delay, 0), h]])[:rows]
-
-
-def _padded(task: Task) -> Task:
-    """Repeat the last row as often as a step reads ahead; what is forecast there is dropped."""
-    if not task.ahead:
-        return task
-    unknown = np.full((task.ahead, *task.Y.shape[1:]), np.nan)
-    X, dt = (
-        None if rows is None else np.concatenate([rows, np.repeat(rows[-1:], task.ahead, axis=0)])
-        for rows in (task.X, task.dt)
-    )
-    return task._replace(X=X, Y=np.concatenate([task.Y, unknown]), dt=dt)
 
 
 def is_labelled(dist: PyTree) -> bool:
@@ -341,13 +254,12 @@ def is_plain(dist: PyTree) -> bool:
     return isinstance(dist, Normal | Bernoulli | Categorical)
 
 
-def record(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Array]:
+def record(dist: PyTree, y: Array, ranked: bool) -> dict[str, Array]:
     """Compute from a distribution all that the metrics need at y.
 
     Args:
         dist: The forecast of one y.
         y: The observed value, NaN where missing.
-        level: Of the interval that is kept.
         ranked: Whether to compute the ranked score, which costs more than all the rest.
 
     Returns:
@@ -359,7 +271,6 @@ def record(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Arra
     if is_plain(dist) or is_labelled(dist):
         return kept
     y = y.reshape(dist.mean.shape).astype(dist.mean.dtype)
-    kept["lower"], kept["upper"] = dist.interval(level)
     if isinstance(dist, StudentT):
         scale = jnp.sqrt(jnp.diagonal(dist.scale)).reshape(dist.mean.shape)
         return kept | {"scale": scale, "df": jnp.broadcast_to(dist.freedom, scale.shape)}
