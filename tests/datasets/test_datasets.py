@@ -111,7 +111,7 @@ def test_what_is_nowhere_is_said(small, monkeypatch):
     (small / "public" / "five.bin").unlink()
     with pytest.raises(FileNotFoundError, match=r"could not be read .*; fetch it by hand into"):
         find_dataset("five")
-    assert not list((small / "cache").rglob("*.part"))
+    assert not list((small / "cache").rglob("*.part.*"))
     monkeypatch.setitem(DATASETS, "five", Dataset({"five.bin": FIVE}, "", "", "the source"))
     with pytest.raises(FileNotFoundError, match="get it from the source and put it there"):
         find_dataset("five")

@@ -9,6 +9,7 @@ import csv
 import gzip
 import hashlib
 import os
+import shutil
 import struct
 import tomllib
 import zlib
@@ -135,7 +136,11 @@ def find_dataset(name: str) -> tuple[Path, ...]:
     """
     if name not in DATASETS:
         raise ValueError(f"there is no data set {name!r}; `filtax data` lists them.")
-    return tuple(_checked(_at_hand(name, file), file, known) for file, known in DATASETS[name].files.items())
+    paths = tuple(_at_hand(name, file) for file in DATASETS[name].files)
+    for path, known in zip(paths, DATASETS[name].files.values(), strict=True):
+        if wrong := damage(path, known):
+            raise DamagedDatasetError(f"{path} is damaged: {wrong}; remove it and get it again.")
+    return paths
 
 
 def whereabouts(name: str) -> str:
@@ -147,7 +152,7 @@ def whereabouts(name: str) -> str:
     """
     wanted = DATASETS[name]
     found = {file: path for file in wanted.files if (path := _found(file)) is not None}
-    if any(damage(path, file, wanted.files[file]) for file, path in found.items()):
+    if any(damage(path, wanted.files[file]) for file, path in found.items()):
         return "damaged"
     if len(found) < len(wanted.files):
         return "public" if wanted.address else "absent"
@@ -186,7 +191,7 @@ def read_images(name: str) -> Images:
     Traceback (most recent call last):
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
-    X, y, X_test, y_test = (read_file(path, file)[""] for path, file in _pairs(name))
+    X, y, X_test, y_test = (read_file(path)[""] for path in find_dataset(name))
     return Images(X, y, X_test, y_test)
 
 
@@ -198,12 +203,8 @@ def read_table(name: str) -> dict[str, np.ndarray]:
     Traceback (most recent call last):
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
-    ((path, file),) = _pairs(name)
-    return read_file(path, file)
-
-
-def _pairs(name: str) -> list[tuple[Path, str]]:
-    return list(zip(find_dataset(name), DATASETS[name].files, strict=True))
+    (path,) = find_dataset(name)
+    return read_file(path)
 
 
 def _found(file: str) -> Path | None:
@@ -216,7 +217,7 @@ def _at_hand(name: str, file: str) -> Path:
     if found is not None:
         return found
     if address is not None:
-        return _fetch(address, home / file, file, known)
+        return _fetch(address, home / file, known)
     remade = f", or one made again with the same numbers: {known.described}" if known.described else ""
     raise FileNotFoundError(
         f"data set {name}: {file} is neither in $FILTAX_DATA nor in {home}; get it from {wanted.origin} and put it "
@@ -224,18 +225,17 @@ def _at_hand(name: str, file: str) -> Path:
     )
 
 
-def _fetch(address: str, path: Path, file: str, known: File) -> Path:
+def _fetch(address: str, path: Path, known: File) -> Path:
     """Fetch a file into the cache; it gets its name when it is whole."""
     from http.client import HTTPException
     from urllib.request import urlopen
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
+    part = path.with_name(f"{os.getpid()}.part.{path.name}")
     try:
         with urlopen(address, timeout=30) as source, part.open("wb") as target:
-            while block := source.read(1 << 20):
-                target.write(block)
-        wrong = damage(part, file, known)
+            shutil.copyfileobj(source, target)
+        wrong = damage(part, known)
         if not wrong:
             os.replace(part, path)
     except (OSError, HTTPException) as error:
@@ -250,23 +250,15 @@ def _fetch(address: str, path: Path, file: str, known: File) -> Path:
     return path
 
 
-def _checked(path: Path, file: str, known: File) -> Path:
-    if wrong := damage(path, file, known):
-        raise DamagedDatasetError(f"{path} is damaged: {wrong}; remove it and get it again.")
-    return path
+def read_file(path: Path) -> dict[str, np.ndarray]:
+    """Read a table, `.csv.gz`, by columns, float64 or text; arrays, `.npz`, by name; images, `-ubyte.gz`, as one array.
 
-
-def read_file(path: Path, file: str) -> dict[str, np.ndarray]:
-    """Read a table by columns, float64 or text; arrays by name; images as one array without a name.
-
-    Args:
-        path: Where the file is.
-        file: Its name in the registry, which tells its form: `.csv.gz`, `.npz`, or `-ubyte.gz` (IDX).
+    Images are in the IDX format, and their array has no name.
     """
-    if file.endswith(".npz"):
+    if path.name.endswith(".npz"):
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
-    if file.endswith("-ubyte.gz"):
+    if path.name.endswith("-ubyte.gz"):
         data = gzip.decompress(path.read_bytes())
         start = 4 + 4 * data[3]  # behind the length of each axis
         return {"": np.frombuffer(data, np.uint8, offset=start).reshape(struct.unpack(f">{data[3]}I", data[4:start]))}
@@ -276,7 +268,7 @@ def read_file(path: Path, file: str) -> dict[str, np.ndarray]:
         return dict(zip(head, map(_column, zip(*rows, strict=True)), strict=True))
 
 
-def damage(path: Path, file: str, wanted: File) -> str:
+def damage(path: Path, wanted: File) -> str:
     """Return what is wrong with a file, in words; empty if it is whole."""
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -285,22 +277,18 @@ def damage(path: Path, file: str, wanted: File) -> str:
     wrong = f"its sha256 is {digest}, not {wanted.sha256}"
     if not wanted.numbers:
         return wrong
+    is_table = path.name.endswith(".csv.gz")
     try:
-        content = read_file(path, file)
+        content = read_file(path)
     except UNREADABLE:
         return wrong
-    if numbers_digest(content, ordered=file.endswith(".csv.gz")) == wanted.numbers:
+    if _digest(content, ordered=is_table) == wanted.numbers:
         return ""
-    return f"{wrong}, and {_difference(content, wanted, file)}"
+    return f"{wrong}, and {_difference(content, wanted, is_table)}"
 
 
-def numbers_digest(content: Mapping[str, np.ndarray], ordered: bool = True) -> str:
-    """Return the sha256 of names, dtypes and numbers; -0.0 counts as 0.0, and every NaN as the same.
-
-    Args:
-        content: Columns or arrays by name.
-        ordered: Whether their order counts, as it does in a table.
-    """
+def _digest(content: Mapping[str, np.ndarray], ordered: bool) -> str:
+    """The sha256 of names, dtypes and numbers, perhaps in their order; -0.0 counts as 0.0, every NaN as the same."""
     total = hashlib.sha256()
     for name in content if ordered else sorted(content):
         values = np.asarray(content[name])
@@ -314,17 +302,17 @@ def numbers_digest(content: Mapping[str, np.ndarray], ordered: bool = True) -> s
     return total.hexdigest()
 
 
-def _difference(content: Mapping[str, np.ndarray], wanted: File, file: str) -> str:
+def _difference(content: Mapping[str, np.ndarray], wanted: File, is_table: bool) -> str:
     names = tuple(wanted.columns.split()) or ("",)
     lacks, more = ([n for n in a if n not in b] for a, b in ((names, content), (content, names)))
     if lacks or more:
         return " and ".join([*(f"it lacks {n}" for n in lacks[:3]), *(f"it has {n} more" for n in more[:3])])
-    if file.endswith(".csv.gz") and tuple(content) != names:
+    if is_table and tuple(content) != names:
         return f"its columns are not in the order {', '.join(names)}"
     count = len(next(iter(content.values())))
     if wanted.rows not in (0, count):
         return f"it has {count} rows, not {wanted.rows}"
-    return "its numbers differ" if file.endswith(".csv.gz") else "its numbers or dtypes differ"
+    return "its numbers differ" if is_table else "its numbers or dtypes differ"
 
 
 def _column(cells: tuple[str, ...]) -> np.ndarray:
