@@ -13,7 +13,7 @@ Axes: A arms, C hypotheses, S samples, N nodes.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from filtax.beliefs import Beta, Gamma
 from filtax.linalg import psd_root
 from filtax.models._gaussian import GaussianLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
-from filtax.protocols import Hypotheses, Module, static
+from filtax.protocols import Hypotheses, Module
 
 HALVINGS = 50  # of a bisection for a quantile
 BENDS = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)  # where a Gaussian is cut, in its standard deviations
@@ -189,15 +189,14 @@ class JointGaussian(RewardPosterior):
 
 
 class Sampled(RewardPosterior):
-    """Any other belief: `sampler(arguments, key)` draws the mean rewards of all arms together."""
+    """Any other belief: `sampler(key)` draws the mean rewards of all arms together."""
 
-    arguments: PyTree
-    sampler: Any = static()
+    sampler: Any
     exact = False
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
         """Draw one mean reward for each arm."""
-        return self.sampler(self.arguments, noise)
+        return self.sampler(noise)
 
     def upper_bound(self, c: Array | float, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Compute the mean plus c standard deviations of `count` draws."""
@@ -359,7 +358,7 @@ def _partial() -> np.ndarray:
     return (integrals.T @ to_series) / weights[None, :]
 
 
-def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: Array) -> Array:
+def _draw_parameter(method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array) -> Array:
     """Mean rewards under one draw of the hypothesis and of theta."""
     of_part, of_value = jax.random.split(key)
     chosen = jax.random.categorical(of_part, hypotheses.log_weight)
@@ -373,23 +372,17 @@ def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: A
     return eta if direct else plain.given(eta, x, False).mean
 
 
-def sample_parameters(shared: bool, arguments: tuple, key: Array) -> Array:
-    """Draw the mean rewards of all arms together; `arguments` as in `reward_posterior`."""
-    method, hypotheses, _, _, x = arguments
+def _draw_reward(method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array) -> Array:
+    """One draw of the rewards, noise included."""
+    return look_ahead(method, hypotheses, initial, x, None, False).sample(key)
+
+
+def sample(
+    shared: bool, noisy: bool, method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array
+) -> Array:
+    """Draw the mean rewards of all arms together, or if `noisy` the rewards; each arm has hypotheses or they share."""
+    draw = partial(_draw_reward if noisy else _draw_parameter, method)
     if shared:
-        return _draw_parameter(method, hypotheses, x, key)
+        return draw(hypotheses, initial, x, key).reshape(-1)
     keys = jax.random.split(key, hypotheses.log_weight.shape[0])
-    return jax.vmap(lambda hypotheses, key: _draw_parameter(method, hypotheses, x, key)[0])(hypotheses, keys)
-
-
-def sample_rewards(shared: bool, arguments: tuple, key: Array) -> Array:
-    """Draw the rewards of all arms together, noise included."""
-    method, _, initial, hypotheses, x = arguments
-
-    def draw(hypotheses: Hypotheses, initial: PyTree, key: Array) -> Array:
-        return look_ahead(method, hypotheses, initial, x, None, False).sample(key)
-
-    if shared:
-        return draw(hypotheses, initial, key).reshape(-1)
-    keys = jax.random.split(key, hypotheses.log_weight.shape[0])
-    return jax.vmap(draw)(hypotheses, initial, keys).reshape(-1)
+    return jax.vmap(draw, in_axes=(0, 0, None, 0))(hypotheses, initial, x, keys).reshape(-1)

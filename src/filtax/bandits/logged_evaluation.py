@@ -245,8 +245,8 @@ def evaluate_log(
     >>> list(estimates)
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
-    policy, ready = _ready(log, method, policy, state, key, unit)
-    probabilities, expected, ok = _follow(method, policy, ready, *_rows(log, unit), key)
+    policy, ready, rows = _ready(log, method, policy, state, key, unit)
+    probabilities, expected, ok = _follow(method, policy, ready, rows, key)
     if not np.all(ok):
         at = int(np.argmin(ok))
         raise ValueError(
@@ -287,33 +287,30 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
-    policy, state = _ready(log, method, policy, state, key, unit)
-    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key)
+    policy, state, rows = _ready(log, method, policy, state, key, unit)
+    counted = _replay(method, policy, state, rows, float(log.probability.min()), key)
     return _interval(log.reward[np.asarray(counted)], level=level)
 
 
-def _ready(log: Log, method: Any, policy: Any, state: State, key: Any, unit: tuple[float, float]) -> tuple[Any, State]:
-    """Check that the parts fit together, and allocate memory and slots for the rows."""
+def _ready(
+    log: Log, method: Any, policy: Any, state: State, key: Any, unit: tuple[float, float]
+) -> tuple[Any, State, tuple]:
+    """Check that the parts fit together, allocate memory and slots, and return the columns of the log for a loop."""
     policy = checked_policy("log", method, policy)
     checks.key("log(key=...)", key)
     checks.positive("unit=(shift, scale): the scale", unit[1])
     if not len(log):
         raise ValueError("log: it has no rows; give one or more.")
-    x = None if log.contexts is None else jnp.asarray(log.contexts[0])
+    X = None if log.contexts is None else jnp.asarray(log.contexts)
+    x = None if X is None else X[0]
     check_arms("log", method, state, x, len(log.arms), shared=state.t.ndim == 0)
-    return policy, allocate_slots(method, allocate_memory(method, state, x), len(log))
-
-
-def _rows(log: Log, unit: tuple[float, float]) -> tuple:
-    context = None if log.contexts is None else jnp.asarray(log.contexts)
-    reward = (log.reward - unit[0]) / unit[1]
-    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(reward), jnp.asarray(log.probability), context
+    state = allocate_slots(method, allocate_memory(method, state, x), len(log))
+    reward = jnp.asarray((log.reward - unit[0]) / unit[1])
+    return policy, state, (jnp.asarray(log.arm, jnp.int32), reward, jnp.asarray(log.probability), X)
 
 
 @jax.jit
-def _replay(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, least: Any, key: Any
-) -> Array:
+def _replay(method: Any, policy: Any, state: State, rows: tuple, least: Any, key: Any) -> Array:
     """Rows that count: where the policy, which learns from them alone, chooses the logged arm."""
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, Array]:
@@ -328,26 +325,24 @@ def _replay(
         state = state.after(*jax.tree.map(partial(jnp.where, agrees), later.carry, state.carry))
         return (state, t + agrees.astype(t.dtype)), agrees
 
-    rows = (arm, reward, p, X, jax.random.split(key, len(arm)))
+    rows = (*rows, jax.random.split(key, len(rows[0])))
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 
 @jax.jit
-def _follow(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, key: Any
-) -> tuple[Array, Array, Array]:
+def _follow(method: Any, policy: Any, state: State, rows: tuple, key: Any) -> tuple[Array, Array, Array]:
     """Probabilities of all arms and expected rewards before each row, (T, A), and whether its reward was taken."""
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
         state, t = carry
-        arm, reward, x, key = row
+        arm, reward, _, x, key = row
         of_noise, of_chance = jax.random.split(key)
         posterior = reward_posterior(method, state, x, draw=policy.draw)
         probabilities = policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)
         state, ok = learn(method, state, x, arm, reward)
         return (state, t + 1), (probabilities, posterior.expected, ok)
 
-    rows = (arm, reward, X, jax.random.split(key, len(arm)))
+    rows = (*rows, jax.random.split(key, len(rows[0])))
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 

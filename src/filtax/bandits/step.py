@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax._step import cast_and_bind, filter_step, look_ahead, propose
@@ -22,8 +23,7 @@ from filtax.bandits._reward_posterior import (
     IndependentGaussians,
     JointGaussian,
     Sampled,
-    sample_parameters,
-    sample_rewards,
+    sample,
 )
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
 from filtax.models import Direct, Linearised, Model, Predicted, Predictor
@@ -90,18 +90,12 @@ def reward_posterior(method: Any, state: State, x: Array | None, *, draw: str = 
     smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, MONOTONE)
     if isinstance(belief, GAUSSIAN) and linear and smooth:
         return _gaussian(method, hypotheses, x, shared, plain if noisy else None, expected)
-    sampler = partial(sample_rewards if noisy else sample_parameters, shared)
-    return Sampled(expected, (method, hypotheses, state.initial, state.hypotheses, x), sampler)
+    drawn_from = state.hypotheses if noisy else hypotheses  # the forecast of a reward lets the step pass by itself
+    return Sampled(expected, Partial(partial(sample, shared, noisy), method, drawn_from, state.initial, x))
 
 
 def learn(
-    method: Any,
-    state: State,
-    x: Array | None,
-    arm: Int[Array, ""],
-    reward: Array,
-    *,
-    complete: bool = False,
+    method: Any, state: State, x: Array | None, arm: Int[Array, ""], reward: Array, *, complete: bool = False
 ) -> tuple[State, Array]:
     """Let one step pass: condition the pulled arm on its reward, and age the others.
 
