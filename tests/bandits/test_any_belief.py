@@ -20,7 +20,6 @@ UNUSUAL = {
     "gated": lambda: fx.methods.chaer_1997(linear, [walk(0.1), walk(1.0)], 0.5),
     "draws survivors": lambda: fx.method("RL[2]-PR(hazard=0.1)", model=linear, weighting=fx.weighting.sampled(2)),
 }
-DAILY = ("remembers", "draws survivors")
 
 
 def start_of(name, size=2):
@@ -32,9 +31,7 @@ def close(a, b):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
 
 
-each_unusual = pytest.mark.parametrize(
-    "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in UNUSUAL]
-)
+each_unusual = pytest.mark.parametrize("name", UNUSUAL)
 
 
 @each_unusual
