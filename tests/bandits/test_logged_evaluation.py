@@ -164,10 +164,10 @@ def test_a_log_that_cannot_be_right_is_refused_in_memory_too():
     made = lambda parts: Log(**{name: part if name == "arms" else np.asarray(part) for name, part in parts.items()})
     log = {"arms": ("a", "b"), "arm": [0, 1], "reward": [1.0, 0.5], "probability": [0.5, 0.5]}
     for change, words in (
-        ({"arm": [0, 2]}, "row 2 pulls arm number 2"),
-        ({"arm": [-1, 0]}, "row 1 pulls arm number -1"),
+        ({"arm": [0, 2]}, "row 2: arm number 2 was pulled, but there are 2 arms"),
+        ({"arm": [-1, 0]}, "row 1: arm number -1"),
         ({"reward": [1.0]}, "reward has shape"),
-        ({"contexts": [[1.0], [np.inf]]}, "row 2 has a context"),
+        ({"contexts": [[1.0], [np.inf]]}, "row 2: there is no number for 'context 1'"),
         ({"arms": ("a", "a")}, "name each of them once"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -28,7 +28,7 @@ def test_a_round_is_a_step_for_the_arm_and_a_missing_datum_for_the_others(name):
     model, start = METHODS[name]
     method = fx.method(name, model=model)
     states = [method.init(**start) for _ in range(2)]
-    arms, turn = stack(states), jax.jit(lambda s, a, r: learn(method, s, None, a, r, shared=False)[0])
+    arms, turn = stack(states), jax.jit(lambda s, a, r: learn(method, s, None, a, r)[0])
     for arm, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (1, 1.0)):
         arms = turn(arms, jnp.asarray(arm, jnp.int32), jnp.asarray(reward))
         states = [method.step(s, None, reward if a == arm else jnp.nan)[0] for a, s in enumerate(states)]
@@ -41,7 +41,7 @@ def test_conjugate_arms_are_the_closed_form():
     method = fx.method("Cj+C-OU(rate=0.9)", model=fx.models.bernoulli())
     arms, turn = (
         stack([method.init(mean=0.5, cov=1 / 12)] * 2),
-        jax.jit(lambda s, a, r: learn(method, s, None, a, r, shared=False)[0]),
+        jax.jit(lambda s, a, r: learn(method, s, None, a, r)[0]),
     )
     ones, zeros = np.ones(2), np.ones(2)
     for arm, reward in ((0, 1.0), (1, 0.0), (0, 1.0), (0, 0.0)):
@@ -49,23 +49,10 @@ def test_conjugate_arms_are_the_closed_form():
         ones, zeros = 0.9 * ones + 0.1, 0.9 * zeros + 0.1
         ones[arm] += reward
         zeros[arm] += 1.0 - reward
-    seen = reward_posterior(method, arms, None, shared=False)
+    seen = reward_posterior(method, arms, None)
     assert isinstance(seen, IndependentBetas)
     np.testing.assert_allclose(seen.ones[:, 0], 0.9 * ones + 0.1, rtol=1e-6)  # the next step is asked for
     np.testing.assert_allclose(seen.zeros[:, 0], 0.9 * zeros + 0.1, rtol=1e-6)
-
-
-def test_idle_arms_return_to_their_prior_and_never_wind_up():
-    method = fx.method("LG+C-OU(rate=0.9)", model=fx.models.linear(noise=1.0))
-    arms = stack([method.init(mean=jnp.zeros(2), cov=3.0)] * 2)
-    turn = jax.jit(
-        lambda s: learn(method, s, jnp.ones(2), jnp.asarray(0, jnp.int32), jnp.asarray(5.0), shared=False)[0]
-    )
-    for _ in range(300):
-        arms = turn(arms)
-    idle = jax.tree.map(lambda leaf: leaf[1, 0], arms.hypotheses.belief)
-    np.testing.assert_allclose(idle.cov, 3.0 * np.eye(2), atol=1e-5)
-    np.testing.assert_allclose(idle.mean, 0.0, atol=1e-6)
 
 
 @pytest.mark.x64
@@ -82,9 +69,7 @@ def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood, poste
     joint = fx.method(f"{posterior}+C-Static", model=model)
     rng = np.random.default_rng(0)
     shared, split = joint.init(mean=jnp.zeros(6), cov=2.0), stack([method.init(mean=jnp.zeros(2), cov=2.0)] * 3)
-    both = jax.jit(
-        lambda s, p, x, a, r: (learn(joint, s, x, a, r, shared=True)[0], learn(method, p, x, a, r, shared=False)[0])
-    )
+    both = jax.jit(lambda s, p, x, a, r: (learn(joint, s, x, a, r)[0], learn(method, p, x, a, r)[0]))
     for _ in range(6):
         x, arm, reward = (
             jnp.array(rng.normal(size=2)),
@@ -93,13 +78,13 @@ def test_shared_parameters_learn_from_the_output_that_was_seen(likelihood, poste
         )
         shared, split = both(shared, split, x, arm, reward)
     x = jnp.array([0.3, -1.0])
-    together, alone = reward_posterior(joint, shared, x, shared=True), reward_posterior(method, split, x, shared=False)
+    together, alone = reward_posterior(joint, shared, x), reward_posterior(method, split, x)
     assert isinstance(together, JointGaussian)
     assert isinstance(alone, IndependentGaussians)
     np.testing.assert_allclose(together.mean[0], alone.mean[:, 0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(jnp.diagonal(together.cov[0]), alone.var[:, 0], rtol=1e-9)
     np.testing.assert_allclose(together.expected, alone.expected, rtol=1e-9, atol=1e-12)
-    noisy = reward_posterior(method, split, x, shared=False, draw="predictive")
+    noisy = reward_posterior(method, split, x, draw="predictive")
     if likelihood == "gaussian":
         np.testing.assert_allclose(noisy.var, alone.var + 0.5, rtol=1e-12)
 
@@ -115,7 +100,7 @@ def test_any_belief_can_be_drawn_from(name):
         ),
     )
     state = stack([method.init(mean=jnp.array([1.0, 0.0]), cov=0.01, key=jax.random.key(1))] * 2)
-    seen = reward_posterior(method, state, jnp.array([2.0, 0.0]), shared=False)
+    seen = reward_posterior(method, state, jnp.array([2.0, 0.0]))
     draws = jax.vmap(seen.draw)(seen.noise(jax.random.key(0), (400,)))
     np.testing.assert_allclose(draws.mean(axis=0), seen.expected, atol=0.12)
     np.testing.assert_allclose(seen.probabilities(jax.random.key(2), 400), 0.5, atol=0.1)
@@ -123,7 +108,7 @@ def test_any_belief_can_be_drawn_from(name):
 
 def test_time_passes_for_a_shared_model_too():
     method = fx.method("LG+C-ACI(q=0.5)", model=fx.models.linear(noise=1.0))
-    later = age(method, method.init(mean=jnp.zeros(2), cov=1.0), shared=True)
+    later = age(method, method.init(mean=jnp.zeros(2), cov=1.0))
     np.testing.assert_allclose(jax.vmap(lambda belief: belief.var)(later.hypotheses.belief)[0], 1.5, rtol=1e-6)
 
 
@@ -147,11 +132,11 @@ def test_one_simulation_alone_is_a_loop_by_hand():
     world = table(jnp.eye(3), jnp.eye(3), key=jax.random.key(0), steps=9)
     start = method.init(mean=0.1 * jnp.arange(9.0), cov=1.0)
     played = play(method, greedy(), world, start, key=jax.random.key(1), shared=True)
-    turn = jax.jit(lambda s, x, a, r: learn(method, s, x, a, r, shared=True)[0])
+    turn = jax.jit(lambda s, x, a, r: learn(method, s, x, a, r)[0])
     state = start
     for row, arm in zip(world.order[:, 0], played.arm[:, 0], strict=True):
         x = world.contexts[row]
-        assert int(arm) == int(jnp.argmax(reward_posterior(method, state, x, shared=True).expected))
+        assert int(arm) == int(jnp.argmax(reward_posterior(method, state, x).expected))
         state = turn(state, x, arm, world.rewards[row, arm])
 
 

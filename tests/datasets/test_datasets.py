@@ -37,12 +37,8 @@ def test_every_set_has_its_terms_and_every_file_a_checksum():
 
 
 def test_the_address_of_a_file_is_made_of_its_name():
-    def of(name, file):
-        return str(DATASETS[name].address_of(file))
-
-    assert of("tcpd", "tcpd/series/nile.json").endswith("/TCPD/master/datasets/nile/nile.json")
-    assert of("tcpd-annotations", "tcpd/annotations.json").endswith("/TCPD/master/annotations.json")
-    assert of("mnist", "mnist/train-labels-idx1-ubyte.gz").endswith("/mnist/train-labels-idx1-ubyte.gz")
+    assert DATASETS["tcpd"].address_of("tcpd/series/nile.json").endswith("/TCPD/master/datasets/nile/nile.json")
+    assert DATASETS["mnist"].address_of("mnist/train-labels-idx1-ubyte.gz").endswith("train-labels-idx1-ubyte.gz")
     assert DATASETS["boston"].address_of("uci/boston.csv.gz") is None
 
 
@@ -115,7 +111,7 @@ def test_what_is_nowhere_is_said(small, monkeypatch):
     (small / "public" / "five.bin").unlink()
     with pytest.raises(FileNotFoundError, match=r"could not be read .*; fetch it by hand into"):
         find_dataset("five")
-    assert not list((small / "cache").rglob("*.part"))
+    assert not list((small / "cache").rglob("*.part.*"))
     monkeypatch.setitem(DATASETS, "five", Dataset({"five.bin": FIVE}, "", "", "the source"))
     with pytest.raises(FileNotFoundError, match="get it from the source and put it there"):
         find_dataset("five")
@@ -161,16 +157,6 @@ def test_a_server_that_hangs_up_leaves_nothing(small, monkeypatch):
     assert datasets.whereabouts("five") == "public"
 
 
-@pytest.mark.parametrize("wrong", [b"12x45", b"123"])
-def test_a_damaged_file_is_named_with_both_hashes(small, wrong):
-    (path,) = find_dataset("five")
-    path.write_bytes(wrong)
-    with pytest.raises(DamagedDatasetError) as refused:
-        find_dataset("five")
-    for part in (str(path), f"its sha256 is {hashlib.sha256(wrong).hexdigest()}, not {FIVE.sha256}"):
-        assert part in str(refused.value)
-
-
 def test_the_given_folder_comes_first_and_a_set_may_lie_in_two(small, monkeypatch):
     given, cache = small / "public", datasets.data_homes()[-1]
     six = hashlib.sha256(b"123456").hexdigest()
@@ -187,6 +173,8 @@ def test_the_given_folder_comes_first_and_a_set_may_lie_in_two(small, monkeypatc
     assert datasets.missing_files("two") == {}
     (cache / "more" / "six.bin").write_bytes(b"12345x")
     assert datasets.whereabouts("two") == "damaged"
+    with pytest.raises(DamagedDatasetError, match=rf"its sha256 is .{{64}}, not {six}; remove it and get it again"):
+        find_dataset("two")
 
 
 TABLE = "a,b,when\n0.1,2,mon\n-3,,tue\n"
@@ -246,17 +234,10 @@ def test_another_table_is_refused_with_what_differs(home, text, says):
     assert datasets.whereabouts("table") == "damaged"
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"half",
-        gzip.compress(b"", mtime=0),
-        gzip.compress(b"a,b\n1\n", mtime=0),
-        gzip.compress(b"\xff,\n1,2", mtime=0),
-        gzip.compress(b"abcd", mtime=0),
-    ],
-)
+PACKED = [gzip.compress(text, mtime=0) for text in (b"", b"a,b\n1\n", b"\xff,\n1,2", b"abcd")]
+
+
+@pytest.mark.parametrize("content", [b"", b"half", *PACKED])
 def test_what_is_no_table_is_refused(home, content, monkeypatch):
     monkeypatch.setitem(DATASETS, "idx", Dataset({"i-ubyte.gz": File("0" * 64, "0" * 64)}, "", "", "the source"))
     for name, file in (("table", "t.csv.gz"), ("arrays", "a.npz"), ("idx", "i-ubyte.gz")):
@@ -280,9 +261,7 @@ def test_arrays_are_known_by_dtype_and_numbers_in_any_order(home):
 
 def test_what_is_absent_is_described(home):
     (home / "t.csv.gz").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"2 rows under the columns a,b,when, the first row 0\.1,2,mon\. By han"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"2 rows under the columns a,b,when, the first row 0\.1,2,mon\. By h"):
         find_dataset("table")
 
 

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from filtax.evaluate import (
-    Forecast,
-    last_class,
-    last_value,
-    majority_class,
-    naive_plus_change,
-    running_mean,
-    seasonal_naive,
-)
+from filtax.evaluate import Forecast, last_class, last_value, majority_class, running_mean, seasonal_naive
 from filtax.evaluate.metrics import accuracy, coverage, crps, log_score
 
 PERIOD = 5
@@ -28,34 +20,20 @@ def numbers(seed=0, size=80, missing=0.3):
     return y
 
 
-def said_last(past, t, delay):
+def said_last(past, t):
     return next((v for v in past[::-1] if np.isfinite(v)), np.nan)
 
 
-def said_mean(past, t, delay):
+def said_mean(past, t):
     return np.nanmean(past) if np.isfinite(past).any() else np.nan
 
 
-def said_season(past, t, delay):
+def said_season(past, t):
     same = [past[s] for s in range(len(past) - 1, -1, -1) if (t - s) % PERIOD == 0 and np.isfinite(past[s])]
-    return same[0] if same else said_last(past, t, delay)
+    return same[0] if same else said_last(past, t)
 
 
-def said_change(past, t, delay):
-    seen = [s for s in range(len(past)) if np.isfinite(past[s])]
-    if not seen:
-        return np.nan
-    last, lag = seen[-1], next(m * PERIOD for m in range(1, 100) if m * PERIOD > delay)
-    change = past[t - lag] - past[last - lag] if last >= lag else np.nan
-    return past[last] + (change if np.isfinite(change) else 0.0)
-
-
-NUMBERS = [
-    (last_value(), said_last),
-    (running_mean(), said_mean),
-    (seasonal_naive(PERIOD), said_season),
-    (naive_plus_change(PERIOD), said_change),
-]
+NUMBERS = [(last_value(), said_last), (running_mean(), said_mean), (seasonal_naive(PERIOD), said_season)]
 
 
 @pytest.mark.parametrize("delay", DELAYS)
@@ -66,7 +44,7 @@ def test_it_says_what_a_loop_over_the_past_says(baseline, said, delay):
     errors = []
     for t in range(len(y)):
         past = y[: max(0, t - delay)]
-        want = said(past, t, delay)
+        want = said(past, t)
         np.testing.assert_allclose(forecast.mean[t], want, rtol=1e-12)
         assert forecast.made[t] == (np.isfinite(want) or np.isnan(y[t]))
         known = np.array([e for s, e in errors if s < t - delay and np.isfinite(e)])
@@ -76,13 +54,6 @@ def test_it_says_what_a_loop_over_the_past_says(baseline, said, delay):
         else:
             assert np.isnan(forecast.scale[t])
         errors.append((t, y[t] - want))
-
-
-def test_without_gaps_the_change_is_yesterdays():
-    y = numbers(missing=0.0)
-    got = naive_plus_change(PERIOD)(y).mean[PERIOD + 1 :]
-    want = y[PERIOD:-1] + (y[1:-PERIOD] - y[: -PERIOD - 1])
-    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def labels(seed=3, size=60):
@@ -196,7 +167,6 @@ def test_short_streams_and_long_delays(baseline, size):
         (lambda: last_value()(np.ones(3), delay=-1), r"last-value\(delay=-1\)"),
         (lambda: last_class(3)(np.ones(3), delay=-1), r"last-class\(delay=-1\)"),
         (lambda: seasonal_naive(0), r"period=0"),
-        (lambda: naive_plus_change(-2), r"period=-2"),
         (lambda: last_class(1), r"classes=1"),
         (lambda: majority_class(3)(np.ones((3, 2))), r"\(3, 2\)"),
     ],

@@ -16,20 +16,16 @@ MATRIX = np.array([[0.90, 0.30, 0.10], [0.60, 0.80, 0.20], [0.70, 0.50, 1.00]])
 BEFORE = np.array([0.1, 0.2, 0.4])
 
 
-def test_by_hand():
-    assert average_accuracy(MATRIX) == pytest.approx((0.70 + 0.50 + 1.00) / 3)
-    assert learning_accuracy(MATRIX) == pytest.approx((0.90 + 0.80 + 1.00) / 3)
-    assert forgetting(MATRIX) == pytest.approx((0.20 + 0.30) / 2)
-    assert backward_transfer(MATRIX) == pytest.approx((-0.20 - 0.30) / 2)
-    assert forward_transfer(MATRIX, BEFORE) == pytest.approx(((0.30 - 0.2) + (0.20 - 0.4)) / 2)
-
-
-def test_after_two_tasks_of_three():
-    assert average_accuracy(MATRIX[:2]) == pytest.approx((0.60 + 0.80) / 2)
-    assert forgetting(MATRIX[:2]) == pytest.approx(0.30)
-    assert backward_transfer(MATRIX[:2]) == pytest.approx(-0.30)
-    assert learning_accuracy(MATRIX[:2]) == pytest.approx(0.85)
-    assert forward_transfer(MATRIX[:2], BEFORE) == pytest.approx(((0.30 - 0.2) + (0.20 - 0.4)) / 2)
+def test_by_hand_after_three_tasks_and_after_two_of_them():
+    for score, after_three, after_two in (
+        (average_accuracy, (0.70 + 0.50 + 1.00) / 3, (0.60 + 0.80) / 2),
+        (learning_accuracy, (0.90 + 0.80 + 1.00) / 3, 0.85),
+        (forgetting, (0.20 + 0.30) / 2, 0.30),
+        (backward_transfer, (-0.20 - 0.30) / 2, -0.30),
+        (lambda a: forward_transfer(a, BEFORE), ((0.30 - 0.2) + (0.20 - 0.4)) / 2, (0.1 - 0.2) / 2),
+    ):
+        assert score(MATRIX) == pytest.approx(after_three)
+        assert score(MATRIX[:2]) == pytest.approx(after_two)
     assert forward_transfer(MATRIX[:1], BEFORE) == pytest.approx(0.1)
 
 

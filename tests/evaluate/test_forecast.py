@@ -8,7 +8,7 @@ import scipy.integrate
 import scipy.stats
 
 from filtax.distributions import Mixture, NegativeBinomial, Normal
-from filtax.evaluate._forecast import ranked_score
+from filtax.evaluate._prequential import ranked_score
 
 TOL = 1e-6 if jax.config.jax_enable_x64 else 1e-4
 

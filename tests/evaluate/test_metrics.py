@@ -1,24 +1,11 @@
-"""The metrics and their summaries: several outputs, rows without a forecast, names, NaN, infinity and weights."""
+"""The metrics and their summaries: several outputs, rows without a forecast, names, NaN, infinity, moving windows."""
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from filtax.evaluate import Forecast
-from filtax.evaluate.metrics import (
-    accuracy,
-    coverage,
-    crps,
-    log_score,
-    mae,
-    mean,
-    median,
-    metric,
-    pit,
-    rmedse,
-    rmse,
-    unevenness,
-)
+from filtax.evaluate.metrics import accuracy, coverage, crps, log_score, mae, metric, pit, rmedse, rmse, rolling
 
 NAN, INF = np.nan, np.inf
 Z = np.zeros(2)
@@ -79,6 +66,9 @@ def test_nothing_scored_is_nan():
         (lambda: rmse(np.zeros((2, 3)), np.zeros(2)), "accuracy, brier or log_score"),
         (lambda: crps(np.zeros(2), np.zeros(2)), "no `var`"),
         (lambda: crps(Forecast(Z, var=Z + 1, below=Z, upto=Z), Z), "no ranked score was kept"),
+        (lambda: rolling(Z, 0), r"window=\.\.\.\) must be a whole number of at least 1, got 0"),
+        (lambda: rolling(np.ones((2, 2)), 1), r"\(2, 2\)"),
+        (lambda: rolling(Z, 1, "rsme"), "rmse"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(call, says):
@@ -86,31 +76,25 @@ def test_bad_input_is_refused_with_a_sentence(call, says):
         call()
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0, 10.0], [5.0], [3.0, 3.0, 1.0]])
-def test_equal_weights_are_no_weights(values):
-    for statistic, want in ((mean, np.mean), (median, np.median)):
-        assert statistic(values) == statistic(values, np.full(len(values), 0.5)) == want(values)
-    share = np.array(values) / 20
-    want = scipy.stats.kstest(share, "uniform").statistic
-    np.testing.assert_allclose([unevenness(share), unevenness(share, np.full(len(values), 0.5))], want)
-
-
-def test_whole_weights_are_repetitions():
-    values, weights = np.array([0.1, 0.9, 0.4, 0.6]), np.array([1, 3, 2, 4])
-    for statistic in (mean, median, unevenness):
-        np.testing.assert_allclose(statistic(values, weights), statistic(np.repeat(values, weights)))
-
-
-@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 0.0]])
-def test_what_is_nan_or_without_weight_does_not_count(weights):
-    values = [0.2, NAN, 0.4, 0.2 if weights is None else INF]
-    want = (
-        {mean: 0.8 / 3, median: 0.2, unevenness: 0.6} if weights is None else {mean: 0.3, median: 0.3, unevenness: 0.6}
-    )
-    for statistic, value in want.items():
-        np.testing.assert_allclose(statistic(values, weights), value)
+@pytest.mark.parametrize("window", [1, 7, 100])
+@pytest.mark.parametrize("name", ["rmse", "mae", "rmedse", "pit"])
+def test_rolling_is_the_metric_of_each_window(name, window):
+    """Against numpy and scipy, of what is not NaN; NaN where nothing is."""
+    rng = np.random.default_rng(0)
+    losses = np.where(rng.uniform(size=60) < 0.2, NAN, rng.uniform(size=60))
+    losses[:3] = NAN
+    want = {
+        "rmse": lambda part: np.sqrt(np.mean(part)),
+        "mae": np.mean,
+        "rmedse": lambda part: np.sqrt(np.median(part)),
+        "pit": lambda part: scipy.stats.kstest(part, "uniform").statistic,
+    }[name]
+    parts = [losses[max(0, t + 1 - window) : t + 1] for t in range(60)]
+    scored = [part[~np.isnan(part)] for part in parts]
+    np.testing.assert_allclose(rolling(losses, window, name), [want(p) if p.size else NAN for p in scored], rtol=1e-12)
 
 
 def test_an_infinite_loss_is_an_infinite_mean_and_no_infinite_median():
-    assert mean([INF, 1.0, 2.0]) == INF
-    assert median([INF, 1.0, 2.0]) == 2.0
+    assert mae.aggregate([INF, 1.0, 2.0]) == mae.aggregate([1e308, 1e308]) == INF
+    assert rmedse.aggregate([INF, 4.0, 1.0]) == 2.0
+    np.testing.assert_array_equal(rolling([1.0, 1e20, 2.0, 3.0, INF, 4.0, 5.0], 2)[[3, 5, 6]], [2.5, INF, 4.5])

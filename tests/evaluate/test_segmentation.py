@@ -50,8 +50,6 @@ def test_a_found_change_serves_one_true_one():
 
 def test_covering_by_hand():
     assert covering([[5]], [5], 10) == 1.0
-    assert covering([[]], [5], 10) == 0.5
-    assert covering([[5]], [], 10) == 0.5
     assert covering([[4]], [6], 10) == pytest.approx((4 * 4 / 6 + 6 * 4 / 6) / 10)
     assert covering([[5], []], [0, 10], 10) == 0.75  # what lies at the ends parts nothing
 

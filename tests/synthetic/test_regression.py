@@ -10,7 +10,6 @@ from scipy import stats
 from filtax import synthetic
 
 GENERATORS = [
-    synthetic.drifting_regression,
     synthetic.fixed_labels,
     synthetic.fixed_regression,
     synthetic.heavy_tailed_regression,
@@ -20,7 +19,6 @@ GENERATORS = [
     synthetic.noisy_curve,
     synthetic.parabola_regression,
     synthetic.piecewise_polynomial,
-    synthetic.piecewise_regression,
     synthetic.rotating_labels,
     synthetic.tracking_2d,
 ]
@@ -36,15 +34,6 @@ def test_equal_keys_give_equal_streams_and_others_do_not(generate):
     assert not np.array_equal(one.y, other.y)
     typed, raw = generate(400, key=jax.random.key(7)), generate(400, key=jax.random.PRNGKey(7))
     np.testing.assert_array_equal(typed.y, raw.y)
-
-
-@pytest.mark.parametrize("generate", [synthetic.drifting_regression, synthetic.piecewise_regression])
-def test_a_regression_is_theta_dot_x_plus_noise(generate):
-    """4000 residuals: a sample variance 10 % off has odds below 1e-4."""
-    stream = generate(4000, key=0, features=4, noise=0.49)
-    np.testing.assert_allclose(stream.truth, np.einsum("td,td->t", stream.X, stream.theta), rtol=1e-12)
-    np.testing.assert_allclose(np.var(stream.y - stream.truth), 0.49, rtol=0.1)
-    np.testing.assert_allclose(np.var(stream.X), 1.0, rtol=0.1)
 
 
 @pytest.mark.parametrize("generate", [synthetic.fixed_regression, synthetic.parabola_regression])
@@ -63,18 +52,12 @@ def test_the_parabola_is_over_its_interval():
     np.testing.assert_allclose((x.min(), x.max(), x.mean()), (-2.0, 3.0, 0.5), atol=0.03)
 
 
-def test_drifting_parameters_walk_with_the_given_step():
-    stream = synthetic.drifting_regression(4000, key=3, drift=0.2)
-    np.testing.assert_allclose(np.diff(stream.theta, axis=0).std(), 0.2, rtol=0.05)
-
-
 @pytest.mark.parametrize(
     "generate",
     [
         synthetic.heavy_tailed_regression,
         synthetic.jumping_labels,
         synthetic.piecewise_polynomial,
-        synthetic.piecewise_regression,
     ],
 )
 def test_parameters_change_exactly_at_the_changes(generate):

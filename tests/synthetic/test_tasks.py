@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from scipy import ndimage
+from scipy.interpolate import RegularGridInterpolator
 
 from filtax.datasets import Images
 from filtax.synthetic import permuted_tasks, rotated_tasks, split_tasks
@@ -64,10 +64,15 @@ def test_a_permuted_task_holds_the_pixels_of_images_of_its_own_in_one_order():
         assert not np.array_equal(order[1], order[2])
 
 
-@pytest.mark.parametrize("degrees", [17.0, 36.0, 90.0, 144.0, -30.0])
-def test_turned_images_are_those_of_scipy(degrees):
+@pytest.mark.parametrize("degrees", [17.0, 90.0, 144.0, -30.0])
+def test_images_are_turned_by_bilinear_interpolation_with_zeros_around(degrees):
     made = rotated_tasks(IMAGES, 2, 10, 5, key=1, side=8, turn=2 * degrees)
-    turned = ndimage.rotate(PIXELS / 255, degrees, axes=(1, 2), reshape=False, order=1, mode="grid-constant")
+    padded = np.pad(PIXELS / 255, ((0, 0), (2, 2), (2, 2)))
+    axis = np.arange(-2.0, 10.0) - 3.5
+    read = RegularGridInterpolator((axis, axis), np.moveaxis(padded, 0, -1), bounds_error=False, fill_value=0.0)
+    places = np.stack(np.meshgrid(axis[2:-2], axis[2:-2], indexing="ij"), axis=-1)
+    turn = np.deg2rad(degrees)
+    turned = np.moveaxis(read(places @ [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]), -1, 0)
     for view, task, y in zip((PIXELS / 255, turned), made.X, made.y, strict=True):
         assert np.array_equal(LABELS[found(view, task)], y)
 

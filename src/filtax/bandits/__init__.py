@@ -12,9 +12,17 @@ step                                   one round as pure functions
 
 from filtax.bandits import logged_evaluation, step
 from filtax.bandits._bandit import Bandit, default_method
-from filtax.bandits._environments import World, drifting_bernoulli, table, wheel
 from filtax.bandits._policies import bayes_ucb, epsilon_greedy, greedy, thompson, ucb
-from filtax.bandits._simulate import Played, play, regret_of_means, regret_of_rewards
+from filtax.bandits._simulate import (
+    Played,
+    World,
+    drifting_bernoulli,
+    play,
+    regret_of_means,
+    regret_of_rewards,
+    table,
+    wheel,
+)
 from filtax.bandits.logged_evaluation import evaluate_log, read_log
 from filtax.bandits.step import stack
 

@@ -4,8 +4,8 @@ Each decision is one time step for all arms. The step passes when the decision e
 decisions wait than `pending` allows, because it is the oldest and expires. Arms that are not pulled go on ageing.
 """
 
+import hashlib
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,35 +15,21 @@ import numpy as np
 from filtax import _validation as checks
 from filtax import io
 from filtax.bandits import step
-from filtax.bandits._pending_decisions import PendingDecisions, fingerprints, from_arrays, to_arrays
-from filtax.bandits._validation import (
-    check_arm,
-    check_method,
-    check_outputs,
-    check_pair,
-    check_policy,
-    finite_reward,
-)
+from filtax.bandits._validation import check_arm, check_outputs, checked_policy, finite_reward
 from filtax.methods._parse import method as method_named
 from filtax.models import Direct, bernoulli, linear
-from filtax.state import State, stores_data, with_slots
+from filtax.state import State, stores_data
 
 RATE = 0.999  # share of the learned information that one step keeps
 
 
-def default_method(
-    rewards: str = "binary", features: int = 0, *, noise: float = 1.0, rate: float = RATE
-) -> tuple[Any, dict]:
+def default_method(rewards: str = "binary", features: int = 0, *, rate: float = RATE) -> tuple[Any, dict]:
     """Build a method for separate arms, whose beliefs relax towards their prior (OU), and the arguments of its `init`.
 
     Args:
-        rewards: "binary" (0 or 1) or "number".
+        rewards: "binary" (0 or 1), or "number", with a noise of variance 1.
         features: Width of the context; 0 for none. A constant feature is not added.
-        noise: Variance of rewards that are numbers.
         rate: Share of the learned information that one step keeps.
-
-    Returns:
-        The method, and the arguments of its `init`.
 
     >>> default_method("binary")[0].name
     'Cj+C-OU(rate=0.999)'
@@ -53,7 +39,7 @@ def default_method(
     checks.whole("default_method(features=...)", features)
     if rewards == "binary" and not features:
         return method_named(f"Cj+C-OU(rate={rate})", model=bernoulli()), {"mean": 0.5, "cov": 1.0 / 12.0}
-    model = linear(likelihood=bernoulli()) if rewards == "binary" else linear(noise=noise)
+    model = linear(likelihood=bernoulli()) if rewards == "binary" else linear(noise=1.0)
     return method_named(f"LG+C-OU(rate={rate})", model=model), {"mean": np.zeros(max(features, 1)), "cov": 1.0}
 
 
@@ -76,13 +62,11 @@ class Bandit:
         arms: Names, texts or whole numbers.
         method: From `filtax.method`; by default Beta arms for rewards 0 and 1 that relax towards their prior.
         policy: From this package, or its short name; Thompson sampling by default.
-        mean: Where each belief starts, as for `method.init`.
-        cov: How wide it starts; 1 by default, and uniform for the default method.
-        params: Instead of `mean`, a pytree.
         shared: False: every arm has a belief of its own, and sees the context. True: one belief, of a model with one
             output for each arm.
         pending: How many decisions may wait for their reward.
-        key: For methods whose beliefs are drawn.
+        start: Where each belief starts, as for `method.init`: `mean` or `params`, `cov` (1 by default) and, for methods
+            whose beliefs are drawn, `key`. The default method starts from a uniform belief.
 
     `update` returns what became of a reward: "learned"; "repeated" if the decision had its reward before; "expired" if
     too many decisions waited and it was the oldest; "removed" if its arm was removed; "forgotten" if it ended too long
@@ -102,12 +86,9 @@ class Bandit:
         method: Any = None,
         policy: Any = None,
         *,
-        mean: Any = None,
-        cov: Any = None,
-        params: Any = None,
         shared: bool = False,
         pending: int = 10_000,
-        key: Any = None,
+        **start: Any,
     ) -> None:
         checks.whole("Bandit(pending=...)", pending, least=1)
         if isinstance(arms, str) or not isinstance(arms, Iterable):
@@ -118,27 +99,25 @@ class Bandit:
             self.arms.append(arm)
         if not self.arms:
             raise ValueError("Bandit(arms=[]): there is nothing to choose; give one arm or more.")
-        default = {"mean": None, "cov": 1.0}
+        default: dict[str, Any] = {"cov": 1.0}
         if method is None:
             method, default = default_method()
             default["mean"] = np.full(len(self.arms), default["mean"]) if shared else default["mean"]
-        check_method("Bandit", method)
-        policy = check_policy("Bandit", "ts" if policy is None else policy)
-        check_pair("Bandit", method, policy)
-        mean = default["mean"] if mean is None and params is None else mean
-        start = {"mean": mean, "cov": default["cov"] if cov is None else cov, "params": params, "key": key}
+        policy = checked_policy("Bandit", method, "ts" if policy is None else policy)
         self.method, self.policy, self.shared = method, policy, bool(shared)
         self.made = 0
-        self._initial: State = method.init(**start)
+        self._initial: State = method.init(**{**default, **start})
         self._state = self._initial if shared else step.stack([self._initial] * len(self.arms))
-        self._pending = PendingDecisions(int(pending))
+        self._limit = int(pending)
+        self._waiting: dict[int, tuple[Any, Any]] = {}  # arm, None where it was removed, and context of each decision
+        self._fates: dict[int, str] = {}  # what became of the last decisions that ended
         self._shape: tuple[int, ...] | None = None
         self._dtype, self._allocated = "", not stores_data(method)
 
     @property
     def pending(self) -> int:
         """How many decisions wait for their reward."""
-        return len(self._pending.waiting)
+        return len(self._waiting)
 
     def pull(self, context: Any = None, *, key: Any) -> Decision:
         """Choose an arm.
@@ -154,24 +133,15 @@ class Bandit:
         checks.key("pull(key=...)", key)
         self._allocate_memory(x)
         t = jnp.asarray(self.made, jnp.int32)
-        arm, probability = step.decide(self.method, self.policy, self._state, x, key, t, shared=self.shared)
+        arm, probability = step.decide(self.method, self.policy, self._state, x, key, t)
         decision = Decision(self.arms[int(arm)], self.made, float(probability))
         self._shape, self._dtype = (None, "") if x is None else (x.shape, str(x.dtype))
-        self._pending.add(decision.id, decision.arm, x)
+        self._waiting[decision.id] = (decision.arm, x)
         self.made += 1
-        while (oldest := self._pending.overdue()) is not None:
-            self._pending.end(oldest, "expired")
+        while len(self._waiting) > self._limit:
+            self._end(next(iter(self._waiting)), "expired")
             self._pass()
         return decision
-
-    def probabilities(self, context: Any = None, *, key: Any) -> dict[Any, float]:
-        """Compute the probability of each arm to be chosen now; the key is used where it must be estimated."""
-        x = self._context(context)
-        checks.key("probabilities(key=...)", key)
-        self._allocate_memory(x)
-        t = jnp.asarray(self.made, jnp.int32)
-        probabilities = step.choice_probabilities(self.method, self.policy, self._state, x, key, t, shared=self.shared)
-        return dict(zip(self.arms, np.asarray(probabilities).tolist(), strict=True))
 
     def update(self, id: Any, reward: Any) -> str:
         """Report the reward of a decision, at any time; returns one of the words that the class lists.
@@ -182,34 +152,29 @@ class Bandit:
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not 0 <= id < self.made:
             return "unknown"
         id = int(id)
-        if id not in self._pending.waiting:
-            return self._pending.fate(id)
+        if id not in self._waiting:
+            fate = self._fates.get(id, "forgotten")
+            return "repeated" if fate == "learned" else fate
         value = jnp.asarray(finite_reward(reward), self._state.conditioning_ratio.dtype)
-        arm, x = self._pending.waiting[id]
+        arm, x = self._waiting[id]
         if arm not in self.arms:
             self._pass()
-            return self._pending.end(id, "removed")
+            return self._end(id, "removed")
         at = jnp.asarray(self.arms.index(arm), jnp.int32)
-        state, ok = _learn(self.method, self._with_slots(), x, at, value, shared=self.shared)
+        state, ok = _learn(self.method, self._with_slots(), x, at, value)
         if not ok:
             raise ValueError(
                 f"update({id}, {reward!r}): the method cannot take this reward; report one that its likelihood allows."
             )
         self._state = state
-        return self._pending.end(id, "learned")
-
-    def wait(self) -> None:
-        """Let one time step pass without a decision; a method that stores data needs one context before."""
-        if not self._allocated:
-            raise ValueError(f"wait: {self.method.name} remembers data and has seen no context yet; pull first.")
-        self._pass()
+        return self._end(id, "learned")
 
     def add(self, arm: Any) -> None:
         """Add an arm, with the initial belief. A shared model must already have an output for it."""
         check_arm(arm, self.arms)
         if not self.shared:
             slots = self._state.hypotheses.log_weight.shape[-1]
-            fresh = with_slots(self.method, self._initial, slots)
+            fresh = step.with_all_slots(self.method, self._initial, slots)
             self._state = jax.tree.map(lambda old, new: jnp.concatenate([old, new[None]]), self._state, fresh)
         self.arms.append(arm)
 
@@ -223,57 +188,67 @@ class Bandit:
         at = self.arms.index(arm)
         self._state = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:at], leaf[at + 1 :]]), self._state)
         self.arms.remove(arm)
-        self._pending.drop_arm(arm)
+        self._waiting = {id: (None if own == arm else own, x) for id, (own, x) in self._waiting.items()}
 
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the whole bandit as named numpy arrays and as plain data that JSON can hold.
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the whole bandit as a pytree of arrays and as plain data that JSON can hold.
 
-        >>> arrays, plain = Bandit(["a", "b"]).state()
-        >>> plain["arms"], plain["made"]
-        (['a', 'b'], 0)
+        >>> tree, plain = Bandit(["a", "b"]).state()
+        >>> list(tree), plain["arms"], plain["made"]
+        (['state', 'initial', 'contexts'], ['a', 'b'], 0)
         """
-        arrays = to_arrays("state", self._state) | to_arrays("initial", self._initial)
-        for at, (_, x) in enumerate(self._pending.waiting.values()):
-            if x is not None:
-                arrays[f"context[{at}]"] = np.asarray(x)
+        contexts = [x for _, x in self._waiting.values()]
         plain = {
             "arms": list(self.arms),
             "made": self.made,
             "shared": self.shared,
+            "slots": self._state.hypotheses.log_weight.shape[-1],
             "shape": None if self._shape is None else list(self._shape),
             "dtype": self._dtype,
-            "made by": fingerprints(self.method, self.policy),
-            **self._pending.plain(),
+            "limit": self._limit,
+            "waiting": [[id, arm, None if x is None else str(x.dtype)] for id, (arm, x) in self._waiting.items()],
+            "fates": [[id, fate] for id, fate in self._fates.items()],
+            "made by": _fingerprints(self.method, self.policy),
         }
-        return arrays, plain
+        return {"state": self._state, "initial": self._initial, "contexts": contexts}, plain
 
     @classmethod
     def from_state(
-        cls, arrays: dict[str, np.ndarray], plain: dict[str, Any], method: Any = None, policy: Any = None, **start: Any
+        cls, tree: dict[str, Any], plain: dict[str, Any], method: Any = None, policy: Any = None, **start: Any
     ) -> "Bandit":
         """Rebuild a bandit from its `state`, bit for bit, with the method, the policy and the start that it had.
 
         >>> Bandit.from_state(*Bandit(["a", "b"]).state()).arms
         ['a', 'b']
         """
+        bandit = cls._like(plain, method, policy, **start)
+        blank = bandit.state()[0]
+        if jax.tree.structure(tree) != jax.tree.structure(blank) or [leaf.shape for leaf in jax.tree.leaves(tree)] != [
+            leaf.shape for leaf in jax.tree.leaves(blank)
+        ]:
+            raise ValueError("its beliefs have other shapes; give the mean and the covariance that they started from.")
+        bandit._state, bandit._initial = tree["state"], tree["initial"]
+        waiting = zip(plain["waiting"], tree["contexts"], strict=True)
+        bandit._waiting = {id: (arm, x) for (id, arm, _), x in waiting}
+        return bandit
+
+    @classmethod
+    def _like(cls, plain: dict[str, Any], method: Any, policy: Any, **start: Any) -> "Bandit":
+        """A bandit with the plain data of another one and arrays of the same shapes, but not their numbers."""
         bandit = cls(plain["arms"], method, policy, shared=plain["shared"], pending=plain["limit"], **start)
-        for part, own in fingerprints(bandit.method, bandit.policy).items():
+        for part, own in _fingerprints(bandit.method, bandit.policy).items():
             if plain["made by"][part] != own:
                 raise ValueError(
                     f"it was saved with the {part} {plain['made by'][part]}, not {own}; give the same one."
                 )
-        shape = None if plain["shape"] is None else tuple(plain["shape"])
-        if plain["made"]:
-            bandit._allocate_memory(None if shape is None else jnp.zeros(shape, plain["dtype"] or None))
-        bandit._state = from_arrays("state", arrays, bandit._state)
-        initial = from_arrays("initial", arrays, bandit._initial)
-        shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (initial, bandit._initial)]
-        if shapes[0] != shapes[1]:
-            raise ValueError("its beliefs have other shapes; give the mean and the covariance that they started from.")
-        bandit._initial = initial
-        contexts = [arrays.get(f"context[{at}]") for at in range(len(plain["waiting"]))]
-        bandit._pending.restore(plain, [None if x is None else jnp.asarray(x) for x in contexts])
-        bandit.made, bandit._shape, bandit._dtype = int(plain["made"]), shape, plain["dtype"]
+        bandit.made, bandit._dtype = int(plain["made"]), plain["dtype"]
+        bandit._shape = None if plain["shape"] is None else tuple(plain["shape"])
+        if bandit.made:
+            bandit._allocate_memory(bandit._any_context())
+        bandit._state = step.with_all_slots(bandit.method, bandit._state, plain["slots"])
+        for id, arm, dtype in plain["waiting"]:
+            bandit._waiting[id] = (arm, None if dtype is None else jnp.zeros(bandit._shape or (), dtype))
+        bandit._fates = {int(id): fate for id, fate in plain["fates"]}
         return bandit
 
     def save(self, folder: Any, *, source: Any = None, held: bool = False) -> int:
@@ -296,10 +271,8 @@ class Bandit:
         >>> same.pending, same.update(decision.id, 1.0)
         (1, 'learned')
         """
-        arrays, plain = self.state()
-        form = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-        note = {"kind": "Bandit", "bandit": plain, "arrays": form}
-        return io.save(folder, arrays, note=note, source=source, held=held)
+        tree, plain = self.state()
+        return io.save(folder, tree, note={"kind": "Bandit", "bandit": plain}, source=source, held=held)
 
     @classmethod
     def load(cls, folder: Any, method: Any = None, policy: Any = None, **start: Any) -> tuple["Bandit", dict]:
@@ -312,7 +285,7 @@ class Bandit:
             folder: As for `save`.
             method: The method of the bandit, as it was given to it.
             policy: Its policy, likewise.
-            start: How its beliefs start, as for `Bandit`: `mean` and `cov`, or `params`.
+            start: How its beliefs start, as for `Bandit`.
 
         Returns:
             The bandit, bit for bit as it was saved, and the manifest with `source`.
@@ -326,14 +299,13 @@ class Bandit:
             note = manifest["note"]
             if not isinstance(note, dict) or note.get("kind") != "Bandit":
                 raise io.Foreign("it holds no bandit")
-            return {name: np.zeros(shape, dtype) for name, (dtype, shape) in note["arrays"].items()}
+            try:
+                return cls._like(note["bandit"], method, policy, **start).state()[0]
+            except ValueError as problem:
+                raise io.Foreign(str(problem).rstrip(".")) from None
 
-        arrays, manifest = io.load(folder, like)
-        try:
-            bandit = cls.from_state(arrays, manifest["note"]["bandit"], method, policy, **start)
-        except ValueError as problem:
-            raise io.Foreign(f"{folder}: {problem}") from None
-        return bandit, manifest
+        tree, manifest = io.load(folder, like)
+        return cls.from_state(tree, manifest["note"]["bandit"], method, policy, **start), manifest
 
     def _context(self, context: Any) -> Any:
         (x,) = checks.arrays(context=context)
@@ -355,20 +327,44 @@ class Bandit:
     def _allocate_memory(self, x: Any) -> None:
         """Allocate memory for contexts like x, if the method stores data and has seen none yet."""
         if not self._allocated:
-            arms = len(self.arms) if self.shared else 1
-            self._state, self._initial = (
-                step.allocate_memory(self.method, state, x, arms=arms) for state in (self._state, self._initial)
-            )
+            self._state = step.allocate_memory(self.method, self._state, x)
+            self._initial = step.allocate_memory(self.method, self._initial, x)
             self._allocated = True
 
+    def _end(self, id: int, fate: str) -> str:
+        """Let a decision wait no longer; the oldest fates beyond the limit are forgotten."""
+        del self._waiting[id]
+        self._fates[id] = fate
+        while len(self._fates) > self._limit:
+            del self._fates[next(iter(self._fates))]
+        return fate
+
+    def _any_context(self) -> Any:
+        return None if self._shape is None else jnp.zeros(self._shape, self._dtype)
+
     def _pass(self) -> None:
-        x = None if self._shape is None else jnp.zeros(self._shape, self._dtype)
-        self._state = _age(self.method, self._with_slots(), x=x, shared=self.shared)
+        self._state = _age(self.method, self._with_slots(), self._any_context())
 
     def _with_slots(self) -> State:
         """The state with slots for one more step, where all hypotheses are kept."""
         return step.allocate_slots(self.method, self._state, 1)
 
 
-_learn = partial(jax.jit, static_argnames=("shared",))(step.learn)
-_age = partial(jax.jit, static_argnames=("shared",))(step.age)
+_learn = jax.jit(step.learn)
+_age = jax.jit(step.age)
+
+
+def _fingerprints(method: Any, policy: Any) -> dict[str, str]:
+    """Identify a method and a policy by their names and by a digest of the numbers inside them."""
+    settings = str(jax.tree.structure(policy))  # that of a method has functions, which print their address
+    return {
+        "method": f"{method.name} ({_digest(method)})",
+        "policy": f"{type(policy).__name__} ({_digest(policy, settings)})",
+    }
+
+
+def _digest(tree: Any, settings: str = "") -> str:
+    digest = hashlib.sha256(settings.encode())
+    for leaf in jax.tree.leaves(tree):
+        digest.update(np.asarray(leaf, np.float64).tobytes())
+    return digest.hexdigest()[:8]

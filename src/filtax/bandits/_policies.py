@@ -5,14 +5,11 @@ ucb(c)              mean plus c standard deviations
 bayes_ucb()         the quantile 1 - 1/(t + 1) of the belief (Kaufmann, Cappé and Garivier 2012)
 greedy()            the largest expected reward
 epsilon_greedy(e)   greedy, but with probability e any arm
-
-A policy has three methods: `noise` draws what it needs for many rounds at once, `choose` picks an arm, and
-`probabilities` gives the probability with which each arm would have been picked. Ties are broken at random.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,21 +23,52 @@ DRAWS = ("parameter", "linearised", "predictive")
 
 
 class Policy(Module):
-    """A rule to choose an arm from the posterior of the mean rewards; `draw` says which posterior."""
+    """A rule to choose an arm from the posterior of the mean rewards: the one with the largest score.
 
+    The score of an arm is its expected reward, unless a subclass says otherwise. Ties are broken at random.
 
-class Thompson(Policy):
-    """Draw the rewards from the belief; take the arm whose draw is the largest.
-
-    >>> thompson().draw
-    'parameter'
+    Attributes:
+        draw: Which posterior the policy needs, as for `thompson`.
+        count: Draws where something has no closed form.
+        explores: Whether the policy uses the width of the belief.
     """
 
     draw: str = static(default="parameter")
     count: int = static(default=1024)
+    explores: ClassVar[bool] = False
+
+    def scores(self, posterior: Any, t: Int[Array, ""]) -> Float[Array, " A"]:
+        """Compute the score of each arm, which depends on the belief and the time alone."""
+        return posterior.expected
 
     def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Draw what `choose` needs, for many rounds at once."""
+        """Draw what `choose` needs, for many rounds at once: nothing, where the scores are not random."""
+        return ()
+
+    def choose(self, posterior: Any, noise: PyTree, u: Float[Array, ""], t: Int[Array, ""]) -> Array:
+        """Return the index of the arm with the largest score."""
+        return argmax_at_random(self.scores(posterior, t), u)
+
+    def probabilities(
+        self, posterior: Any, noise: PyTree, key: Key[Array, ""], t: Int[Array, ""]
+    ) -> Float[Array, " A"]:
+        """Compute the probability of each arm to be chosen: 1 for the best, in equal parts if there are several."""
+        scores = self.scores(posterior, t)
+        best = (scores == jnp.max(scores)).astype(scores.dtype)
+        return best / jnp.sum(best)
+
+    def propensity(self, posterior: Any, arm: Array, chances: Float[Array, " A"]) -> Float[Array, ""]:
+        """Probability of the chosen arm."""
+        return chances[arm]
+
+
+class Thompson(Policy):
+    """Draw the rewards from the belief; take the arm whose draw is the largest."""
+
+    explores: ClassVar[bool] = True
+
+    def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
+        """Draw what the posterior needs for one draw of the rewards."""
         return posterior.noise(key, lead)
 
     def choose(self, posterior: Any, noise: PyTree, u: Float[Array, ""], t: Int[Array, ""]) -> Array:
@@ -58,85 +86,36 @@ class Thompson(Policy):
         return chances[arm] if posterior.exact else (self.count * chances[arm] + 1.0) / (self.count + 1.0)
 
 
-class _ByScore(Policy):
-    """A policy that takes the arm with the largest score; the scores depend on the belief and the time alone."""
-
-    def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Draw nothing: the scores are not random."""
-        return ()
-
-    def choose(self, posterior: Any, noise: PyTree, u: Float[Array, ""], t: Int[Array, ""]) -> Array:
-        """Return the index of the arm with the largest score."""
-        return argmax_at_random(self.scores(posterior, noise, t), u)
-
-    def probabilities(
-        self, posterior: Any, noise: PyTree, key: Key[Array, ""], t: Int[Array, ""]
-    ) -> Float[Array, " A"]:
-        """Return 1 for the best arm, in equal parts if there are several."""
-        scores = self.scores(posterior, noise, t)
-        best = (scores == jnp.max(scores)).astype(scores.dtype)
-        return best / jnp.sum(best)
-
-    def propensity(self, posterior: Any, arm: Array, chances: Float[Array, " A"]) -> Float[Array, ""]:
-        """Probability of the chosen arm."""
-        return chances[arm]
-
-    def scores(self, posterior: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
-        """Compute the score of each arm."""
-        return posterior.expected
-
-
-class UpperConfidence(_ByScore):
-    """Mean plus c standard deviations, of the natural parameter where there is one.
-
-    >>> ucb(2.0).c
-    2.0
-    """
+class UpperConfidence(Policy):
+    """Mean plus c standard deviations, of the natural parameter where there is one."""
 
     c: Any = 2.0
-    draw: str = static(default="parameter")
-    count: int = static(default=1024)
+    explores: ClassVar[bool] = True
 
-    def scores(self, posterior: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
+    def scores(self, posterior: Any, t: Int[Array, ""]) -> Float[Array, " A"]:
         """Compute the upper bounds."""
         return posterior.upper_bound(jnp.asarray(self.c, posterior.expected.dtype), _draws_of(t), self.count)
 
 
-class BayesUCB(_ByScore):
-    """The quantile 1 - 1/(t + 1) of each arm after t decisions were made, this one included.
+class BayesUCB(Policy):
+    """The quantile 1 - 1/(t + 1) of each arm after t decisions were made, this one included."""
 
-    >>> bayes_ucb().count
-    1024
-    """
+    explores: ClassVar[bool] = True
 
-    draw: str = static(default="parameter")
-    count: int = static(default=1024)
-
-    def scores(self, posterior: Any, noise: PyTree, t: Int[Array, ""]) -> Float[Array, " A"]:
+    def scores(self, posterior: Any, t: Int[Array, ""]) -> Float[Array, " A"]:
         """Compute the quantiles from their upper tail, because 1 - 1/t rounds to 1 after many decisions."""
         tail = 1.0 / (t.astype(posterior.expected.dtype) + 2.0)
         return posterior.upper_quantile(tail, _draws_of(t), self.count)
 
 
-class Greedy(_ByScore):
-    """The largest expected reward.
-
-    >>> greedy().draw
-    'parameter'
-    """
-
-    draw: str = static(default="parameter")
+class Greedy(Policy):
+    """The largest expected reward."""
 
 
-class EpsilonGreedy(_ByScore):
-    """Greedy, and with probability epsilon any arm.
-
-    >>> epsilon_greedy(0.1).epsilon
-    0.1
-    """
+class EpsilonGreedy(Policy):
+    """Greedy, and with probability epsilon any arm."""
 
     epsilon: Any = 0.05
-    draw: str = static(default="parameter")
 
     def noise(self, posterior: Any, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
         """Draw two uniforms: whether to explore, and where."""
@@ -153,7 +132,7 @@ class EpsilonGreedy(_ByScore):
         self, posterior: Any, noise: PyTree, key: Key[Array, ""], t: Int[Array, ""]
     ) -> Float[Array, " A"]:
         """Compute the probability of each arm; exact."""
-        best = _ByScore.probabilities(self, posterior, noise, key, t)
+        best = Policy.probabilities(self, posterior, noise, key, t)
         e = jnp.asarray(self.epsilon, best.dtype)
         return (1.0 - e) * best + e / best.shape[0]
 
@@ -169,7 +148,7 @@ def _check_draws(call: str, draw: Any, count: Any) -> None:
     checks.whole(f"{call}(count=...)", count, least=1)
 
 
-def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
+def thompson(draw: str = "parameter", *, count: int = 1024) -> Policy:
     """Choose by Thompson sampling: draw the rewards from the belief, and take the best.
 
     Args:
@@ -185,7 +164,7 @@ def thompson(draw: str = "parameter", *, count: int = 1024) -> Thompson:
     return Thompson(draw, count)
 
 
-def ucb(c: Any = 2.0, *, draw: str = "parameter", count: int = 1024) -> UpperConfidence:
+def ucb(c: Any = 2.0, *, draw: str = "parameter", count: int = 1024) -> Policy:
     """Choose by optimism: mean plus c standard deviations of the mean reward, without the noise of the rewards.
 
     >>> ucb(1.0).c
@@ -193,36 +172,36 @@ def ucb(c: Any = 2.0, *, draw: str = "parameter", count: int = 1024) -> UpperCon
     """
     checks.positive("ucb(c=...)", c, zero=True)
     _check_draws("ucb", draw, count)
-    return UpperConfidence(c, draw, count)
+    return UpperConfidence(draw, count, c)
 
 
-def bayes_ucb(*, draw: str = "parameter", count: int = 1024) -> BayesUCB:
+def bayes_ucb(*, draw: str = "parameter", count: int = 1024) -> Policy:
     """Choose by a quantile that rises with time; from `count` draws where it has no closed form.
 
-    >>> type(bayes_ucb()).__name__
-    'BayesUCB'
+    >>> bayes_ucb().count
+    1024
     """
     _check_draws("bayes_ucb", draw, count)
     return BayesUCB(draw, count)
 
 
-def greedy() -> Greedy:
+def greedy() -> Policy:
     """Choose the largest expected reward, without exploration.
 
-    >>> type(greedy()).__name__
-    'Greedy'
+    >>> greedy().explores
+    False
     """
     return Greedy()
 
 
-def epsilon_greedy(epsilon: Any = 0.05) -> EpsilonGreedy:
+def epsilon_greedy(epsilon: Any = 0.05) -> Policy:
     """Choose any arm with probability epsilon in [0, 1], and else the largest expected reward.
 
     >>> epsilon_greedy(0.2).epsilon
     0.2
     """
     checks.share("epsilon_greedy(epsilon=...)", epsilon)
-    return EpsilonGreedy(epsilon)
+    return EpsilonGreedy(epsilon=epsilon)
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -237,11 +216,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def policy_named(name: str) -> Policy:
-    """Build a policy from its short name, with its defaults.
-
-    >>> type(policy_named("ts")).__name__
-    'Thompson'
-    """
+    """Build a policy from its short name, with its defaults."""
     if name not in POLICIES:
         raise ValueError(f"no policy {name!r}. {checks.nearest(name, POLICIES)}")
     return POLICIES[name]()

@@ -13,7 +13,7 @@ Axes: A arms, C hypotheses, S samples, N nodes.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -28,33 +28,42 @@ from filtax.beliefs import Beta, Gamma
 from filtax.linalg import psd_root
 from filtax.models._gaussian import GaussianLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
-from filtax.protocols import Hypotheses, Module, static
+from filtax.protocols import Hypotheses, Module
 
 HALVINGS = 50  # of a bisection for a quantile
 BENDS = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)  # where a Gaussian is cut, in its standard deviations
 NODES = 8  # of each piece
+LEGENDRE = np.polynomial.legendre.leggauss(NODES)  # nodes and weights on [-1, 1]
 TAIL = (2.0, 6.0, 12.0, 20.0)  # where the tails of a Beta's log odds are cut, in their own lengths
 KINK = (-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0)  # where those of small counts bend from one tail to the other
 SHOWN = 4  # the most probable hypotheses of an arm, by which the pieces are placed
 FAINT = 1e-7  # a number known better than this share of the whole range is taken to be this uncertain
 
 
-class IndependentGaussians(Module):
-    """Independent arms, each a mixture of C Gaussians over its natural parameter.
+class RewardPosterior(Module):
+    """What a policy asks of the mean rewards of A arms; scores rise with them.
 
-    >>> two = IndependentGaussians(jnp.zeros((2, 1)), jnp.ones((2, 1)), jnp.zeros((2, 1)), jnp.zeros(2))
-    >>> two.upper_bound(2.0, jax.random.key(0), 1).tolist()
-    [2.0, 2.0]
+    `noise` draws what `draw` needs for many rounds at once, and `draw` gives one score for each arm. The propensities
+    are `exact`, or estimated from `count` draws.
     """
+
+    expected: Float[Array, " A"]
+
+    def noise(self, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
+        """Split the key."""
+        return jax.random.split(key, lead) if lead else key
+
+
+class IndependentGaussians(RewardPosterior):
+    """Independent arms, each a mixture of C Gaussians over its natural parameter."""
 
     mean: Float[Array, "A C"]
     var: Float[Array, "A C"]
     log_weight: Float[Array, "A C"]
-    expected: Float[Array, " A"]
     exact = True
 
     def noise(self, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Draw what `draw` needs for many rounds at once: normals, and Gumbels if hypotheses must be chosen."""
+        """Draw normals, and Gumbels if hypotheses must be chosen."""
         of_value, of_part = jax.random.split(key)
         normal = jax.random.normal(of_value, (*lead, self.mean.shape[-2]), self.mean.dtype)
         if self.mean.shape[-1] == 1:
@@ -62,7 +71,7 @@ class IndependentGaussians(Module):
         return normal, jax.random.gumbel(of_part, (*lead, *self.mean.shape[-2:]), self.mean.dtype)
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
-        """Draw one score for each arm."""
+        """Draw one natural parameter for each arm."""
         mean, var = self.mean, self.var
         if len(noise) == 2:
             chosen = jnp.argmax(self.log_weight + noise[1], axis=1)[:, None]
@@ -71,10 +80,7 @@ class IndependentGaussians(Module):
 
     def upper_bound(self, c: Array | float, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Compute the mean plus c standard deviations."""
-        weight = jnp.exp(self.log_weight)
-        mean = jnp.sum(weight * self.mean, axis=1)
-        var = jnp.sum(weight * (self.var + (self.mean - mean[:, None]) ** 2), axis=1)
-        return mean + c * jnp.sqrt(var)
+        return _upper_bound(c, self.mean, self.var, self.log_weight)
 
     def upper_quantile(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Compute the score that each arm exceeds with probability `tail`; exact."""
@@ -92,27 +98,17 @@ class IndependentGaussians(Module):
         return _bisect(beyond, tail, low, high)
 
     def probabilities(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """Compute the probability that each arm has the largest draw; exact."""
+        """Compute the probability that each arm has the largest draw."""
         return largest_of_normals(self.mean, self.var, self.log_weight)
 
 
-class IndependentBetas(Module):
-    """Independent arms, each a mixture of C Betas over its probability of a reward.
-
-    >>> two = IndependentBetas(jnp.ones((2, 1)), jnp.ones((2, 1)), jnp.zeros((2, 1)), jnp.zeros(2))
-    >>> two.upper_bound(0.0, jax.random.key(0), 1).tolist()
-    [0.5, 0.5]
-    """
+class IndependentBetas(RewardPosterior):
+    """Independent arms, each a mixture of C Betas over its probability of a reward."""
 
     ones: Float[Array, "A C"]
     zeros: Float[Array, "A C"]
     log_weight: Float[Array, "A C"]
-    expected: Float[Array, " A"]
     exact = True
-
-    def noise(self, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Split the key: a Beta is drawn by rejection."""
-        return jax.random.split(key, lead) if lead else key
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
         """Draw the log odds of one probability for each arm, because those of small counts would round to 0 and 1."""
@@ -123,12 +119,10 @@ class IndependentBetas(Module):
         return gamma(of_ones, ones, dtype=ones.dtype) - gamma(of_zeros, zeros, dtype=zeros.dtype)
 
     def upper_bound(self, c: Array | float, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """Compute the mean plus c standard deviations."""
-        weight, total = jnp.exp(self.log_weight), self.ones + self.zeros
+        """Compute the mean plus c standard deviations of the probability."""
+        total = self.ones + self.zeros
         each = self.ones / total
-        mean = jnp.sum(weight * each, axis=1)
-        spread = each * (1.0 - each) / (total + 1.0) + (each - mean[:, None]) ** 2
-        return mean + c * jnp.sqrt(jnp.sum(weight * spread, axis=1))
+        return _upper_bound(c, each, each * (1.0 - each) / (total + 1.0), self.log_weight)
 
     def upper_quantile(self, tail: Array, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Compute the log odds that each arm exceeds with probability `tail`, by bisection."""
@@ -143,26 +137,20 @@ class IndependentBetas(Module):
         return _bisect(beyond, tail, jnp.full_like(self.ones[:, 0], -most), jnp.full_like(self.ones[:, 0], most))
 
     def probabilities(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """Compute the probability that each arm has the largest draw; exact."""
+        """Compute the probability that each arm has the largest draw."""
         return largest_of_betas(self.ones, self.zeros, self.log_weight)
 
 
-class JointGaussian(Module):
-    """Arms that share parameters: under each of C hypotheses, natural parameters that are Gaussian together.
-
-    >>> two = JointGaussian(jnp.zeros((1, 2)), jnp.eye(2)[None], jnp.zeros(1), jnp.zeros(2))
-    >>> two.upper_bound(2.0, jax.random.key(0), 1).tolist()
-    [2.0, 2.0]
-    """
+class JointGaussian(RewardPosterior):
+    """Arms that share parameters: under each of C hypotheses, natural parameters that are Gaussian together."""
 
     mean: Float[Array, "C A"]
     cov: Float[Array, "C A A"]
     log_weight: Float[Array, " C"]
-    expected: Float[Array, " A"]
 
     @property
     def exact(self) -> bool:
-        """Whether `chances` is exact: for two arms and one hypothesis it is."""
+        """Whether `probabilities` is exact: for two arms and one hypothesis it is."""
         return self.mean.shape == (1, 2)
 
     def noise(self, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
@@ -172,7 +160,7 @@ class JointGaussian(Module):
         return normal, jax.random.gumbel(of_part, (*lead, self.log_weight.shape[-1]), self.mean.dtype)
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
-        """Draw one score for each arm, together."""
+        """Draw the natural parameters of all arms together."""
         chosen = jnp.argmax(self.log_weight + noise[1])
         return self.mean[chosen] + psd_root(self.cov[chosen]) @ noise[0]
 
@@ -185,7 +173,7 @@ class JointGaussian(Module):
         return self._marginals.upper_quantile(tail, key, count)
 
     def probabilities(self, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
-        """Compute the probability that each arm has the largest draw: exact for two arms, else from `count` draws."""
+        """Compute the probability that each arm has the largest draw."""
         if self.exact:
             return larger_of_two(self.mean[0], self.cov[0])
         of_value, of_part = jax.random.split(key)
@@ -197,29 +185,18 @@ class JointGaussian(Module):
     @property
     def _marginals(self) -> IndependentGaussians:
         var = jnp.diagonal(self.cov, axis1=1, axis2=2).T
-        return IndependentGaussians(self.mean.T, var, jnp.broadcast_to(self.log_weight[None], var.shape), self.expected)
+        return IndependentGaussians(self.expected, self.mean.T, var, jnp.broadcast_to(self.log_weight[None], var.shape))
 
 
-class Sampled(Module):
-    """Any other belief: `sampler(arguments, key)` draws the mean rewards of all arms together.
+class Sampled(RewardPosterior):
+    """Any other belief: `sampler(key)` draws the mean rewards of all arms together."""
 
-    >>> coin = Sampled(jnp.array([0.0, 1.0]), lambda arguments, key: arguments, jnp.zeros(2))
-    >>> coin.probabilities(jax.random.key(0), 10).tolist()
-    [0.0, 1.0]
-    """
-
-    arguments: PyTree
-    sampler: Any = static()
-    expected: Float[Array, " A"]
+    sampler: Any
     exact = False
-
-    def noise(self, key: Key[Array, ""], lead: tuple[int, ...] = ()) -> PyTree:
-        """Split the key."""
-        return jax.random.split(key, lead) if lead else key
 
     def draw(self, noise: PyTree) -> Float[Array, " A"]:
         """Draw one mean reward for each arm."""
-        return self.sampler(self.arguments, noise)
+        return self.sampler(noise)
 
     def upper_bound(self, c: Array | float, key: Key[Array, ""], count: int) -> Float[Array, " A"]:
         """Compute the mean plus c standard deviations of `count` draws."""
@@ -238,12 +215,17 @@ class Sampled(Module):
         return jax.vmap(self.draw)(jax.random.split(key, count))
 
 
-def argmax_at_random(scores: Float[Array, " A"], u: Float[Array, ""]) -> Array:
-    """Find the index of the largest score; among equal ones, u in [0, 1) decides.
+def _upper_bound(
+    c: Array | float, mean: Float[Array, "A C"], var: Float[Array, "A C"], log_weight: Float[Array, "A C"]
+) -> Float[Array, " A"]:
+    """The mean plus c standard deviations of each mixture."""
+    weight = jnp.exp(log_weight)
+    middle = jnp.sum(weight * mean, axis=1)
+    return middle + c * jnp.sqrt(jnp.sum(weight * (var + (mean - middle[:, None]) ** 2), axis=1))
 
-    >>> [argmax_at_random(jnp.array([1.0, 0.0, 1.0]), jnp.asarray(u)).item() for u in (0.2, 0.7)]
-    [0, 2]
-    """
+
+def argmax_at_random(scores: Float[Array, " A"], u: Float[Array, ""]) -> Array:
+    """Find the index of the largest score; among equal ones, u in [0, 1) decides."""
     best = scores == jnp.max(scores)
     rank = jnp.cumsum(best)
     wanted = 1 + jnp.floor(u * rank[-1].astype(u.dtype)).astype(rank.dtype)
@@ -273,11 +255,7 @@ def _bisect(beyond: Callable[[Array], Array], tail: Array, low: Array, high: Arr
 
 
 def larger_of_two(mean: Float[Array, " 2"], cov: Float[Array, "2 2"]) -> Float[Array, " 2"]:
-    """Compute the probabilities that each of two Gaussians is the larger; a half each if they are equal.
-
-    >>> larger_of_two(jnp.array([1.0, 0.0]), jnp.eye(2) * 0.5).round(4).tolist()
-    [0.8413, 0.1587]
-    """
+    """Compute the probabilities that each of two Gaussians is the larger; a half each if they are equal."""
     gap, var = mean[0] - mean[1], jnp.maximum(cov[0, 0] + cov[1, 1] - 2.0 * cov[0, 1], 0.0)
     known = var <= 0.0
     z = jnp.where(known, jnp.inf * jnp.sign(gap), gap / jnp.sqrt(jnp.where(known, 1.0, var)))
@@ -289,12 +267,7 @@ def larger_of_two(mean: Float[Array, " 2"], cov: Float[Array, "2 2"]) -> Float[A
 def largest_of_normals(
     mean: Float[Array, "A C"], var: Float[Array, "A C"], log_weight: Float[Array, "A C"]
 ) -> Float[Array, " A"]:
-    """Compute the probability that each of A independent mixtures of C Gaussians is the largest.
-
-    >>> same = jnp.zeros((4, 1))
-    >>> largest_of_normals(same, same + 1.0, same).round(6).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
+    """Compute the probability that each of A independent mixtures of C Gaussians is the largest."""
     if mean.shape == (2, 1):
         return larger_of_two(mean[:, 0], jnp.diag(var[:, 0]))
     alive = jnp.isfinite(log_weight)
@@ -323,10 +296,6 @@ def largest_of_betas(
     The integral is over the log odds. There the density $\propto \sigma(z)^a \sigma(-z)^b$ has no poles, whatever the
     counts. For large counts it is a Gaussian of variance 1/a + 1/b; for small ones it falls as $e^{az}$ to the left and
     $e^{-bz}$ to the right.
-
-    >>> ones, zeros = jnp.array([[2.0], [1.0]]), jnp.ones((2, 1))
-    >>> largest_of_betas(ones, zeros, jnp.zeros((2, 1))).round(4).tolist()  # 2/3: of three uniforms, one of two
-    [0.6667, 0.3333]
     """
     mode, sd = jnp.log(ones) - jnp.log(zeros), jnp.sqrt(1.0 / ones + 1.0 / zeros)
     core, tail = (jnp.asarray(part, mode.dtype) for part in (BENDS, TAIL))
@@ -338,9 +307,7 @@ def largest_of_betas(
     laid = jnp.take_along_axis(jnp.concatenate(bends, axis=2), shown[:, :, None], axis=1)
     at, weight = _pieces(jnp.concatenate([laid.reshape(-1), jnp.asarray(KINK, mode.dtype)]))
     pdf = _beta_of_log_odds(at[None, None] - mode[..., None], ones[..., None], zeros[..., None])
-    mass = jnp.sum(
-        pdf * weight[None, None], axis=2, keepdims=True
-    )  # normalised numerically, so that no constant is rounded
+    mass = jnp.sum(pdf * weight[None, None], axis=2, keepdims=True)  # numerically: no constant is rounded
     pdf = jnp.sum(jnp.exp(log_weight)[..., None] * pdf / jnp.where(mass > 0.0, mass, 1.0), axis=1)
     least = jnp.finfo(pdf.dtype).tiny
     cdf = jnp.clip(_running_integral(pdf, weight), least, 1.0)
@@ -366,7 +333,7 @@ def _first_among(log_pdf: Float[Array, "A N"], log_cdf: Float[Array, "A N"], wei
 def _pieces(bends: Float[Array, " B"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
     """Points and weights of a Gauss-Legendre rule between each two neighbours."""
     bends = jnp.sort(bends)
-    nodes, weights = (jnp.asarray(part, bends.dtype) for part in _legendre())
+    nodes, weights = (jnp.asarray(part, bends.dtype) for part in LEGENDRE)
     half, middle = 0.5 * (bends[1:] - bends[:-1]), 0.5 * (bends[1:] + bends[:-1])
     at = middle[:, None] + half[:, None] * nodes[None, :]
     return at.reshape(-1), (half[:, None] * weights[None, :]).reshape(-1)
@@ -377,15 +344,13 @@ def _running_integral(values: Float[Array, "A N"], weight: Float[Array, " N"]) -
     parts = (values * weight[None, :]).reshape(len(values), -1, NODES)
     whole = jnp.sum(parts, axis=2)
     inside = parts @ jnp.asarray(_partial(), values.dtype).T
-    return (jnp.cumsum(whole, axis=1) - whole)[:, :, None].repeat(NODES, axis=2).reshape(values.shape) + inside.reshape(
-        values.shape
-    )
+    return ((jnp.cumsum(whole, axis=1) - whole)[:, :, None] + inside).reshape(values.shape)
 
 
 @lru_cache
 def _partial() -> np.ndarray:
     """Row i times the weighted values of a piece is the integral of their interpolant up to node i."""
-    nodes, weights = _legendre()
+    nodes, weights = LEGENDRE
     integrals = np.stack(
         [np.polynomial.legendre.legval(nodes, np.polynomial.legendre.legint(e, lbnd=-1)) for e in np.eye(NODES)]
     )
@@ -393,12 +358,7 @@ def _partial() -> np.ndarray:
     return (integrals.T @ to_series) / weights[None, :]
 
 
-@lru_cache
-def _legendre() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(NODES)
-
-
-def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: Array) -> Array:
+def _draw_parameter(method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array) -> Array:
     """Mean rewards under one draw of the hypothesis and of theta."""
     of_part, of_value = jax.random.split(key)
     chosen = jax.random.categorical(of_part, hypotheses.log_weight)
@@ -412,23 +372,17 @@ def _draw_parameter(method: Any, hypotheses: Hypotheses, x: Array | None, key: A
     return eta if direct else plain.given(eta, x, False).mean
 
 
-def sample_parameters(shared: bool, arguments: tuple, key: Array) -> Array:
-    """Draw the mean rewards of all arms together; `arguments` as in `reward_posterior`."""
-    method, hypotheses, _, _, x = arguments
+def _draw_reward(method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array) -> Array:
+    """One draw of the rewards, noise included."""
+    return look_ahead(method, hypotheses, initial, x, None, False).sample(key)
+
+
+def sample(
+    shared: bool, noisy: bool, method: Any, hypotheses: Hypotheses, initial: PyTree, x: Array | None, key: Array
+) -> Array:
+    """Draw the mean rewards of all arms together, or if `noisy` the rewards; each arm has hypotheses or they share."""
+    draw = partial(_draw_reward if noisy else _draw_parameter, method)
     if shared:
-        return _draw_parameter(method, hypotheses, x, key)
+        return draw(hypotheses, initial, x, key).reshape(-1)
     keys = jax.random.split(key, hypotheses.log_weight.shape[0])
-    return jax.vmap(lambda hypotheses, key: _draw_parameter(method, hypotheses, x, key)[0])(hypotheses, keys)
-
-
-def sample_rewards(shared: bool, arguments: tuple, key: Array) -> Array:
-    """Draw the rewards of all arms together, noise included."""
-    method, _, initial, hypotheses, x = arguments
-
-    def draw(hypotheses: Hypotheses, initial: PyTree, key: Array) -> Array:
-        return look_ahead(method, hypotheses, initial, x, None, False).sample(key)
-
-    if shared:
-        return draw(hypotheses, initial, key).reshape(-1)
-    keys = jax.random.split(key, hypotheses.log_weight.shape[0])
-    return jax.vmap(draw)(hypotheses, initial, keys).reshape(-1)
+    return jax.vmap(draw, in_axes=(0, 0, None, 0))(hypotheses, initial, x, keys).reshape(-1)

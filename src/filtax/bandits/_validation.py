@@ -7,58 +7,34 @@ import jax
 from jaxtyping import Array
 
 from filtax import _validation as checks
-from filtax.bandits._policies import BayesUCB, Policy, Thompson, UpperConfidence, policy_named
+from filtax.bandits._policies import Policy, policy_named
 from filtax.beliefs import Point
 from filtax.bone import Bone
 from filtax.models._exponential_family import CategoricalLikelihood
 from filtax.models._generalised_bayes import LossLikelihood
 from filtax.state import State
 
-EXPLORERS = (BayesUCB, Thompson, UpperConfidence)  # those that use the width of a belief
 
+def checked_policy(call: str, method: Any, policy: Any) -> Policy:
+    """Return a policy that is given itself or by its short name, and check that it can choose by this method.
 
-def check_method(call: str, method: Any) -> None:
-    """Check that this is a method, and not its name.
-
-    >>> check_method("Bandit", "LG+C-Static")
-    Traceback (most recent call last):
-        ...
-    ValueError: Bandit(method='LG+C-Static') must come from filtax.method(..., model=...), which needs a model.
+    The method must be one, and not its name; it must learn rewards, not labels, and its beliefs must have what the
+    policy explores by.
     """
     if not isinstance(method, Bone):
         raise ValueError(
             f"{call}(method={method!r:.40}) must come from filtax.method(..., model=...), which needs a model."
         )
-
-
-def check_policy(call: str, policy: Any) -> Policy:
-    """Return a policy that is given itself or by its short name.
-
-    >>> type(check_policy("play", "ucb")).__name__
-    'UpperConfidence'
-    """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     if not isinstance(policy, Policy):
         raise ValueError(f"{call}(policy={policy!r:.40}) must come from filtax.bandits, such as thompson().")
-    return policy
-
-
-def check_pair(call: str, method: Any, policy: Any) -> None:
-    """Check that a policy can explore by the beliefs of a method, and that the method learns rewards, not labels.
-
-    >>> import filtax as fx
-    >>> from filtax.bandits import greedy
-    >>> check_pair("Bandit", fx.method("LG+C-Static", model=fx.models.linear(noise=1.0)), greedy())
-    """
     plain = method.model.likelihood.plain
     if isinstance(plain, CategoricalLikelihood):
         raise ValueError(
             f"{call}: {method.name} learns class labels, which are no rewards; give a model of rewards, such as "
             "bernoulli() for 0 and 1, with an output for each arm."
         )
-    if not isinstance(policy, EXPLORERS):
-        return
-    if method.posterior.families == (Point,):
+    if policy.explores and method.posterior.families == (Point,):
         raise ValueError(
             f"{call}: {method.name} believes in a single point, so there is nothing for {type(policy).__name__} to "
             "explore by; use greedy() or epsilon_greedy(0.05)."
@@ -68,6 +44,7 @@ def check_pair(call: str, method: Any, policy: Any) -> None:
             f"{call}: {method.name} learns by a loss, so rewards have no distribution to draw them from; use "
             'draw="parameter" or draw="linearised".'
         )
+    return policy
 
 
 def check_outputs(call: str, method: Any, state: State, x: Array | None, arms: int, *, shared: bool) -> None:
@@ -110,13 +87,7 @@ def check_arm(arm: Any, known: list[Any]) -> None:
 
 
 def finite_reward(reward: Any) -> float:
-    """Return a reward as a number.
-
-    >>> finite_reward("1.5")
-    Traceback (most recent call last):
-        ...
-    ValueError: update: the reward must be a number, got '1.5'.
-    """
+    """Return a reward as a number."""
     try:
         if isinstance(reward, str | bytes):
             raise TypeError

@@ -16,7 +16,7 @@ bias of order 1/T and less variance. Intervals are those of the central limit th
 with a few effective rows they are too narrow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
@@ -30,9 +30,9 @@ from jaxtyping import Array
 from filtax import _validation as checks
 from filtax.bandits._bandit import default_method
 from filtax.bandits._policies import policy_named
-from filtax.bandits._validation import check_arms, check_method, check_pair, check_policy
+from filtax.bandits._validation import check_arms, checked_policy
 from filtax.bandits.step import allocate_memory, allocate_slots, learn, reward_posterior, stack
-from filtax.io import InputError, open_table
+from filtax.io import Chunk, InputError, Table, open_table
 from filtax.state import State
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "evaluate_log",
     "evaluate_named_policy",
     "ips",
-    "mean_of",
     "read_log",
     "replay",
     "snips",
@@ -71,30 +70,22 @@ class Log:
     def __post_init__(self) -> None:
         for name in ("arm", "reward", "probability", "contexts"):
             value = vars(self)[name]
-            given = value if value is None else checks.arrays(**{f"Log({name}=...)": value})[0]
-            object.__setattr__(self, name, given if given is None else np.asarray(given))
-            if given is not None and (given.ndim == 0 or len(given) != len(self.arm)):
+            if value is None:
+                continue
+            given = np.asarray(checks.arrays(**{f"Log({name}=...)": value})[0])
+            object.__setattr__(self, name, given)
+            if given.ndim == 0 or len(given) != len(self.arm):
                 raise ValueError(f"log: {name} has shape {given.shape} but there are {len(self.arm)} rows.")
         if len(set(self.arms)) < len(self.arms) or not self.arms:
             raise ValueError(f"log: the arms are {', '.join(self.arms) or 'none'}; name each of them once.")
-        odd = ~np.isin(self.arm, np.arange(len(self.arms)))
-        if odd.any():
-            raise ValueError(
-                f"log: row {_first(odd)} pulls arm number {self.arm[odd][0]}, but there are {len(self.arms)} arms, "
-                "counted from 0."
-            )
-        odd = ~np.isfinite(self.reward)
-        if odd.any():
-            raise ValueError(
-                f"log: row {_first(odd)} has the reward {self.reward[odd][0]}; leave it out or correct it."
-            )
-        odd = ~((self.probability > 0.0) & (self.probability <= 1.0))
-        if odd.any():
-            raise ValueError(f"log: row {_first(odd)}: {_improbable(self.probability[odd][0])}")
-        contexts = np.zeros((len(self), 1)) if self.contexts is None else self.contexts.reshape(len(self), -1)
-        odd = np.any(~np.isfinite(contexts), axis=1)
-        if odd.any():
-            raise ValueError(f"log: row {_first(odd)} has a context that is not finite; leave it out or correct it.")
+        _refuse(
+            ~np.isin(self.arm, np.arange(len(self.arms))),
+            _row,
+            lambda at: f"arm number {self.arm[at]} was pulled, but there are {len(self.arms)} arms, counted from 0.",
+        )
+        contexts = np.zeros((len(self), 0)) if self.contexts is None else self.contexts.reshape(len(self), -1)
+        columns = {f"context {i + 1}": column for i, column in enumerate(contexts.T)}
+        _check_numbers(_row, {"reward": self.reward, "probability": self.probability} | columns)
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -120,7 +111,39 @@ def read_log(
     >>> read_log(file).arms
     ('a', 'b')
     """
-    wanted = COLUMNS[:2] if uniform else COLUMNS
+    table, chunks = _read(path, COLUMNS[:2] if uniform else COLUMNS, context)
+    names = table.layout.columns if table.layout else ()
+    if uniform and "probability" in names:
+        raise InputError(f"{path}: it has a column 'probability', which uniform would ignore; say one or the other.")
+    others = [name for name in names if name not in (*COLUMNS, NUMBER)] if context is None else list(context)
+    texts = [name for name in others if table.layout and name in table.layout.texts]
+    if texts:
+        raise InputError(f"{path}: {texts[0]!r:.40} holds text; name the columns of the context, all of them numbers.")
+
+    def column(name: str) -> np.ndarray:
+        return np.concatenate([chunk.column(name) for chunk in chunks])
+
+    def place(row: int) -> str:
+        return f"{path}:{lines[row]}:"
+
+    lines, given = np.concatenate([chunk.line for chunk in chunks]), column("arm")
+    if NUMBER in names and NUMBER not in others:
+        _check_once(place, lines, column(NUMBER))
+    known = tuple(sorted(set(given.tolist()) - {""}) if arms is None else map(str, arms))
+    _refuse(
+        ~np.isin(given, known),
+        place,
+        lambda at: f"the row pulls the unknown arm {given[at]!r:.40}. {checks.nearest(given[at], known)}",
+    )
+    reward, features = column("reward"), {name: column(name) for name in others}
+    probability = np.full(len(given), 1.0 / len(known)) if uniform else column("probability")
+    _check_numbers(place, {"reward": reward, "probability": probability} | features)
+    contexts = np.stack(list(features.values()), axis=1) if features else None
+    return Log(known, np.array([known.index(arm) for arm in given]), reward, probability, contexts)
+
+
+def _read(path: Any, wanted: Sequence[str], context: Sequence[str] | None) -> tuple[Table, list[Chunk]]:
+    """The table of a log, and all of its chunks; no row may be rejected."""
     types = {name: "text" if name == "arm" else "number" for name in (*wanted, *(context or ()))}
     features = None if context is None else [name for name in types if name != "reward"]
     try:
@@ -134,65 +157,47 @@ def read_log(
         if chunk.rejected:
             raise InputError(f"{chunk.rejected[0]}. Repair the row, or leave it out.")
         chunks.append(chunk)
-
-    def column(name: str) -> np.ndarray:
-        return np.concatenate([chunk.column(name) for chunk in chunks])
-
-    names = table.layout.columns if table.layout else ()
-    others = [name for name in names if name not in (*COLUMNS, NUMBER)] if context is None else list(context)
-    if uniform and "probability" in names:
-        raise InputError(f"{path}: it has a column 'probability', which uniform would ignore; say one or the other.")
-    texts = [name for name in others if table.layout and name in table.layout.texts]
-    if texts:
-        raise InputError(f"{path}: {texts[0]!r:.40} holds text; name the columns of the context, all of them numbers.")
-    lines, given = np.concatenate([chunk.line for chunk in chunks]), column("arm")
-    if NUMBER in names and NUMBER not in others:
-        _check_once(path, lines, column(NUMBER))
-    known = tuple(sorted(set(given.tolist()) - {""}) if arms is None else map(str, arms))
-    strange = ~np.isin(given, known)
-    if strange.any():
-        at = int(np.argmax(strange))
-        raise InputError(
-            f"{path}:{lines[at]}: the row pulls the unknown arm {given[at]!r:.40}. {checks.nearest(given[at], known)}"
-        )
-    for name in (*wanted[1:], *others):
-        _check(path, lines, name, column(name))
-    probability = np.full(len(given), 1.0 / len(known)) if uniform else column("probability")
-    contexts = np.stack([column(name) for name in others], axis=1) if others else None
-    return Log(known, np.array([known.index(arm) for arm in given]), column("reward"), probability, contexts)
+    return table, chunks
 
 
-def _check(path: Any, lines: np.ndarray, name: str, values: np.ndarray) -> None:
-    """Check that each row has a number in this column, and a possible probability."""
-    odd = np.isnan(values)
+def _row(row: int) -> str:
+    return f"log: row {row + 1}:"
+
+
+def _refuse(odd: np.ndarray, place: Callable[[int], str], problem: Callable[[int], str]) -> None:
+    """Refuse the first odd row, by its place and with what is wrong with it."""
     if odd.any():
-        line = lines[np.argmax(odd)]
-        raise InputError(f"{path}:{line}: there is no number for {name!r:.40}; fill it in or leave the row out.")
-    odd = ~((values > 0.0) & (values <= 1.0))
-    if name == "probability" and odd.any():
-        raise InputError(f"{path}:{lines[np.argmax(odd)]}: {_improbable(values[odd][0])}")
+        at = int(np.argmax(odd))
+        raise InputError(f"{place(at)} {problem(at)}")
 
 
-def _check_once(path: Any, lines: np.ndarray, ids: np.ndarray) -> None:
-    """Check that no decision has two rows, which would count twice."""
-    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
-    again = first[which] != np.arange(len(ids))
-    if again.any():
-        at = int(np.argmax(again))
-        raise InputError(
-            f"{path}:{lines[at]}: the decision {ids[at]} was met before, at line {lines[first[which[at]]]}; leave one "
-            "out, or rename the column if it is no number of a decision."
-        )
-
-
-def _improbable(value: float) -> str:
-    return (
-        f"an arm that was pulled had the probability {value}; it must lie in (0, 1]. Correct it or leave the row out."
+def _check_numbers(place: Callable[[int], str], columns: Mapping[str, np.ndarray]) -> None:
+    """Check that each row has a number in these columns, and a possible probability."""
+    for name, values in columns.items():
+        missing = f"there is no number for {name!r:.40}; fill it in or leave the row out."
+        _refuse(~np.isfinite(values), place, lambda at, missing=missing: missing)
+    p = columns["probability"]
+    _refuse(
+        ~((p > 0.0) & (p <= 1.0)),
+        place,
+        lambda at: (
+            f"an arm that was pulled had the probability {p[at]}; it must lie in (0, 1]. Correct it or leave "
+            "the row out."
+        ),
     )
 
 
-def _first(odd: np.ndarray) -> int:
-    return int(np.argmax(odd)) + 1
+def _check_once(place: Callable[[int], str], lines: np.ndarray, ids: np.ndarray) -> None:
+    """Check that no decision has two rows, which would count twice."""
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    _refuse(
+        first[which] != np.arange(len(ids)),
+        place,
+        lambda at: (
+            f"the decision {ids[at]} was met before, at line {lines[first[which[at]]]}; leave one out, or "
+            "rename the column if it is no number of a decision."
+        ),
+    )
 
 
 class Estimate(NamedTuple):
@@ -215,7 +220,6 @@ def evaluate_log(
     state: State,
     *,
     key: Array,
-    shared: bool = False,
     level: float = 0.95,
     unit: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Estimate]:
@@ -227,7 +231,6 @@ def evaluate_log(
         policy: From this package.
         state: How it begins, as for `play`.
         key: Random key.
-        shared: As for `Bandit`.
         level: Of the intervals.
         unit: (shift, scale): the method learns from (reward - shift) / scale. Estimates are of the rewards themselves.
 
@@ -242,8 +245,8 @@ def evaluate_log(
     >>> list(estimates)
     ['logged', 'replay', 'ips', 'snips', 'dr']
     """
-    policy, ready = _ready(log, method, policy, state, key, shared, unit)
-    probabilities, expected, ok = _follow(method, policy, ready, *_rows(log, unit), key, shared=shared)
+    policy, ready, rows = _ready(log, method, policy, state, key, unit)
+    probabilities, expected, ok = _follow(method, policy, ready, rows, key)
     if not np.all(ok):
         at = int(np.argmin(ok))
         raise ValueError(
@@ -256,8 +259,8 @@ def evaluate_log(
     own, predicted = np.clip(probabilities[at, log.arm], 0.0, 1.0), expected[at, log.arm]
     baseline = np.sum(probabilities * expected, axis=1)
     return {
-        "logged": mean_of(log.reward, level=level),
-        "replay": replay(log, method, policy, state, key=key, shared=shared, level=level, unit=unit),
+        "logged": _interval(log.reward, level=level),
+        "replay": replay(log, method, policy, state, key=key, level=level, unit=unit),
         "ips": ips(log.reward, log.probability, own, level=level),
         "snips": snips(log.reward, log.probability, own, level=level),
         "dr": doubly_robust(log.reward, log.probability, own, predicted, baseline, level=level),
@@ -271,7 +274,6 @@ def replay(
     state: State,
     *,
     key: Array,
-    shared: bool = False,
     level: float = 0.95,
     unit: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
@@ -285,73 +287,62 @@ def replay(
     >>> replay(log, method, thompson(), stack([method.init(**start)] * 2), key=jax.random.key(0)).value > 0.8
     True
     """
-    policy, state = _ready(log, method, policy, state, key, shared, unit)
-    counted = _replay(method, policy, state, *_rows(log, unit), float(log.probability.min()), key, shared=shared)
-    return mean_of(log.reward[np.asarray(counted)], level=level)
+    policy, state, rows = _ready(log, method, policy, state, key, unit)
+    counted = _replay(method, policy, state, rows, float(log.probability.min()), key)
+    return _interval(log.reward[np.asarray(counted)], level=level)
 
 
 def _ready(
-    log: Log, method: Any, policy: Any, state: State, key: Any, shared: bool, unit: tuple[float, float]
-) -> tuple[Any, State]:
-    """Check that the parts fit together, and allocate memory and slots for the rows."""
-    policy = check_policy("log", policy)
-    check_method("log", method)
-    check_pair("log", method, policy)
+    log: Log, method: Any, policy: Any, state: State, key: Any, unit: tuple[float, float]
+) -> tuple[Any, State, tuple]:
+    """Check that the parts fit together, allocate memory and slots, and return the columns of the log for a loop."""
+    policy = checked_policy("log", method, policy)
     checks.key("log(key=...)", key)
     checks.positive("unit=(shift, scale): the scale", unit[1])
     if not len(log):
         raise ValueError("log: it has no rows; give one or more.")
-    x = None if log.contexts is None else jnp.asarray(log.contexts[0])
-    check_arms("log", method, state, x, len(log.arms), shared=shared)
-    return policy, allocate_slots(
-        method, allocate_memory(method, state, x, arms=len(log.arms) if shared else 1), len(log)
-    )
+    X = None if log.contexts is None else jnp.asarray(log.contexts)
+    x = None if X is None else X[0]
+    check_arms("log", method, state, x, len(log.arms), shared=state.t.ndim == 0)
+    state = allocate_slots(method, allocate_memory(method, state, x), len(log))
+    reward = jnp.asarray((log.reward - unit[0]) / unit[1])
+    return policy, state, (jnp.asarray(log.arm, jnp.int32), reward, jnp.asarray(log.probability), X)
 
 
-def _rows(log: Log, unit: tuple[float, float]) -> tuple:
-    context = None if log.contexts is None else jnp.asarray(log.contexts)
-    reward = (log.reward - unit[0]) / unit[1]
-    return jnp.asarray(log.arm, jnp.int32), jnp.asarray(reward), jnp.asarray(log.probability), context
-
-
-@partial(jax.jit, static_argnames=("shared",))
-def _replay(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, least: Any, key: Any, *, shared: bool
-) -> Array:
+@jax.jit
+def _replay(method: Any, policy: Any, state: State, rows: tuple, least: Any, key: Any) -> Array:
     """Rows that count: where the policy, which learns from them alone, chooses the logged arm."""
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, Array]:
         state, t = carry
         arm, reward, p, x, key = row
         of_noise, of_tie, of_thinning = jax.random.split(key, 3)
-        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        posterior = reward_posterior(method, state, x, draw=policy.draw)
         u = jax.random.uniform(of_tie, (), posterior.expected.dtype)
         chosen = policy.choose(posterior, policy.noise(posterior, of_noise), u, t)
         agrees = (chosen == arm) & (jax.random.uniform(of_thinning, (), p.dtype) * p < least)
-        later, _ = learn(method, state, x, arm, reward, shared=shared)
+        later, _ = learn(method, state, x, arm, reward)
         state = state.after(*jax.tree.map(partial(jnp.where, agrees), later.carry, state.carry))
         return (state, t + agrees.astype(t.dtype)), agrees
 
-    rows = (arm, reward, p, X, jax.random.split(key, len(arm)))
+    rows = (*rows, jax.random.split(key, len(rows[0])))
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 
-@partial(jax.jit, static_argnames=("shared",))
-def _follow(
-    method: Any, policy: Any, state: State, arm: Any, reward: Any, p: Any, X: Any, key: Any, *, shared: bool
-) -> tuple[Array, Array, Array]:
+@jax.jit
+def _follow(method: Any, policy: Any, state: State, rows: tuple, key: Any) -> tuple[Array, Array, Array]:
     """Probabilities of all arms and expected rewards before each row, (T, A), and whether its reward was taken."""
 
     def body(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
         state, t = carry
-        arm, reward, x, key = row
+        arm, reward, _, x, key = row
         of_noise, of_chance = jax.random.split(key)
-        posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+        posterior = reward_posterior(method, state, x, draw=policy.draw)
         probabilities = policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)
-        state, ok = learn(method, state, x, arm, reward, shared=shared)
+        state, ok = learn(method, state, x, arm, reward)
         return (state, t + 1), (probabilities, posterior.expected, ok)
 
-    rows = (arm, reward, X, jax.random.split(key, len(arm)))
+    rows = (*rows, jax.random.split(key, len(rows[0])))
     return jax.lax.scan(body, (state, jnp.zeros((), jnp.int32)), rows)[1]
 
 
@@ -423,13 +414,13 @@ def evaluate_named_policy(
 def ips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimate:
     """Compute the inverse propensity score (IPS).
 
-    All arrays are (T,); `own` is the probability that the policy gives to the arm that was pulled.
+    All arrays are (T,): the rewards, and the logged and the policy's own probability of the arm that was pulled.
 
     >>> ips([1.0, 0.0, 1.0, 0.0], [0.5] * 4, [1.0, 0.0, 1.0, 0.0]).value
     1.0
     """
     reward, weight = _weights("ips", reward, logged, own)
-    return _interval(weight * reward, _effective(weight), level)
+    return _interval(weight * reward, level, _effective(weight))
 
 
 def snips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimate:
@@ -449,23 +440,12 @@ def snips(reward: Any, logged: Any, own: Any, *, level: float = 0.95) -> Estimat
 
 
 def doubly_robust(
-    reward: Any,
-    logged: Any,
-    own: Any,
-    predicted: Any,
-    baseline: Any,
-    *,
-    level: float = 0.95,
+    reward: Any, logged: Any, own: Any, predicted: Any, baseline: Any, *, level: float = 0.95
 ) -> Estimate:
     """Compute the doubly robust estimate (DR): that of a model of the rewards, plus its weighted errors.
 
-    Args:
-        reward: (T,) the rewards.
-        logged: (T,) the logged probability of the arm that was pulled.
-        own: (T,) the probability that the policy gives to it.
-        predicted: (T,) the model's expected reward of the arm that was pulled.
-        baseline: (T,) its expected reward under the policy, sum over arms of probability times prediction.
-        level: Of the interval.
+    Besides what `ips` takes: `predicted` is the model's expected reward of the arm that was pulled, and `baseline` that
+    under the policy, the sum over arms of probability times prediction; both (T,).
 
     >>> doubly_robust([1.0, 1.0], [0.5, 0.5], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]).value
     1.0
@@ -476,17 +456,7 @@ def doubly_robust(
         checks.finite(f"doubly_robust({name}=...)", values)
         if values.shape != reward.shape:
             raise ValueError(f"doubly_robust: {name} has shape {values.shape} but there are {reward.size} rows.")
-    return _interval(baseline + weight * (reward - predicted), _effective(weight), level)
-
-
-def mean_of(reward: Any, *, level: float = 0.95) -> Estimate:
-    """Compute the mean of some rewards; NaN if there are none.
-
-    >>> mean_of([0.0, 1.0]).value
-    0.5
-    """
-    reward = np.asarray(reward, np.float64)
-    return _interval(reward, float(reward.size), level)
+    return _interval(baseline + weight * (reward - predicted), level, _effective(weight))
 
 
 def _weights(call: str, reward: Any, logged: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -511,10 +481,12 @@ def _effective(weight: np.ndarray) -> float:
     return float(np.sum(weight)) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def _interval(each: np.ndarray, rows: float, level: float) -> Estimate:
+def _interval(each: np.ndarray, level: float, rows: float | None = None) -> Estimate:
+    """The mean of some numbers and its interval; `rows` is their effective number, where they are weighted."""
+    each = np.asarray(each, np.float64)
+    rows = float(each.size) if rows is None else rows
     if each.size < 2:
-        value = float(each[0]) if each.size else np.nan
-        return Estimate(value, np.nan, np.nan, rows)
+        return Estimate(float(each[0]) if each.size else np.nan, np.nan, np.nan, rows)
     value, half = float(np.mean(each)), _quantile(level) * float(np.std(each, ddof=1)) / np.sqrt(each.size)
     return Estimate(value, value - half, value + half, rows)
 

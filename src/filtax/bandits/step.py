@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax._step import cast_and_bind, filter_step, look_ahead, propose
@@ -22,8 +23,7 @@ from filtax.bandits._reward_posterior import (
     IndependentGaussians,
     JointGaussian,
     Sampled,
-    sample_parameters,
-    sample_rewards,
+    sample,
 )
 from filtax.beliefs import Beta, Blocks, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot
 from filtax.models import Direct, Linearised, Model, Predicted, Predictor
@@ -38,7 +38,6 @@ __all__ = [
     "age",
     "allocate_memory",
     "allocate_slots",
-    "choice_probabilities",
     "decide",
     "learn",
     "reward_posterior",
@@ -61,49 +60,42 @@ def stack(states: list[State]) -> State:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-def reward_posterior(method: Any, state: State, x: Array | None, *, shared: bool, draw: str = "parameter") -> Any:
+def reward_posterior(method: Any, state: State, x: Array | None, *, draw: str = "parameter") -> Any:
     """Form the posterior of the mean rewards at the next step, by which policies choose.
 
     Args:
         method: From `filtax.method`.
         state: One of each arm (from `stack`), or one of a shared model.
         x: The context, None if the model takes none.
-        shared: Whether the arms share one state.
         draw: "parameter", "linearised" or "predictive", as for `thompson`.
 
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 3)
-    >>> reward_posterior(coin, arms, None, shared=False).expected.tolist()
+    >>> reward_posterior(coin, arms, None).expected.tolist()
     [0.5, 0.5, 0.5]
     """
-    method = _bound(method, state, shared)
+    method, shared = _bound(method, state), state.t.ndim == 0
     x = x if x is None or not jnp.issubdtype(x.dtype, jnp.floating) else x.astype(state.conditioning_ratio.dtype)
-    expected = _expected(method, state, x, shared)
-    hypotheses = _proposed(method, state.hypotheses, state.initial) if shared else _each_arm(method, state)
+    expected = _expected(method, state, x)
+    proposed = partial(_proposed, method)
+    hypotheses = (proposed if shared else jax.vmap(proposed))(state.hypotheses, state.initial)
     belief, plain = hypotheses.belief, method.model.likelihood.plain
     noisy = draw == "predictive"
     if isinstance(belief, Beta) and not noisy and not shared:
-        return IndependentBetas(belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight, expected)
+        return IndependentBetas(expected, belief.ones[..., 0], belief.zeros[..., 0], hypotheses.log_weight)
     if isinstance(belief, Beta) and not noisy and hypotheses.log_weight.size == 1:
-        return IndependentBetas(belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T), expected)
+        return IndependentBetas(expected, belief.ones.T, belief.zeros.T, jnp.zeros_like(belief.ones.T))
     linear = draw != "parameter" or isinstance(method.model.predictor, Linear | Direct)
     smooth = isinstance(plain, GaussianLikelihood) if noisy else isinstance(plain, MONOTONE)
     if isinstance(belief, GAUSSIAN) and linear and smooth:
         return _gaussian(method, hypotheses, x, shared, plain if noisy else None, expected)
-    sampler = partial(sample_rewards if noisy else sample_parameters, shared)
-    return Sampled((method, hypotheses, state.initial, state.hypotheses, x), sampler, expected)
+    drawn_from = state.hypotheses if noisy else hypotheses  # the forecast of a reward lets the step pass by itself
+    return Sampled(expected, Partial(partial(sample, shared, noisy), method, drawn_from, state.initial, x))
 
 
 def learn(
-    method: Any,
-    state: State,
-    x: Array | None,
-    arm: Int[Array, ""],
-    reward: Array,
-    *,
-    shared: bool,
-    complete: bool = False,
+    method: Any, state: State, x: Array | None, arm: Int[Array, ""], reward: Array, *, complete: bool = False
 ) -> tuple[State, Array]:
     """Let one step pass: condition the pulled arm on its reward, and age the others.
 
@@ -113,17 +105,17 @@ def learn(
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-Static", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
-    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0), shared=False)
-    >>> reward_posterior(coin, arms, None, shared=False).expected.round(3).tolist()
+    >>> arms, ok = learn(coin, arms, None, jnp.asarray(1), jnp.asarray(1.0))
+    >>> reward_posterior(coin, arms, None).expected.round(3).tolist()
     [0.5, 0.667]
     """
-    method = _bound(method, state, shared)
-    if shared:
+    method = _bound(method, state)
+    if state.t.ndim == 0:
         method, y = _of_one_output(method, state, x, arm, reward)
         return _advance(method, state, x, y, complete and y.ndim == 0)  # a row is not complete: one arm was pulled
     pulled = jax.tree.map(lambda leaf: leaf[arm], state)
     done, ok = _advance(method, pulled, x, reward, complete)
-    others = age(method, state, shared=False, x=x)
+    others = age(method, state, x)
     here = jnp.arange(state.t.shape[0], dtype=arm.dtype) == arm
 
     def merge(new: Array, old: Array) -> Array:
@@ -132,7 +124,7 @@ def learn(
     return state.after(*jax.tree.map(merge, done.carry, others.carry)), ok
 
 
-def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> State:
+def age(method: Any, state: State, x: Array | None = None) -> State:
     """Let one step pass without a reward: a step with a missing datum, at less cost where the method allows it.
 
     Methods that store data, and those that draw which hypotheses survive, need an x: any of the shape of the contexts.
@@ -140,34 +132,34 @@ def age(method: Any, state: State, *, shared: bool, x: Array | None = None) -> S
     >>> import filtax as fx
     >>> coin = fx.method("Cj+C-OU(rate=0.5)", model=fx.models.bernoulli())
     >>> arms = stack([coin.init(mean=0.5, cov=1 / 12)] * 2)
-    >>> age(coin, arms, shared=False).t.tolist()
+    >>> age(coin, arms).t.tolist()
     [1, 1]
     """
-    method = _bound(method, state, shared)
-    missing = partial(_missing, method, x=x)
-    hypotheses: Any = missing(state) if shared else jax.vmap(missing)(state)
+    missing = partial(_missing, _bound(method, state), x=x)
+    hypotheses: Any = missing(state) if state.t.ndim == 0 else jax.vmap(missing)(state)
     return state.after(hypotheses, state.t + 1, state.began, state.refused, state.conditioning_ratio)
 
 
-def allocate_memory(method: Any, state: State, x: Array | None, *, arms: int) -> State:
-    """Allocate memory for contexts like x, where the method stores data; `arms` is 1 if not shared.
+def allocate_memory(method: Any, state: State, x: Array | None) -> State:
+    """Allocate memory for contexts like x and their rewards, where the method stores data.
 
     >>> import filtax as fx
     >>> ogd = fx.method("OGD(rate=0.1, memory=4)+C-Static", model=fx.models.linear(noise=1.0))
-    >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3), arms=1).initial.memory.X.shape
+    >>> allocate_memory(ogd, stack([ogd.init(mean=jnp.zeros(3))] * 2), jnp.ones(3)).initial.memory.X.shape
     (2, 4, 3)
     """
     if not stores_data(method):
         return state
 
     def allocate(one: State) -> State:
-        return with_memory(method, one, x, jnp.zeros(arms, state.conditioning_ratio.dtype))
+        outputs = method.model.bind(one.layout).outputs(one.initial.mean, x)
+        return with_memory(method, one, x, jnp.zeros(outputs, one.conditioning_ratio.dtype))
 
     return _over_axes(allocate, state)
 
 
-def _bound(method: Any, state: State, shared: bool) -> Any:
-    return cast_and_bind(method, state if shared else jax.tree.map(lambda leaf: leaf[0], state))
+def _bound(method: Any, state: State) -> Any:
+    return cast_and_bind(method, state if state.t.ndim == 0 else jax.tree.map(lambda leaf: leaf[0], state))
 
 
 def _advance(method: Any, state: State, x: Array | None, y: Array, complete: bool) -> tuple[State, Array]:
@@ -197,16 +189,12 @@ def _proposed(method: Any, hypotheses: Hypotheses, initial: PyTree) -> Hypothese
     return Hypotheses(beliefs, proposed.hypotheses.aux, proposed.hypotheses.log_weight)
 
 
-def _each_arm(method: Any, state: State) -> Hypotheses:
-    return jax.vmap(lambda hypotheses, initial: _proposed(method, hypotheses, initial))(state.hypotheses, state.initial)
-
-
-def _expected(method: Any, state: State, x: Array | None, shared: bool) -> Array:
-
+def _expected(method: Any, state: State, x: Array | None) -> Array:
     def ahead(hypotheses: Hypotheses, initial: PyTree) -> Array:
         return look_ahead(method, hypotheses, initial, x, None, False).mean
 
-    return ahead(state.hypotheses, state.initial) if shared else jax.vmap(ahead)(state.hypotheses, state.initial)
+    ahead = ahead if state.t.ndim == 0 else jax.vmap(ahead)
+    return ahead(state.hypotheses, state.initial)
 
 
 def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool, noise: Any, expected: Array) -> Any:
@@ -219,17 +207,13 @@ def _gaussian(method: Any, hypotheses: Hypotheses, x: Array | None, shared: bool
 
     if shared:
         mean, cov = over_hypotheses(one, hypotheses.belief, hypotheses.aux)
-        return JointGaussian(mean, cov, hypotheses.log_weight, expected)
+        return JointGaussian(expected, mean, cov, hypotheses.log_weight)
     mean, cov = jax.vmap(lambda belief, aux: over_hypotheses(one, belief, aux))(hypotheses.belief, hypotheses.aux)
-    return IndependentGaussians(mean[..., 0], cov[..., 0, 0], hypotheses.log_weight, expected)
+    return IndependentGaussians(expected, mean[..., 0], cov[..., 0, 0], hypotheses.log_weight)
 
 
 class _SingleOutput(Predictor):
-    """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass.
-
-    >>> _SingleOutput(Linear(), jnp.asarray(1)).value(jnp.arange(4.0), jnp.array([1.0, 0.0]), None).eta.tolist()
-    [1.0]
-    """
+    """(M.1) One output of a predictor, that of the arm that was pulled; one backward pass."""
 
     predictor: Any
     arm: Int[Array, ""]
@@ -282,10 +266,14 @@ def allocate_slots(method: Any, state: State, steps: int) -> State:
     """
     if not method.auxiliary.grows:
         return state
-    wanted = method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1)
-    if wanted <= state.hypotheses.log_weight.shape[-1]:
+    return with_all_slots(method, state, method.auxiliary.slots_needed(int(jnp.max(state.t - state.began)) + steps - 1))
+
+
+def with_all_slots(method: Any, state: State, slots: int) -> State:
+    """Widen a state with any leading axes to this many slots, where it has fewer."""
+    if slots <= state.hypotheses.log_weight.shape[-1]:
         return state
-    return _over_axes(lambda one: with_slots(method, one, wanted), state)
+    return _over_axes(lambda one: with_slots(method, one, slots), state)
 
 
 def _over_axes(function: Callable, state: State) -> State:
@@ -294,24 +282,12 @@ def _over_axes(function: Callable, state: State) -> State:
     return function(state)
 
 
-@partial(jax.jit, static_argnames=("shared",))
-def decide(
-    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
-) -> tuple[Array, Array]:
+@jax.jit
+def decide(method: Any, policy: Any, state: State, x: Any, key: Array, t: Array) -> tuple[Array, Array]:
     """Choose an arm: its index, and the probability it was chosen with."""
-    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
+    posterior = reward_posterior(method, state, x, draw=policy.draw)
     of_noise, of_tie, of_chance = jax.random.split(key, 3)
     noise = policy.noise(posterior, of_noise)
     u = jax.random.uniform(of_tie, (), posterior.expected.dtype)
     arm = policy.choose(posterior, noise, u, t)
     return arm, policy.propensity(posterior, arm, policy.probabilities(posterior, noise, of_chance, t))
-
-
-@partial(jax.jit, static_argnames=("shared",))
-def choice_probabilities(
-    method: Any, policy: Any, state: State, x: Any, key: Array, t: Array, *, shared: bool
-) -> Array:
-    """Compute the probability of each arm to be chosen."""
-    posterior = reward_posterior(method, state, x, shared=shared, draw=policy.draw)
-    of_noise, _, of_chance = jax.random.split(key, 3)
-    return policy.probabilities(posterior, policy.noise(posterior, of_noise), of_chance, t)

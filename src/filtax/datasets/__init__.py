@@ -6,7 +6,10 @@ origin will do if its numbers are the same.
 """
 
 from filtax.datasets._files import (
+    DATASETS,
     DamagedDatasetError,
+    Dataset,
+    File,
     Images,
     data_homes,
     find_dataset,
@@ -15,7 +18,6 @@ from filtax.datasets._files import (
     read_table,
     whereabouts,
 )
-from filtax.datasets._registry import DATASETS, Dataset, File
 
 __all__ = [
     "DATASETS",

@@ -1,13 +1,97 @@
-"""Where the files of a data set are: found on this machine, or fetched into the user's cache; checked, and read."""
+"""The public data sets: their registry, where their files are or come from, whether they are whole, and their content.
 
+A table that is made again from its origin has its numbers written otherwise, and is compressed otherwise; the numbers
+are the same. So a table is recognised by its columns, in order, and by the float64 of its cells; arrays by names,
+dtypes and numbers.
+"""
+
+import csv
+import gzip
+import hashlib
 import os
-from pathlib import Path
+import shutil
+import struct
+import tomllib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
-from filtax.datasets._content import damage, read_file
-from filtax.datasets._registry import DATASETS, File
+UNREADABLE = (OSError, EOFError, IndexError, TypeError, ValueError, csv.Error, struct.error, zlib.error, BadZipFile)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a data set: its sha256, and what is in it.
+
+    Attributes:
+        sha256: Of the file.
+        numbers: sha256 of the numbers in it; empty where only the file itself can be checked.
+        rows: How many, without the names of the columns.
+        columns: Their names in order, or those of the arrays, with blanks between.
+        first: The first row of a table as it stands there.
+        arrays: Names, dtypes and shapes of arrays.
+
+    >>> from filtax.datasets import DATASETS
+    >>> DATASETS["well-log"].files["well_log.csv.gz"].described
+    '4050 rows under the columns nmr, the first row 1.3353060e+05'
+    """
+
+    sha256: str
+    numbers: str = ""
+    rows: int = 0
+    columns: str = ""
+    first: str = ""
+    arrays: str = ""
+
+    @property
+    def described(self) -> str:
+        """The content in words; empty where nothing is known of it."""
+        if self.first:
+            return f"{self.rows} rows under the columns {','.join(self.columns.split())}, the first row {self.first}"
+        return f"arrays {self.arrays}" if self.arrays else ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set: its files, what it is, under which terms, where it comes from, its address or how it was made.
+
+    >>> from filtax.datasets import DATASETS
+    >>> list(DATASETS["electricity"].files)
+    ['electricity_postcovid/actuals_2017_2020.csv.gz']
+    """
+
+    files: Mapping[str, File]
+    about: str
+    licence: str
+    origin: str
+    address: str | None = None
+    how: str = ""
+
+    def address_of(self, file: str) -> str | None:
+        """Return where a file is public, if it is.
+
+        >>> from filtax.datasets import DATASETS
+        >>> DATASETS["tcpd"].address_of("tcpd/series/nile.json")[-23:]
+        'datasets/nile/nile.json'
+        """
+        path = PurePosixPath(file)
+        return self.address and self.address.replace("{name}", path.name).replace("{stem}", path.stem)
+
+
+def _read(path: Path) -> dict[str, Dataset]:
+    sets = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: Dataset(**{**entry, "files": {file: File(**known) for file, known in entry["files"].items()}})
+        for name, entry in sets.items()
+    }
+
+
+DATASETS = _read(Path(__file__).with_name("registry.toml"))
 
 
 class DamagedDatasetError(ValueError):
@@ -52,7 +136,11 @@ def find_dataset(name: str) -> tuple[Path, ...]:
     """
     if name not in DATASETS:
         raise ValueError(f"there is no data set {name!r}; `filtax data` lists them.")
-    return tuple(_checked(_at_hand(name, file), file, known) for file, known in DATASETS[name].files.items())
+    paths = tuple(_at_hand(name, file) for file in DATASETS[name].files)
+    for path, known in zip(paths, DATASETS[name].files.values(), strict=True):
+        if wrong := damage(path, known):
+            raise DamagedDatasetError(f"{path} is damaged: {wrong}; remove it and get it again.")
+    return paths
 
 
 def whereabouts(name: str) -> str:
@@ -64,7 +152,7 @@ def whereabouts(name: str) -> str:
     """
     wanted = DATASETS[name]
     found = {file: path for file in wanted.files if (path := _found(file)) is not None}
-    if any(damage(path, file, wanted.files[file]) for file, path in found.items()):
+    if any(damage(path, wanted.files[file]) for file, path in found.items()):
         return "damaged"
     if len(found) < len(wanted.files):
         return "public" if wanted.address else "absent"
@@ -103,7 +191,7 @@ def read_images(name: str) -> Images:
     Traceback (most recent call last):
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
-    X, y, X_test, y_test = (read_file(path, file)[""] for path, file in _pairs(name))
+    X, y, X_test, y_test = (read_file(path)[""] for path in find_dataset(name))
     return Images(X, y, X_test, y_test)
 
 
@@ -115,12 +203,8 @@ def read_table(name: str) -> dict[str, np.ndarray]:
     Traceback (most recent call last):
     ValueError: there is no data set 'unheard-of'; `filtax data` lists them.
     """
-    ((path, file),) = _pairs(name)
-    return read_file(path, file)
-
-
-def _pairs(name: str) -> list[tuple[Path, str]]:
-    return list(zip(find_dataset(name), DATASETS[name].files, strict=True))
+    (path,) = find_dataset(name)
+    return read_file(path)
 
 
 def _found(file: str) -> Path | None:
@@ -133,7 +217,7 @@ def _at_hand(name: str, file: str) -> Path:
     if found is not None:
         return found
     if address is not None:
-        return _fetch(address, home / file, file, known)
+        return _fetch(address, home / file, known)
     remade = f", or one made again with the same numbers: {known.described}" if known.described else ""
     raise FileNotFoundError(
         f"data set {name}: {file} is neither in $FILTAX_DATA nor in {home}; get it from {wanted.origin} and put it "
@@ -141,18 +225,17 @@ def _at_hand(name: str, file: str) -> Path:
     )
 
 
-def _fetch(address: str, path: Path, file: str, known: File) -> Path:
+def _fetch(address: str, path: Path, known: File) -> Path:
     """Fetch a file into the cache; it gets its name when it is whole."""
     from http.client import HTTPException
     from urllib.request import urlopen
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
+    part = path.with_name(f"{os.getpid()}.part.{path.name}")
     try:
         with urlopen(address, timeout=30) as source, part.open("wb") as target:
-            while block := source.read(1 << 20):
-                target.write(block)
-        wrong = damage(part, file, known)
+            shutil.copyfileobj(source, target)
+        wrong = damage(part, known)
         if not wrong:
             os.replace(part, path)
     except (OSError, HTTPException) as error:
@@ -167,7 +250,74 @@ def _fetch(address: str, path: Path, file: str, known: File) -> Path:
     return path
 
 
-def _checked(path: Path, file: str, known: File) -> Path:
-    if wrong := damage(path, file, known):
-        raise DamagedDatasetError(f"{path} is damaged: {wrong}; remove it and get it again.")
-    return path
+def read_file(path: Path) -> dict[str, np.ndarray]:
+    """Read a table, `.csv.gz`, by columns, float64 or text; arrays, `.npz`, by name; images, `-ubyte.gz`, as one array.
+
+    Images are in the IDX format, and their array has no name.
+    """
+    if path.name.endswith(".npz"):
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    if path.name.endswith("-ubyte.gz"):
+        data = gzip.decompress(path.read_bytes())
+        start = 4 + 4 * data[3]  # behind the length of each axis
+        return {"": np.frombuffer(data, np.uint8, offset=start).reshape(struct.unpack(f">{data[3]}I", data[4:start]))}
+    with gzip.open(path, "rt", newline="", encoding="utf-8") as opened:
+        rows = csv.reader(opened)
+        head = next(rows, [])
+        return dict(zip(head, map(_column, zip(*rows, strict=True)), strict=True))
+
+
+def damage(path: Path, wanted: File) -> str:
+    """Return what is wrong with a file, in words; empty if it is whole."""
+    with path.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest == wanted.sha256:
+        return ""
+    wrong = f"its sha256 is {digest}, not {wanted.sha256}"
+    if not wanted.numbers:
+        return wrong
+    is_table = path.name.endswith(".csv.gz")
+    try:
+        content = read_file(path)
+    except UNREADABLE:
+        return wrong
+    if _digest(content, ordered=is_table) == wanted.numbers:
+        return ""
+    return f"{wrong}, and {_difference(content, wanted, is_table)}"
+
+
+def _digest(content: Mapping[str, np.ndarray], ordered: bool) -> str:
+    """The sha256 of names, dtypes and numbers, perhaps in their order; -0.0 counts as 0.0, every NaN as the same."""
+    total = hashlib.sha256()
+    for name in content if ordered else sorted(content):
+        values = np.asarray(content[name])
+        is_text = values.dtype.kind == "U"
+        total.update(f"{name}\n{'text' if is_text else values.dtype.str} {values.shape}\n".encode())
+        if is_text:
+            total.update("\n".join(values.tolist()).encode())
+        else:
+            plain = np.where(np.isnan(values), np.nan, values + 0.0) if values.dtype.kind == "f" else values
+            total.update(np.ascontiguousarray(plain, values.dtype).tobytes())
+    return total.hexdigest()
+
+
+def _difference(content: Mapping[str, np.ndarray], wanted: File, is_table: bool) -> str:
+    names = tuple(wanted.columns.split()) or ("",)
+    lacks, more = ([n for n in a if n not in b] for a, b in ((names, content), (content, names)))
+    if lacks or more:
+        return " and ".join([*(f"it lacks {n}" for n in lacks[:3]), *(f"it has {n} more" for n in more[:3])])
+    if is_table and tuple(content) != names:
+        return f"its columns are not in the order {', '.join(names)}"
+    count = len(next(iter(content.values())))
+    if wanted.rows not in (0, count):
+        return f"it has {count} rows, not {wanted.rows}"
+    return "its numbers differ" if is_table else "its numbers or dtypes differ"
+
+
+def _column(cells: tuple[str, ...]) -> np.ndarray:
+    """One column: float64 where all cells are numbers or empty (NaN), else text."""
+    try:
+        return np.array([float(cell) if cell else np.nan for cell in cells])
+    except ValueError:
+        return np.array(cells)

@@ -1,50 +1,42 @@
 """How good a method is, judged as it will be used: predict, then learn, beside baselines that cost nothing.
 
 `prequential` runs a method through a stream and returns a report; `compare` puts several reports into one table. A
-metric is given by its name ("rmse", "log_score", "coverage(0.9)", ...) or taken from `metrics`; the views (`rolling`,
-`by_calendar`, ...) apply it to parts of a stream. `f1` and `covering` score change points against several annotators;
-`continual` scores continual learning.
+metric is given by its name ("rmse", "log_score", "coverage(0.9)", ...) or taken from `metrics`; `rolling` applies it to
+a moving window. `f1` and `covering` score change points against several annotators; `continual` scores continual
+learning.
 """
 
 from filtax.evaluate import continual, metrics
 from filtax.evaluate._baselines import (
     Baseline,
-    LabelBaseline,
     last_class,
     last_value,
     majority_class,
-    naive_plus_change,
     running_mean,
     seasonal_naive,
 )
 from filtax.evaluate._comparison import Report, Run, compare
 from filtax.evaluate._forecast import Forecast
 from filtax.evaluate._prequential import prequential
-from filtax.evaluate._rolling import by_calendar, ewma, expanding, rolling
 from filtax.evaluate._segmentation import covering, detection_delays, f1
-from filtax.evaluate.metrics import Metric, metric
+from filtax.evaluate.metrics import Metric, metric, rolling
 
 __all__ = [
     "Baseline",
     "Forecast",
-    "LabelBaseline",
     "Metric",
     "Report",
     "Run",
-    "by_calendar",
     "compare",
     "continual",
     "covering",
     "detection_delays",
-    "ewma",
-    "expanding",
     "f1",
     "last_class",
     "last_value",
     "majority_class",
     "metric",
     "metrics",
-    "naive_plus_change",
     "prequential",
     "rolling",
     "running_mean",

@@ -14,14 +14,13 @@ share of each class.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 from jaxtyping import Int, Shaped
 
 from filtax import _validation as checks
-from filtax.evaluate._forecast import Forecast
-from filtax.evaluate._scores import QUIET, Numbers, log_density_student_t, pit_student_t
+from filtax.evaluate._forecast import QUIET, Forecast, Numbers, by_row
 
 _ERRORS = 3  # errors before there is a spread: with fewer its variance is infinite
 _FAINT = 1e-9  # below this, a difference of two probabilities has lost its digits
@@ -29,61 +28,45 @@ _FAINT = 1e-9  # below this, a difference of two probabilities has lost its digi
 
 @dataclass(frozen=True)
 class Baseline:
-    """A rule that forecasts numbers from their own past.
+    """A forecast of a stream from its own past.
 
     Attributes:
         name: Its line in the table.
-        rule: From y, (T,), NaN where missing, and the delay, to a forecast of each row, NaN where there is none yet.
-            Row t may use rows up to t - 1 - delay.
+        rule: From y, (T,) or (T, O), NaN or infinite where missing, the delay, and whether only whole numbers can come,
+            to T forecasts. That of row t may use rows up to t - 1 - delay.
 
     Example:
         >>> import numpy as np
-        >>> from filtax.evaluate import Baseline
-        >>> zero = Baseline("zero", lambda y, delay: np.zeros(len(y)))
-        >>> zero(np.array([1.0, 1.0])).mean
+        >>> from filtax.evaluate import Baseline, Forecast
+        >>> zero = Baseline("zero", lambda y, delay, whole: Forecast(np.zeros_like(y)))
+        >>> zero([1.0, 1.0]).mean
         array([0., 0.])
     """
 
     name: str
-    rule: Callable[[np.ndarray, int], np.ndarray]
+    rule: Callable[[np.ndarray, int, bool], Forecast]
 
     @QUIET
     def __call__(self, y: Numbers, *, delay: int = 0, whole: bool = False) -> Forecast:
         """Forecast every row of y from the rows before it.
 
         Args:
-            y: Values, (T,) or (T, O), NaN or infinite where missing.
+            y: Values or labels, (T,) or (T, O), NaN or infinite where missing.
             delay: Steps that a value comes late: 0 if it is known before the next forecast.
             whole: True if only whole numbers can come: each of them then has a probability, not a density.
 
         Returns:
             T forecasts; `made` and `spread` mark the rows that have one.
         """
-        y = _checked(self.name, y, delay)
-        y = np.where(np.isfinite(y), y, np.nan)
-        columns = [self._column(column, delay) for column in y.reshape(len(y), -1).T]
-        mean, df, square = (np.stack(parts, axis=-1).reshape(y.shape) for parts in zip(*columns, strict=True))
-        made = np.isfinite(mean)
-        spread = made & (df >= _ERRORS) & (square > 0)
-        df, square = np.where(spread, df, np.nan), np.where(spread, square, np.nan)
-        forecast = Forecast(
-            mean=mean,
-            var=square * df / (df - 2.0),
-            scale=np.sqrt(square),
-            df=df,
-            made=_in_row(made, y),
-            spread=_in_row(spread, y),
-        )
-        return _of_whole_numbers(forecast, y) if whole else forecast
-
-    def _column(self, y: np.ndarray, delay: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forecast, number of past errors, and their mean square."""
-        mean = np.asarray(self.rule(y, delay), np.float64)
-        square = (y - mean) ** 2
-        observed = np.isfinite(square)
-        count = _delayed(np.cumsum(observed), delay, 0)
-        total = _delayed(np.cumsum(np.where(observed, square, 0.0)), delay, 0.0)
-        return mean, count.astype(np.float64), total / np.maximum(count, 1)
+        if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
+            raise ValueError(
+                f"{self.name}(delay={delay!r:.40}) must be a whole number of steps, 0 or more; 0 is known at the next "
+                "step."
+            )
+        y = np.asarray(checks.numeric(f"{self.name}(y)", y), np.float64)
+        if y.ndim == 0 or not len(y):
+            raise ValueError(f"{self.name}(y) must have one or more rows, got shape {y.shape}; give (T,) or (T, O).")
+        return self.rule(y, int(delay), whole)
 
 
 def last_value() -> Baseline:
@@ -95,7 +78,7 @@ def last_value() -> Baseline:
         >>> last_value()(np.array([3.0, np.nan, 5.0, 6.0])).mean  # the first row has no forecast yet
         array([nan,  3.,  3.,  5.])
     """
-    return Baseline("last-value", _last)
+    return Baseline("last-value", partial(_numbers, _last))
 
 
 def running_mean() -> Baseline:
@@ -109,10 +92,9 @@ def running_mean() -> Baseline:
     """
 
     def rule(y: np.ndarray, delay: int) -> np.ndarray:
-        count = _delayed(np.cumsum(np.isfinite(y)), delay, 0)
-        return np.where(count > 0, _delayed(np.nancumsum(y), delay, 0.0) / np.maximum(count, 1), np.nan)
+        return _delayed(np.nancumsum(y) / np.cumsum(np.isfinite(y)), delay, np.nan)
 
-    return Baseline("running-mean", rule)
+    return Baseline("running-mean", partial(_numbers, rule))
 
 
 def seasonal_naive(period: int) -> Baseline:
@@ -128,41 +110,42 @@ def seasonal_naive(period: int) -> Baseline:
         >>> seasonal_naive(2)(np.array([1.0, 9.0, 2.0, 8.0])).mean
         array([nan,  1.,  1.,  9.])
     """
-    _check_period("seasonal_naive", period)
+    if isinstance(period, bool) or not isinstance(period, int | np.integer) or period < 1:
+        raise ValueError(
+            f"seasonal_naive(period={period!r}) must be 1 or more steps; for hourly data with a daily cycle give 24."
+        )
 
     def rule(y: np.ndarray, delay: int) -> np.ndarray:
         rows = np.full(-(-len(y) // period) * period, -1)
         rows[: len(y)] = np.where(np.isfinite(y), np.arange(len(y)), -1)
         same_phase = np.maximum.accumulate(rows.reshape(-1, period), axis=0).ravel()[: len(y)]
-        row = _delayed(same_phase, _season(period, delay) - 1, -1)
+        lag = -(-(delay + 1) // period) * period  # of the newest season whose value at this phase is known
+        row = _delayed(same_phase, lag - 1, -1)
         return np.where(row >= 0, y[row], _last(y, delay))
 
-    return Baseline(f"seasonal-naive({period})", rule)
+    return Baseline(f"seasonal-naive({period})", partial(_numbers, rule))
 
 
-def naive_plus_change(period: int) -> Baseline:
-    """Forecast the last value plus the change that followed it one season ago; no change while that is unknown.
-
-    With nothing missing and no delay: y[t-1] + (y[t-period] - y[t-period-1]).
-
-    Args:
-        period: Steps in a season: 24 for yesterday's change from hour to hour.
-
-    Example:
-        >>> import numpy as np
-        >>> from filtax.evaluate import naive_plus_change
-        >>> naive_plus_change(2)(np.array([1.0, 9.0, 2.0, 10.0])).mean
-        array([nan,  1.,  9., 10.])
-    """
-    _check_period("naive_plus_change", period)
-
-    def rule(y: np.ndarray, delay: int) -> np.ndarray:
-        last, lag = _last_row(y, delay), _season(period, delay)
-        to, since = (np.maximum(row - lag, 0) for row in (np.arange(len(y)), last))
-        change = np.where(last >= lag, y[to] - y[since], np.nan)
-        return _last(y, delay) + np.where(np.isfinite(change), change, 0.0)
-
-    return Baseline(f"naive-plus-change({period})", rule)
+def _numbers(rule: Callable, y: np.ndarray, delay: int, whole: bool) -> Forecast:
+    """Forecast numbers by a rule from (y, delay), of one column, to (T,), with the spread of the past errors."""
+    y = np.where(np.isfinite(y), y, np.nan)
+    mean = np.apply_along_axis(rule, 0, y, delay)
+    square = (y - mean) ** 2
+    observed = np.isfinite(square)
+    df = _delayed(np.cumsum(observed, axis=0), delay, 0).astype(np.float64)
+    square = _delayed(np.cumsum(np.where(observed, square, 0.0), axis=0), delay, 0.0) / np.maximum(df, 1)
+    made = np.isfinite(mean)
+    spread = made & (df >= _ERRORS) & (square > 0)
+    df, square = np.where(spread, df, np.nan), np.where(spread, square, np.nan)
+    forecast = Forecast(
+        mean=mean,
+        var=square * df / (df - 2.0),
+        scale=np.sqrt(square),
+        df=df,
+        made=_in_row(made, y),
+        spread=_in_row(spread, y),
+    )
+    return _of_whole_numbers(forecast, y) if whole else forecast
 
 
 def _last(y: np.ndarray, delay: int) -> np.ndarray:
@@ -170,82 +153,20 @@ def _last(y: np.ndarray, delay: int) -> np.ndarray:
     return np.where(row >= 0, y[row], np.nan)
 
 
-def _season(period: int, delay: int) -> int:
-    """Lag of the newest season whose value at this phase is known."""
-    return -(-(delay + 1) // period) * period
-
-
-def _check_period(name: str, period: int) -> None:
-    if isinstance(period, bool) or not isinstance(period, int | np.integer) or period < 1:
-        raise ValueError(
-            f"{name}(period={period!r}) must be 1 or more steps; for hourly data with a daily cycle give 24."
-        )
-
-
 def _in_row(ready: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Rows in which every observed value has its forecast."""
-    return np.all((ready | np.isnan(y)).reshape(len(y), -1), axis=1)
+    return np.all(by_row(ready | np.isnan(y)), axis=1)
 
 
 def _of_whole_numbers(forecast: Forecast, y: np.ndarray) -> Forecast:
     """Give each whole number the probability of the unit interval around it."""
-    scale, df = forecast.scale, forecast.df
-    below, upto = (np.asarray(pit_student_t(forecast.mean, scale, df, y + side)) for side in (-0.5, 0.5))
+    below, upto = (forecast.position(y + side)[1] for side in (-0.5, 0.5))
     mass = upto - below
-    density = np.asarray(log_density_student_t(forecast.mean, scale, df, y))
-    score = np.where(mass > _FAINT, np.log(np.maximum(mass, _FAINT)), density)
-    return replace(forecast, below=below, upto=upto, log_prob=np.nansum(score.reshape(len(y), -1), axis=1))
+    score = np.where(mass > _FAINT, np.log(np.maximum(mass, _FAINT)), forecast.log_density(y))
+    return replace(forecast, below=below, upto=upto, log_prob=np.nansum(by_row(score), axis=1))
 
 
-@dataclass(frozen=True)
-class LabelBaseline:
-    """A rule that forecasts labels 0..C-1 from their own past.
-
-    Attributes:
-        name: Its line in the table.
-        rule: From labels (T,), NaN where missing, the number of classes and the delay, to the predicted label of each
-            row (NaN where there is none yet) and the probabilities (T, C).
-        classes: Number of classes C. With None labels are 0 or 1 and the forecast mean is the probability of 1, (T,).
-
-    Example:
-        >>> import numpy as np
-        >>> from filtax.evaluate import LabelBaseline
-        >>> def rule(y, classes, delay):
-        ...     return np.zeros(len(y)), np.full((len(y), classes), 1 / classes)
-        >>> LabelBaseline("always-0", rule, classes=4)(np.array([2.0])).mean
-        array([[0.25, 0.25, 0.25, 0.25]])
-    """
-
-    name: str
-    rule: Callable[[np.ndarray, int, int], tuple[np.ndarray, np.ndarray]]
-    classes: int | None = None
-
-    def __call__(self, y: Numbers, *, delay: int = 0) -> Forecast:
-        """Forecast every label from those before it.
-
-        Args:
-            y: Labels, (T,); any other value counts as missing. Also (T, O) where labels are 0 or 1.
-            delay: Steps that a label comes late: 0 if it is known before the next forecast.
-
-        Returns:
-            T forecasts; `made` marks the rows that have one.
-        """
-        y = _checked(self.name, y, delay)
-        if self.classes is not None and y.ndim != 1:
-            raise ValueError(f"{self.name} takes one label per row, shape (T,), but y has shape {y.shape}.")
-        classes = self.classes or 2
-        y = np.where((y == np.floor(y)) & (y >= 0) & (y < classes), y, np.nan)
-        columns = [self.rule(column, classes, delay) for column in y.reshape(len(y), -1).T]
-        label = np.stack([predicted for predicted, _ in columns], axis=-1).reshape(y.shape)
-        if self.classes is None:
-            mean = np.stack([probability[:, 1] for _, probability in columns], axis=-1).reshape(y.shape)
-        else:
-            mean = columns[0][1]
-        made = np.all((np.isfinite(label) | np.isnan(y)).reshape(len(y), -1), axis=1)
-        return Forecast(mean=mean, label=label, made=made)
-
-
-def last_class(classes: int | None = None) -> LabelBaseline:
+def last_class(classes: int | None = None) -> Baseline:
     """Forecast the last observed label.
 
     Args:
@@ -260,17 +181,16 @@ def last_class(classes: int | None = None) -> LabelBaseline:
     """
 
     def rule(y: np.ndarray, classes: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-        row = _last_row(y, delay)
-        label = np.where(row >= 0, y[row], np.nan)
+        label = _last(y, delay)
         tried = np.isfinite(y) & np.isfinite(label)
         tries, hits = (_delayed(np.cumsum(event), delay, 0) for event in (tried, tried & (y == label)))
         again = ((hits + 1.0) / (tries + classes))[:, None]
         return label, np.where(np.arange(classes) == label[:, None], again, (1.0 - again) / (classes - 1))
 
-    return LabelBaseline("last-class", rule, _check_classes("last_class", classes))
+    return Baseline("last-class", partial(_labels, rule, _checked("last_class", classes)))
 
 
-def majority_class(classes: int | None = None) -> LabelBaseline:
+def majority_class(classes: int | None = None) -> Baseline:
     """Forecast the most frequent label so far; the smaller one of a tie.
 
     Args:
@@ -285,50 +205,42 @@ def majority_class(classes: int | None = None) -> LabelBaseline:
     """
 
     def rule(y: np.ndarray, classes: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-        counts = np.stack([_delayed(np.cumsum(y == c), delay, 0) for c in range(classes)], axis=1)
+        counts = _delayed(np.cumsum(y[:, None] == np.arange(classes), axis=0), delay, 0)
         total = np.sum(counts, axis=1)
         label = np.where(total > 0, np.argmax(counts, axis=1), np.nan)
         return label, (counts + 1.0) / (total + classes)[:, None]
 
-    return LabelBaseline("majority-class", rule, _check_classes("majority_class", classes))
+    return Baseline("majority-class", partial(_labels, rule, _checked("majority_class", classes)))
 
 
-def _check_classes(name: str, classes: int | None) -> int | None:
+def _checked(name: str, classes: int | None) -> int | None:
     if classes is not None and (not isinstance(classes, int | np.integer) or classes < 2):
         raise ValueError(f"{name}(classes={classes!r:.40}) must be 2 or more, or None for labels 0 and 1.")
     return classes
 
 
-def _checked(name: str, y: Any, delay: Any) -> np.ndarray:
-    """Check the arguments of a baseline: values with a leading axis T, and a delay of a whole number of steps.
+def _labels(rule: Callable, classes: int | None, y: np.ndarray, delay: int, whole: bool) -> Forecast:
+    """Forecast labels 0..C-1 by a rule from (y, C, delay), of one column, to labels (T,) and probabilities (T, C).
 
-    >>> _checked("last-value", [1, 2], 0)
-    array([1., 2.])
+    Any other value counts as missing. Without `classes` the mean is the probability of label 1 against 0.
     """
-    if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
-        raise ValueError(
-            f"{name}(delay={delay!r:.40}) must be a whole number of steps, 0 or more; 0 is known at the next step."
-        )
-    y = np.asarray(checks.numeric(f"{name}(y)", y), np.float64)
-    if y.ndim == 0 or not len(y):
-        raise ValueError(f"{name}(y) must have one or more rows, got shape {y.shape}; give (T,) or (T, O).")
-    return y
+    if classes is not None and y.ndim != 1:
+        raise ValueError(f"a baseline of {classes} classes takes labels of shape (T,), but y has shape {y.shape}.")
+    y = np.where((y == np.floor(y)) & (y >= 0) & (y < (classes or 2)), y, np.nan)
+    columns = [rule(column, classes or 2, delay) for column in by_row(y).T]
+    label = np.stack([predicted for predicted, _ in columns], axis=-1).reshape(y.shape)
+    mean = columns[0][1]
+    if classes is None:
+        mean = np.stack([probability[:, 1] for _, probability in columns], axis=-1).reshape(y.shape)
+    return Forecast(mean=mean, label=label, made=_in_row(np.isfinite(label), y))
 
 
-def _delayed(values: Shaped[np.ndarray, " T"], delay: int, before: float | int) -> Shaped[np.ndarray, " T"]:
-    """Shift running values to the rows that may use them: row t gets that of row t - 1 - delay, or `before`.
-
-    >>> _delayed(np.array([1, 2, 3]), 1, 0)
-    array([0, 0, 1])
-    """
+def _delayed(values: Shaped[np.ndarray, "T *O"], delay: int, before: float | int) -> Shaped[np.ndarray, "T *O"]:
+    """Shift running values to the rows that may use them: row t gets that of row t - 1 - delay, or `before`."""
     late = min(delay + 1, len(values))
-    return np.concatenate([np.full(late, before, values.dtype), values[: len(values) - late]])
+    return np.concatenate([np.full_like(values[:late], before), values[: len(values) - late]])
 
 
 def _last_row(y: Shaped[np.ndarray, " T"], delay: int) -> Int[np.ndarray, " T"]:
-    """Find the row of the last value that each row may use; -1 if there is none.
-
-    >>> _last_row(np.array([3.0, np.nan, 5.0]), 0)
-    array([-1,  0,  0])
-    """
+    """Find the row of the last value that each row may use; -1 if there is none."""
     return _delayed(np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1)), delay, -1)

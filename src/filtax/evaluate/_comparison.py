@@ -5,14 +5,13 @@ to begin costs the methods those rows too, and no method gains by having skipped
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from filtax.evaluate._forecast import Forecast
-from filtax.evaluate._rolling import by_calendar
 from filtax.evaluate.metrics import Metric, metric
 
 Table = Mapping[str, Mapping[str, float]]
@@ -23,7 +22,7 @@ class Run:
     """One line of the table: the forecasts of a method or a baseline, and their losses.
 
     Attributes:
-        forecasts: One `Forecast` for each horizon; the first is the plain prequential one.
+        forecast: What it forecast for each row.
         losses: By the name of the metric, the loss of each row, (T,); NaN where nothing was scored.
         baseline: True for a baseline.
         state: State of the method after all rows; None for a baseline.
@@ -32,11 +31,11 @@ class Run:
     Example:
         >>> import numpy as np
         >>> from filtax.evaluate import Forecast, Run
-        >>> Run((Forecast(np.zeros(2)),), {}, baseline=True).state is None
+        >>> Run(Forecast(np.zeros(2)), {}, baseline=True).state is None
         True
     """
 
-    forecasts: tuple[Forecast, ...]
+    forecast: Forecast
     losses: dict[str, np.ndarray]
     baseline: bool = False
     state: Any = None
@@ -53,7 +52,6 @@ class Report:
         metrics: The columns.
         delay: Steps that labels came late.
         refused: Rows that the method refused: x not finite, or y impossible.
-        time: When each row was, if it is known.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np, filtax as fx
@@ -72,7 +70,6 @@ class Report:
     metrics: tuple[Metric, ...]
     delay: int = 0
     refused: int = 0
-    time: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def only(self) -> Run:
@@ -85,7 +82,7 @@ class Report:
     @property
     def forecast(self) -> Forecast:
         """Forecasts of the one method, row by row."""
-        return self.only.forecasts[0]
+        return self.only.forecast
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
@@ -97,58 +94,20 @@ class Report:
         """State of the one method after all rows."""
         return self.only.state
 
-    @property
-    def microseconds(self) -> float | None:
-        """Time per row of the one method, compilation omitted."""
-        return self.only.microseconds
-
     def table(self) -> dict[str, dict[str, float]]:
         """Each metric of each line, over the rows that all of them have a score for."""
-        columns = {chosen.name: self._column(chosen) for chosen in self.metrics}
+        columns = {chosen.name: _summaries(chosen, self._losses(chosen)) for chosen in self.metrics}
         return {name: {title: column[name] for title, column in columns.items()} for name in self.runs}
-
-    def _column(self, chosen: Metric) -> dict[str, float]:
-        losses, common = self._losses(chosen), self.scored(chosen)
-        return {name: float(chosen.aggregate(np.where(common, values, np.nan))) for name, values in losses.items()}
 
     def scored(self, chosen: str | Metric) -> np.ndarray:
         """Rows that count in a column: those where every line has a score, lines without any score aside."""
-        scored = [~np.isnan(losses) for losses in self._losses(metric(chosen)).values()]
-        return np.all([rows for rows in scored if rows.any()] or [np.zeros(len(self.y), bool)], axis=0)
-
-    def by_horizon(self, chosen: str | Metric) -> dict[str, np.ndarray]:
-        """A metric of each line by steps ahead, shape (H,); over rows that have a score in all lines and horizons."""
-        chosen = metric(chosen)
-        losses = {
-            name: np.stack([chosen.losses(forecast, self.y) for forecast in run.forecasts])
-            for name, run in self.runs.items()
-        }
-        scored = [~np.isnan(values) for values in losses.values() if not np.isnan(values).all()]
-        common = np.all(scored or [np.zeros((1, len(self.y)), bool)], axis=(0, 1))
-        return {
-            name: np.array([float(chosen.aggregate(np.where(common, row, np.nan))) for row in values])
-            for name, values in losses.items()
-        }
-
-    def view(self, chosen: str | Metric, how: Callable[..., np.ndarray], *settings: Any) -> dict[str, np.ndarray]:
-        """A view of a metric for each line: `report.view("mae", rolling, 24)`."""
-        chosen = metric(chosen)
-        return {name: how(losses, *settings, metric=chosen) for name, losses in self._losses(chosen).items()}
-
-    def by_calendar(self, chosen: str | Metric, bucket: Any) -> dict[str, dict[Hashable, float]]:
-        """A metric for each line and each bucket of time; needs `prequential(..., time=...)`."""
-        if self.time is None:
-            raise ValueError(
-                "by_calendar: the report does not know when the rows were; run prequential(..., time=...)."
-            )
-        chosen = metric(chosen)
-        return {name: by_calendar(losses, self.time, bucket, chosen) for name, losses in self._losses(chosen).items()}
+        return _common_rows(self._losses(metric(chosen)))
 
     def _losses(self, chosen: Metric) -> dict[str, np.ndarray]:
         """Losses of each line; computed now if the metric is no column."""
         known = {name: run.losses.get(chosen.name) for name, run in self.runs.items()}
         return {
-            name: np.asarray(chosen.losses(self.runs[name].forecasts[0], self.y)) if losses is None else losses
+            name: chosen.losses(self.runs[name].forecast, self.y) if losses is None else losses
             for name, losses in known.items()
         }
 
@@ -156,21 +115,6 @@ class Report:
         """Say in a sentence for each method which baselines it loses to, and on what; or that it beats them all."""
         methods = [name for name, run in self.runs.items() if not run.baseline]
         return compare_in_words(self.table(), methods, self.metrics)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table and the counts of rows, ready for JSON; what is not finite becomes None."""
-        table = {
-            name: {title: value if np.isfinite(value) else None for title, value in line.items()}
-            for name, line in self.table().items()
-        }
-        return {
-            "table": table,
-            "microseconds": {name: run.microseconds for name, run in self.runs.items() if not run.baseline},
-            "rows": {"all": len(self.y), "missing": self._missing, "refused": self.refused},
-            "scored": {chosen.name: int(self.scored(chosen).sum()) for chosen in self.metrics},
-            "delay": self.delay,
-            "comparison": self.comparison(),
-        }
 
     @property
     def _missing(self) -> int:
@@ -183,6 +127,18 @@ class Report:
         rows += f"scored where every line has a score: {' to '.join(map(str, scored[:1] + scored[1:][-1:]))}."
         late = f" Labels came {self.delay} steps late." if self.delay else ""
         return "\n".join([format_table(self.table(), costs), rows + late, *self.comparison()])
+
+
+def _common_rows(losses: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Rows that have a score in every line, (T,) each; lines without any score aside."""
+    scored = [~np.isnan(values) for values in losses.values()]
+    return np.all([rows for rows in scored if rows.any()] or [np.zeros_like(scored[0])], axis=0)
+
+
+def _summaries(chosen: Metric, losses: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The metric of each line over the common rows."""
+    common = _common_rows(losses)
+    return {name: float(chosen.aggregate(np.where(common, values, np.nan))) for name, values in losses.items()}
 
 
 def compare(reports: Mapping[str, Report]) -> Report:
@@ -210,34 +166,26 @@ def compare(reports: Mapping[str, Report]) -> Report:
     (name, first), *others = reports.items()
     for other, report in others:
         if not _same_rows(first, report):
-            raise ValueError(
-                f"compare: {other!r} was not run as {name!r} was; use the same y, delay, horizon and metrics."
-            )
+            raise ValueError(f"compare: {other!r} was not run as {name!r} was; use the same y, delay and metrics.")
     runs = {name: report.only for name, report in reports.items()}
     for report in reports.values():
         runs |= {name: run for name, run in report.runs.items() if run.baseline and name not in runs}
     y = np.where(np.any([np.isnan(report.y) for report in reports.values()], axis=0), np.nan, first.y)
-    return Report(runs, y, first.metrics, first.delay, max(report.refused for report in reports.values()), first.time)
+    return Report(runs, y, first.metrics, first.delay, max(report.refused for report in reports.values()))
 
 
 def _same_rows(one: Report, two: Report) -> bool:
     if one.y.shape != two.y.shape or one.delay != two.delay:
         return False
     both = ~np.isnan(one.y) & ~np.isnan(two.y)
-    horizons = {len(run.forecasts) for report in (one, two) for run in report.runs.values()}
     names = [[chosen.name for chosen in report.metrics] for report in (one, two)]
-    return bool(np.array_equal(one.y[both], two.y[both])) and len(horizons) == 1 and names[0] == names[1]
+    return bool(np.array_equal(one.y[both], two.y[both])) and names[0] == names[1]
 
 
 def compare_in_words(table: Table, methods: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
     """Compare each method with all other lines, the baselines, in one sentence.
 
     A metric that has no better side (coverage, PIT) is omitted, and so is a line without a score.
-
-    Example:
-        >>> from filtax.evaluate.metrics import mae
-        >>> compare_in_words({"kf": {"mae": 2.0}, "last-value": {"mae": 1.0}}, ["kf"], [mae])
-        ['kf loses to last-value on mae (2 against 1).']
     """
     baselines = [name for name in table if name not in methods]
     contests = [chosen for chosen in metrics if chosen.lower_is_better is not None]
@@ -268,14 +216,7 @@ def _sentence(table: Table, name: str, baselines: Sequence[str], contests: Seque
 
 
 def format_table(table: Table, costs: Mapping[str, float | None]) -> str:
-    """Format a table in aligned columns; the last is the time per row.
-
-    Example:
-        >>> print(format_table({"kf": {"mae": 2.0}, "last-value": {"mae": 1.0}}, {"kf": 3.5}))
-                     mae  us/row
-        kf             2     3.5
-        last-value     1       -
-    """
+    """Format a table in aligned columns; the last is the time per row."""
     titles = ["", *next(iter(table.values())), "us/row"]
     lines = [[name, *map(_number, line.values()), _cost(costs.get(name))] for name, line in table.items()]
     widths = [max(len(line[i]) for line in [titles, *lines]) for i in range(len(titles))]
@@ -295,9 +236,5 @@ def _cost(value: float | None) -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words by commas, the last with an "and".
-
-    >>> join_words(["mae"]), join_words(["mae", "median", "rmse"])
-    ('mae', 'mae, median and rmse')
-    """
+    """Join words by commas, the last with an "and"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

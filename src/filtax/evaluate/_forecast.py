@@ -1,61 +1,41 @@
-"""A stream of forecasts as arrays: what was forecast for each y before it came, and what is kept of each distribution.
+"""Forecasts of T rows as arrays, and the scores of their distributions at what was observed.
 
-`record` takes from one predictive distribution what the metrics need once y is known. A Gaussian or a class forecast is
-its mean and variance; a Student-t has a scale and degrees of freedom besides. Any other (counts, a mixture of
-hypotheses) is asked for its distribution function and its ranked score at y.
+Scores are those of numpy in float64. A y that is missing (NaN) or infinite is not scored: its score is NaN. A forecast
+that is not a number gets the worst score for a y that came, so that no method wins by failing.
+
+Thesis: experiment:prequential.
 """
 
 import math
+from dataclasses import dataclass, fields
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, PyTree, Real
+from jaxtyping import Bool, Float
+from scipy.special import ndtr, poch, stdtr
 
 from filtax._validation import numeric
-from filtax.distributions import Bernoulli, Categorical, Mixture, NegativeBinomial, Normal, Poisson, StudentT
-from filtax.evaluate._scores import (
-    Numbers,
-    Values,
-    by_row,
-    crps_gaussian,
-    crps_points,
-    crps_student_t,
-    log_density_gaussian,
-    log_density_student_t,
-    log_probability,
-    masked_loss,
-    namespaced,
-    pit_gaussian,
-    pit_points,
-    pit_student_t,
-)
-from filtax.protocols import Module
 
-_NODES = 64  # on each side of y: the score of a Gaussian is then right to 1e-9
-_CELLS = 128  # whole numbers on each side of y that are added up one by one; if there are more, in strides
-_TAIL = 1e-6  # probability left outside of the range that is integrated
+Numbers = Any  # what a user may give where an array is meant: whatever numpy turns into one
+QUIET = np.errstate(all="ignore")  # a failed forecast divides by zero or overflows; its score says so
 
 
-class Forecast(Module):
+@dataclass(frozen=True, eq=False)
+class Forecast:
     """T forecasts, row t for y of row t. Only `mean` is required; the other fields serve the scores that need them.
 
-    The spread is that of equally likely `points` if they are given, of a Student-t if `df` and `scale` are, and else
-    Gaussian with variance `var`. For classes the mean holds the probabilities, (T, C), or (T,) for label 1 against 0.
+    The spread is that of a Student-t if `df` and `scale` are given, and else Gaussian with variance `var`. For classes
+    the mean holds the probabilities, (T, C), or (T,) for label 1 against 0.
 
     Attributes:
         mean: Forecast mean, of the shape of y; or class probabilities.
         var: Forecast variance.
         scale: Scale of a Student-t forecast.
         df: Its degrees of freedom.
-        points: Equally likely points on the last axis: draws, or the quantiles at (i - 1/2)/N.
         log_prob: Log density, or mass, of the observed y, where it is not that of the fields above.
         below: Probability of less than the observed y, likewise.
         upto: Probability of at most the observed y, likewise.
         ranked: Continuous ranked probability score of the observed y, likewise.
-        lower: Lower end of an interval, for drawings.
-        upper: Its upper end.
         label: The predicted class, where it is not the most probable one.
         made: Rows that have a forecast, if not all; the others are not scored.
         spread: Rows whose forecast has a spread, if not all; the others have no score that needs one.
@@ -69,183 +49,138 @@ class Forecast(Module):
         (1.0, 0.5)
     """
 
-    mean: Real[Values, "T *O"]
-    var: Real[Values, "T *O"] | None = None
-    scale: Real[Values, "T *O"] | None = None
-    df: Real[Values, "T *O"] | None = None
-    points: Real[Values, "T *O N"] | None = None
-    log_prob: Real[Values, " T"] | None = None
-    below: Real[Values, "T *O"] | None = None
-    upto: Real[Values, "T *O"] | None = None
-    ranked: Real[Values, "T *O"] | None = None
-    lower: Real[Values, "T *O"] | None = None
-    upper: Real[Values, "T *O"] | None = None
-    label: Real[Values, "T *L"] | None = None
-    made: Bool[Values, " T"] | None = None
-    spread: Bool[Values, " T"] | None = None
+    mean: Float[np.ndarray, "T *O"]
+    var: Float[np.ndarray, "T *O"] | None = None
+    scale: Float[np.ndarray, "T *O"] | None = None
+    df: Float[np.ndarray, "T *O"] | None = None
+    log_prob: Float[np.ndarray, " T"] | None = None
+    below: Float[np.ndarray, "T *O"] | None = None
+    upto: Float[np.ndarray, "T *O"] | None = None
+    ranked: Float[np.ndarray, "T *O"] | None = None
+    label: Float[np.ndarray, "T *L"] | None = None
+    made: Bool[np.ndarray, " T"] | None = None
+    spread: Bool[np.ndarray, " T"] | None = None
 
-    def __check_init__(self) -> None:
-        mean = numeric("Forecast(mean=...)", self.mean)
-        for field in ("var", "scale", "df"):
-            value = vars(self)[field]
-            if value is not None and numeric(f"Forecast({field}=...)", value).shape != mean.shape:
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            name, value = field.name, vars(self)[field.name]
+            if name in ("made", "spread") or (value is None and name != "mean"):
+                continue
+            array = np.asarray(numeric(f"Forecast({name}=...)", value), np.float64)
+            object.__setattr__(self, name, array)
+            if name in ("var", "scale", "df") and array.shape != self.mean.shape:
                 raise ValueError(
-                    f"Forecast({field}=...) has shape {value.shape} but the mean {mean.shape}; give one for each."
+                    f"Forecast({name}=...) has shape {array.shape} but the mean {self.mean.shape}; give one for each."
                 )
 
-    def crps(self, y: Numbers) -> Values:
-        """Compute the continuous ranked probability score of each element of y."""
+    @QUIET
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        r"""Compute the continuous ranked probability score $\int (F(z) - 1[z \ge y])^2 dz$ of each element of y.
+
+        With $z = (y - \mu)/\sigma$ it is for a Gaussian $\sigma\{z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi\}$
+        (Gneiting and Raftery 2007). For a Student-t with density f, distribution F and $\nu > 1$ degrees of freedom
+        $$\sigma\Bigl\{z(2F(z) - 1) + 2f(z)\frac{\nu + z^2}{\nu - 1}
+          - \frac{2\sqrt\nu}{\nu - 1}\frac{B(1/2, \nu - 1/2)}{B(1/2, \nu/2)^2}\Bigr\};$$
+        with $\nu \le 1$ it is infinite. A forecast without spread scores its absolute error.
+        """
         if self.ranked is not None:
-            xp, ranked, y = namespaced(self.ranked, y)
-            return self._spread_only(masked_loss(xp, ranked, xp.isfinite(y)))
-        if self.upto is not None and self.points is None and self.df is None:
+            score = self.ranked
+        elif self.df is not None:
+            score = _crps_student(y - self.mean, self._given("scale"), self.df)
+        elif self.upto is not None:
             raise ValueError(
                 "crps: no ranked score was kept of these forecasts; run prequential(metrics=(..., 'crps'))."
             )
-        if self.points is not None:
-            return self._spread_only(crps_points(self.points, y))
-        if self.df is not None:
-            return self._spread_only(crps_student_t(self.mean, self._given("scale"), self.df, y))
-        return self._spread_only(crps_gaussian(self.mean, self._given("var"), y))
+        else:
+            score = _crps_gaussian(y - self.mean, np.sqrt(self._given("var")))
+        return self._scored(score, y, worst=math.inf)
 
-    def position(self, y: Numbers) -> tuple[Values, Values]:
+    @QUIET
+    def position(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute P(Y < y) and P(Y <= y); they differ where the forecast gives y itself a probability."""
         if self.upto is not None:
-            xp, below, upto, y = namespaced(self._given("below"), self.upto, y)
-            below, upto = (masked_loss(xp, part, xp.isfinite(y), worst=0.0) for part in (below, upto))
-        elif self.points is not None:
-            below, upto = pit_points(self.points, y, 0.0), pit_points(self.points, y, 1.0)
+            below, upto = self._given("below"), self.upto
         elif self.df is not None:
-            below = upto = pit_student_t(self.mean, self._given("scale"), self.df, y)
+            below = upto = stdtr(self.df, (y - self.mean) / self._given("scale"))
         else:
-            below = upto = pit_gaussian(self.mean, self._given("var"), y)
-        return self._spread_only(below), self._spread_only(upto)
+            below = upto = ndtr((y - self.mean) / np.sqrt(self._given("var")))
+        return self._scored(below, y, worst=0.0), self._scored(upto, y, worst=0.0)
 
-    def log_score(self, y: Numbers) -> Values:
+    @QUIET
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """Compute the log density of each element of y, or the log probability of its label, from the fields."""
+        if self.df is not None:
+            scale = self._given("scale")
+            score = _log_density_student((y - self.mean) / scale, self.df) - np.log(scale)
+        elif self.var is not None and self.mean.ndim == y.ndim:
+            score = -0.5 * ((y - self.mean) ** 2 / self.var + np.log(2.0 * math.pi * self.var))
+        else:
+            probability = class_probabilities(self.mean, y)
+            score = np.log(np.sum(np.where(one_hot(probability, y), probability, 0.0), axis=-1))
+        return self._scored(score, y, worst=-math.inf)
+
+    def log_score(self, y: np.ndarray) -> np.ndarray:
         """Log density or mass of the observed part of each row, (T,): recorded, or of independent outputs."""
-        xp, mean, y = namespaced(self.mean, y)
-        if self.log_prob is not None:
-            xp, score, y = namespaced(self.log_prob, y)
-            score = masked_loss(xp, score, xp.any(xp.isfinite(by_row(xp, y)), axis=1), worst=-math.inf)
-        elif self.df is not None:
-            score = log_density_student_t(mean, self._given("scale"), self.df, y)
-        elif self.var is not None and mean.ndim == y.ndim:
-            score = log_density_gaussian(mean, self.var, y)
-        else:
-            score = log_probability(mean, y)
-        score = by_row(xp, score)
-        return self._spread_only(xp.sum(xp.where(xp.isnan(score), 0.0, score), axis=1))
+        if self.log_prob is None:
+            score = by_row(self.log_density(y))
+            return np.where(np.all(np.isnan(score), axis=1), math.nan, np.nansum(score, axis=1))
+        came = np.where(np.any(np.isfinite(by_row(y)), axis=1), 0.0, math.nan)
+        return self._scored(self.log_prob, came, worst=-math.inf)
 
-    def _spread_only(self, score: Values) -> Values:
+    def _scored(self, score: np.ndarray, y: np.ndarray, worst: float) -> np.ndarray:
+        """Scores of what was observed, NaN in the rows without a spread."""
+        score = observed(score, y, worst)
         if self.spread is None:
             return score
-        xp, score = namespaced(score)
-        return xp.where(xp.reshape(xp.asarray(self.spread), (-1,) + (1,) * (score.ndim - 1)), score, math.nan)
+        return np.where(np.reshape(self.spread, (-1,) + (1,) * (score.ndim - 1)), score, math.nan)
 
-    def _given(self, field: str) -> Values:
+    def _given(self, field: str) -> np.ndarray:
         value = vars(self)[field]
         if value is None:
             raise ValueError(f"Forecast has no `{field}`, which this score needs; give Forecast(..., {field}=...).")
         return value
 
 
-def is_labelled(dist: PyTree) -> bool:
-    """Return whether y is a label, not a number.
-
-    >>> is_labelled(Categorical(jnp.zeros(2)))
-    True
-    """
-    return isinstance(_part(dist), Bernoulli | Categorical)
+def observed(score: np.ndarray, y: np.ndarray, worst: float = math.inf) -> np.ndarray:
+    """Scores of what was observed, the worst where none could be computed; NaN where y is missing."""
+    return np.where(np.isfinite(y), np.where(np.isnan(score), worst, score), math.nan)
 
 
-def counts_whole(dist: PyTree) -> bool:
-    """Return whether y can only be a whole number.
-
-    >>> counts_whole(NegativeBinomial(jnp.ones(1), jnp.ones(1)))
-    True
-    """
-    return isinstance(_part(dist), Poisson | NegativeBinomial)
+def by_row(values: np.ndarray) -> np.ndarray:
+    """Flatten each row, (T, N); unlike `reshape(T, -1)` it also works without rows."""
+    return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
-def is_plain(dist: PyTree) -> bool:
-    """Return whether mean and variance (for classes, the probabilities) determine the distribution.
-
-    >>> is_plain(Normal(jnp.zeros(1), jnp.eye(1)))
-    True
-    """
-    return isinstance(dist, Normal | Bernoulli | Categorical)
-
-
-def record(dist: PyTree, y: Array, level: float, ranked: bool) -> dict[str, Array]:
-    """Compute from a distribution all that the metrics need at y.
-
-    Args:
-        dist: The forecast of one y.
-        y: The observed value, NaN where missing.
-        level: Of the interval that is kept.
-        ranked: Whether to compute the ranked score, which costs more than all the rest.
-
-    Returns:
-        Fields of `Forecast` for one row.
-
-    >>> kept = record(Normal(jnp.zeros(1), jnp.eye(1), scalar=True), jnp.zeros(()), 0.9, ranked=True)
-    >>> {name: round(value.item(), 3) for name, value in kept.items()}
-    {'mean': 0.0, 'var': 1.0, 'log_prob': -0.919}
-    """
-    observed = jnp.isfinite(y)
-    y = jnp.where(observed, y, 0.0)
-    kept = {"mean": dist.mean, "var": dist.var, "log_prob": dist.log_prob(y, observed.reshape(-1))}
-    if is_plain(dist) or is_labelled(dist):
-        return kept
-    y = y.reshape(dist.mean.shape).astype(dist.mean.dtype)
-    kept["lower"], kept["upper"] = dist.interval(level)
-    if isinstance(dist, StudentT):
-        scale = jnp.sqrt(jnp.diagonal(dist.scale)).reshape(dist.mean.shape)
-        return kept | {"scale": scale, "df": jnp.broadcast_to(dist.freedom, scale.shape)}
-    below, upto = jax.vmap(dist.cdf)(jnp.stack([y - 0.5 if counts_whole(dist) else y, y]))
-    kept |= {"below": below, "upto": upto}
-    return kept | {"ranked": ranked_score(dist, y)} if ranked else kept
+def class_probabilities(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return probabilities with a class axis: as they are, or (1 - p, p) for a lone probability of label 1."""
+    if y.shape not in (p.shape, p.shape[:-1]):
+        raise ValueError(
+            f"probabilities of shape {p.shape} do not fit labels of shape {y.shape}; give one axis more, the classes, "
+            "or the probability of label 1 for each."
+        )
+    return p if p.ndim > y.ndim else np.stack([1.0 - p, p], axis=-1)
 
 
-def ranked_score(dist: PyTree, y: Array) -> Array:
-    r"""Integrate $\int (F(z) - 1[z \ge y])^2 dz$ for each output: the continuous ranked probability score.
-
-    By Gauss-Legendre quadrature on either side of y; for whole numbers the integral is a sum. Beyond the range of the
-    forecast F is 0 or 1, and the distance of y from it counts in full.
-
-    >>> fair = Bernoulli(jnp.log(jnp.array([0.5])), jnp.log(jnp.array([0.5])), scalar=True)
-    >>> ranked_score(fair, jnp.ones(())).round(6).item()
-    0.25
-    """
-    lower, upper = dist.interval(1.0 - _TAIL)
-    y = jnp.asarray(y, lower.dtype)
-    inside = jnp.clip(y, lower, upper)
-    cut = _cells if counts_whole(dist) or is_labelled(dist) else _nodes
-    (left, below), (right, above) = cut(lower, inside), cut(inside, upper)
-    F = jax.vmap(dist.cdf)(jnp.concatenate([left, right]))  # in one call, because it takes long to compile
-    score = jnp.sum(below * F[: len(left)] ** 2, axis=0) + jnp.sum(above * (1.0 - F[len(left) :]) ** 2, axis=0)
-    return jnp.abs(y - inside) + score
+def one_hot(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Mark the class of each label among those that have a probability."""
+    return np.arange(probabilities.shape[-1]) == y[..., None]
 
 
-def _nodes(start: Array, end: Array) -> tuple[Array, Array]:
-    """Nodes and weights of the quadrature of a smooth function between start and end."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    nodes, weights = _on_first_axis(0.5 * (nodes + 1.0), start), _on_first_axis(0.5 * weights, start)
-    return start[None] + (end - start)[None] * nodes, (end - start)[None] * weights
+def _log_density_student(z: np.ndarray, df: np.ndarray) -> np.ndarray:
+    """Log density of the standard Student-t; `poch` is Γ(x + ½)/Γ(x), without loss of digits for large x."""
+    return np.log(poch(0.5 * df, 0.5)) - 0.5 * np.log(math.pi * df) - 0.5 * (df + 1.0) * np.log1p(z**2 / df)
 
 
-def _cells(start: Array, end: Array) -> tuple[Array, Array]:
-    """The same for a function that is constant from one whole number to the next."""
-    stride = jnp.maximum(jnp.ceil((end - start) / _CELLS), 1.0)[None]
-    edges = start[None] + stride * _on_first_axis(np.arange(_CELLS), start)
-    widths = jnp.clip(end[None] - edges, 0.0, stride)
-    return edges + 0.5 * widths, widths
+def _crps_gaussian(residual: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    z = residual / np.where(scale > 0, scale, 1.0)
+    density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
+    score = scale * (z * (ndtr(z) - ndtr(-z)) + 2.0 * density - 1.0 / math.sqrt(math.pi))
+    return np.where(scale == 0, np.abs(residual), score)
 
 
-def _part(dist: PyTree) -> Any:
-    return dist.parts if isinstance(dist, Mixture) else dist
-
-
-def _on_first_axis(values: np.ndarray, like: Array) -> Array:
-    """Put values on a new first axis, before those of `like`."""
-    return jnp.asarray(values, like.dtype).reshape((-1,) + (1,) * like.ndim)
+def _crps_student(residual: np.ndarray, scale: np.ndarray, df: np.ndarray) -> np.ndarray:
+    z, n = residual / scale, np.where(df > 1, df, 2.0)
+    ratio = poch(0.5 * n, 0.5) ** 2 / poch(n - 0.5, 0.5) / math.sqrt(math.pi)  # of the beta functions
+    ends = np.exp(_log_density_student(z, n)) * (n + z**2) - np.sqrt(n) * ratio
+    score = z * (stdtr(n, z) - stdtr(n, -z)) + 2.0 * ends / (n - 1.0)
+    return np.where(df > 1, scale * score, math.inf)

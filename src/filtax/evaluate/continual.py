@@ -1,7 +1,7 @@
 r"""Scores of continual learning, from how well every task is done after each task was learned.
 
-All take a matrix $a_{kj}$: the accuracy on task j after task k, K rows and N columns, N tasks in all of which K were
-learned so far. Leading axes, of repeated trials, stay. What is measured pulls two ways: one who never forgets cannot
+All take a matrix $a_{kj}$ of shape (..., K, N), the accuracy on task j after task k, of N tasks of which K were learned
+so far, and return a number for each trial, (...). What is measured pulls two ways: one who never forgets cannot
 learn a task that contradicts an earlier one, and one who resets at each remembers nothing.
 
 Average accuracy and forgetting are those of Chaudhry et al. (2018, "Riemannian Walk for Incremental Learning"), the two
@@ -19,11 +19,7 @@ __all__ = ["average_accuracy", "backward_transfer", "forgetting", "forward_trans
 def average_accuracy(matrix: Any) -> np.ndarray:
     r"""Accuracy now, the mean over the tasks learned so far: $A_K = \frac1K \sum_{j \le K} a_{Kj}$.
 
-    Args:
-        matrix: Accuracies (..., K, N); give the first k rows for the average after k tasks.
-
-    Returns:
-        A number for each trial, (...).
+    Give the first k rows for the average after k tasks.
 
     Example:
         >>> from filtax.evaluate.continual import average_accuracy
@@ -37,12 +33,6 @@ def average_accuracy(matrix: Any) -> np.ndarray:
 def learning_accuracy(matrix: Any) -> np.ndarray:
     r"""Accuracy on each task when it had just been learned, the mean: $\frac1K \sum_{j \le K} a_{jj}$.
 
-    Args:
-        matrix: Accuracies (..., K, N).
-
-    Returns:
-        A number for each trial, (...).
-
     Example:
         >>> from filtax.evaluate.continual import learning_accuracy
         >>> learning_accuracy([[0.9, 0.2], [0.5, 0.7]]).item()
@@ -55,11 +45,7 @@ def learning_accuracy(matrix: Any) -> np.ndarray:
 def forgetting(matrix: Any) -> np.ndarray:
     r"""What was lost of the best: $F_K = \frac1{K-1} \sum_{j<K} \bigl(\max_{l<K} a_{lj} - a_{Kj}\bigr)$.
 
-    Args:
-        matrix: Accuracies (..., K, N), of two tasks or more.
-
-    Returns:
-        A number in [-1, 1] for each trial, (...); below 0 where later tasks helped earlier ones.
+    Of two tasks or more; below 0 where later tasks helped earlier ones.
 
     Example:
         >>> from filtax.evaluate.continual import forgetting
@@ -73,11 +59,7 @@ def forgetting(matrix: Any) -> np.ndarray:
 def backward_transfer(matrix: Any) -> np.ndarray:
     r"""What later tasks did to earlier ones: $\frac1{K-1} \sum_{j<K} (a_{Kj} - a_{jj})$.
 
-    Args:
-        matrix: Accuracies (..., K, N), of two tasks or more.
-
-    Returns:
-        A number in [-1, 1] for each trial, (...); below 0 where tasks were forgotten.
+    Of two tasks or more; below 0 where tasks were forgotten.
 
     Example:
         >>> from filtax.evaluate.continual import backward_transfer
@@ -95,9 +77,6 @@ def forward_transfer(matrix: Any, before: Any) -> np.ndarray:
     Args:
         matrix: Accuracies (..., K, N), of two tasks or more; of tasks that no row comes before nothing is said.
         before: Accuracy b on each task before anything was learned, (..., N).
-
-    Returns:
-        A number in [-1, 1] for each trial, (...).
 
     Example:
         >>> from filtax.evaluate.continual import forward_transfer

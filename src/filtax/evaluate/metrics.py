@@ -1,7 +1,6 @@
 """The metrics: a loss for each step, and how the losses of many steps become one number.
 
-A metric is a value, so every view (rolling, expanding, by hour of the day) applies to every metric, a user's own
-included. What is missing is not scored. Several outputs count as the mean over those that came.
+What is missing is not scored. Several outputs count as the mean over those that came.
 
 Thesis: experiment:prequential; RMedSE is the score of the robust filters' experiments.
 """
@@ -11,23 +10,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from filtax._validation import nearest, numeric
-from filtax.evaluate._forecast import Forecast
-from filtax.evaluate._scores import (
-    QUIET,
-    Numbers,
-    Values,
-    absolute_error,
-    brier_score,
-    by_row,
-    correct,
-    masked_loss,
-    namespaced,
-    squared_error,
-)
+from filtax._validation import nearest, numeric, whole
+from filtax.evaluate._forecast import QUIET, Forecast, Numbers, by_row, class_probabilities, observed, one_hot
 
 __all__ = [
     "Metric",
@@ -37,77 +26,12 @@ __all__ = [
     "crps",
     "log_score",
     "mae",
-    "mean",
-    "median",
     "metric",
     "pit",
     "rmedse",
     "rmse",
-    "unevenness",
+    "rolling",
 ]
-
-
-@QUIET
-def mean(values: Numbers, weights: Numbers | None = None) -> Values:
-    """Compute the mean over the first axis of what is not NaN; NaN if nothing is left.
-
-    >>> mean([1.0, float("nan"), 3.0]).item(), mean([1.0, 3.0], weights=[3.0, 1.0]).item()
-    (2.0, 1.5)
-    """
-    xp, values, weights = namespaced(values, 1.0 if weights is None else weights)
-    observed = ~xp.isnan(values)
-    share = xp.where(observed, weights, 0.0)
-    total = xp.sum(share, axis=0)
-    # a value without weight is dropped from the product, because infinity times zero is NaN
-    summed = xp.sum(xp.where(share > 0, values, 0.0) * share, axis=0)
-    return xp.where(total > 0, summed / xp.where(total > 0, total, 1.0), math.nan)
-
-
-def median(values: Numbers, weights: Numbers | None = None) -> Values:
-    """Compute the median of what is not NaN: half of the weight lies on each side. Of two candidates, their middle.
-
-    >>> median([1.0, float("nan"), 5.0, 2.0]).item(), median([1.0, 2.0, 5.0], weights=[1.0, 1.0, 3.0]).item()
-    (2.0, 5.0)
-    """
-    if weights is None:
-        xp, values = namespaced(values)
-        return xp.nanmedian(values) if xp is not np else _median(values[~np.isnan(values)])
-    values, weights = _sorted(values, weights)
-    if not values.size:
-        return np.asarray(math.nan)
-    upto = np.cumsum(weights)
-    first = int(np.searchsorted(upto, 0.5 * upto[-1]))
-    even = upto[first] == 0.5 * upto[-1] and first + 1 < values.size
-    return np.asarray(0.5 * (values[first] + values[first + 1]) if even else values[first])
-
-
-def unevenness(values: Numbers, weights: Numbers | None = None) -> Values:
-    """Compute the Kolmogorov-Smirnov distance between the values and the uniform distribution on [0, 1].
-
-    >>> unevenness([0.125, 0.375, 0.625, 0.875]).item(), unevenness([0.5, 0.5]).item()
-    (0.125, 0.5)
-    """
-    values, weights = _sorted(values, weights)
-    if not values.size:
-        return np.asarray(math.nan)
-    upto = np.cumsum(weights) / np.sum(weights)
-    return np.asarray(max(np.max(upto - values), np.max(values - upto + weights / np.sum(weights))))
-
-
-def _median(values: Values) -> Values:
-    return np.asarray(np.median(values) if values.size else math.nan)
-
-
-def _sorted(values: Numbers, weights: Numbers | None) -> tuple[np.ndarray, np.ndarray]:
-    given = np.asarray(values, np.float64)
-    shares = np.ones_like(given) if weights is None else np.asarray(weights, np.float64)
-    kept = ~np.isnan(given) & (shares > 0)
-    order = np.argsort(given[kept])
-    return given[kept][order], shares[kept][order]
-
-
-def _unchanged(value: Values) -> Values:
-    return value
 
 
 @dataclass(frozen=True)
@@ -117,8 +41,7 @@ class Metric:
     Attributes:
         name: Heading of its column.
         per_step: From (forecast, y) to losses of the shape (T,) or (T, O); NaN is not scored.
-        statistic: From losses and weights (None: equal ones) to one number: `mean`, `median` or a function of your own.
-        finish: Function applied to that number, such as a square root.
+        statistic: From the losses that are scored, one or more of them, to a number, such as their mean.
         lower_is_better: None if neither is better: a coverage should be close to its level.
 
     Example:
@@ -130,12 +53,12 @@ class Metric:
     """
 
     name: str
-    per_step: Callable[[Forecast, Values], Values]
-    statistic: Callable[[Values, Values | None], Values] = mean
-    finish: Callable[[Values], Values] = _unchanged
+    per_step: Callable[[Forecast, np.ndarray], np.ndarray]
+    statistic: Callable[[np.ndarray], Any] = np.mean
     lower_is_better: bool | None = True
 
-    def losses(self, forecast: Forecast | Numbers, y: Numbers) -> Values:
+    @QUIET
+    def losses(self, forecast: Forecast | Numbers, y: Numbers) -> Float[np.ndarray, " T"]:
         """Compute the loss of each step, (T,); NaN where y is missing.
 
         >>> import numpy as np
@@ -149,33 +72,31 @@ class Metric:
             raise ValueError(
                 f"{self.name}: {len(forecast.mean)} forecasts but {len(y)} values; row t must pair with row t."
             )
-        xp, loss, y = namespaced(self.per_step(forecast, y), y)
-        scored = xp.any(xp.isfinite(by_row(xp, y)), axis=1)
+        loss = by_row(np.asarray(self.per_step(forecast, y), np.float64))
+        scored = np.any(np.isfinite(by_row(y)), axis=1)
         if forecast.made is not None:
             scored = scored & forecast.made
-        return xp.where(scored, mean(by_row(xp, loss).T), math.nan)
+        return np.where(scored, np.nansum(loss, axis=1) / np.sum(~np.isnan(loss), axis=1), math.nan)
 
-    def _rows(self, name: str, values: Numbers) -> Values:
-        values = namespaced(numeric(f"{self.name}: {name}", values))[1]
+    def _rows(self, name: str, values: Numbers) -> np.ndarray:
+        values = np.asarray(numeric(f"{self.name}: {name}", values), np.float64)
         if values.ndim == 0:
             raise ValueError(f"{self.name}: {name} must have a leading axis T, got a single number; give [number].")
         return values
 
-    def aggregate(self, losses: Numbers, weights: Numbers | None = None) -> Values:
+    @QUIET
+    def aggregate(self, losses: Numbers) -> np.float64:
         """Summarise losses; NaN if none is scored.
 
         >>> from filtax.evaluate.metrics import rmse
         >>> rmse.aggregate([4.0, float("nan"), 4.0]).item()
         2.0
         """
-        losses = namespaced(numeric(f"{self.name}: losses", losses))[1]
-        if weights is not None and np.shape(weights) != losses.shape:
-            raise ValueError(
-                f"{self.name}: weights of shape {np.shape(weights)} but losses of {losses.shape}; give one for each."
-            )
-        return self.finish(self.statistic(losses, weights))
+        losses = np.asarray(numeric(f"{self.name}: losses", losses), np.float64)
+        scored = losses[~np.isnan(losses)]
+        return np.float64(self.statistic(scored) if scored.size else math.nan)
 
-    def __call__(self, forecast: Forecast | Numbers, y: Numbers) -> Values:
+    def __call__(self, forecast: Forecast | Numbers, y: Numbers) -> np.float64:
         """Compute the metric of T forecasts."""
         return self.aggregate(self.losses(forecast, y))
 
@@ -214,7 +135,43 @@ def metric(name: str | Metric) -> Metric:
     return _CATALOGUE[name]
 
 
-def _numeric(name: str, forecast: Forecast, y: Values) -> None:
+def rolling(losses: Numbers, window: int, chosen: str | Metric = "mae") -> Float[np.ndarray, " T"]:
+    """Summarise the last `window` steps, at each step; NaN where none of them was scored.
+
+    Args:
+        losses: Loss of each step, (T,), NaN where nothing was scored.
+        window: Number of steps, scored or not; at the start there are fewer.
+        chosen: The metric that they belong to; by default a plain mean is taken.
+
+    Example:
+        >>> from filtax.evaluate import rolling
+        >>> rolling([1.0, 3.0, 5.0], window=2)
+        array([1., 2., 4.])
+        >>> rolling([9.0, 16.0], window=1, chosen="rmse")
+        array([3., 4.])
+    """
+    losses, chosen = np.asarray(numeric("losses", losses), np.float64), metric(chosen)
+    if losses.ndim != 1:
+        raise ValueError(f"rolling(losses=...) must be one loss per step, shape (T,), but got {losses.shape}.")
+    whole("rolling(window=...)", window, least=1, hint="It is a number of steps.")
+    return np.array([chosen.aggregate(losses[max(0, t - window) : t]) for t in range(1, losses.size + 1)])
+
+
+def _root_mean(losses: np.ndarray) -> float:
+    return math.sqrt(np.mean(losses))
+
+
+def _root_median(losses: np.ndarray) -> float:
+    return math.sqrt(np.median(losses))
+
+
+def _unevenness(losses: np.ndarray) -> float:
+    """Kolmogorov-Smirnov distance between the losses and the uniform distribution on [0, 1]."""
+    steps, ordered = np.arange(losses.size + 1) / losses.size, np.sort(losses)
+    return max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))
+
+
+def _numeric(name: str, forecast: Forecast, y: np.ndarray) -> None:
     if forecast.mean.shape != y.shape:
         raise ValueError(
             f"{name} compares numbers, but the forecast has shape {forecast.mean.shape} and y {y.shape}; for class "
@@ -222,58 +179,57 @@ def _numeric(name: str, forecast: Forecast, y: Values) -> None:
         )
 
 
-def _squared(forecast: Forecast, y: Values) -> Values:
+def _squared(forecast: Forecast, y: np.ndarray) -> np.ndarray:
     _numeric("a squared error", forecast, y)
-    return squared_error(forecast.mean, y)
+    return observed((y - forecast.mean) ** 2, y)
 
 
-def _absolute(forecast: Forecast, y: Values) -> Values:
+def _absolute(forecast: Forecast, y: np.ndarray) -> np.ndarray:
     _numeric("an absolute error", forecast, y)
-    return absolute_error(forecast.mean, y)
+    return observed(np.abs(y - forecast.mean), y)
 
 
-def _crps(forecast: Forecast, y: Values) -> Values:
+def _crps(forecast: Forecast, y: np.ndarray) -> np.ndarray:
     _numeric("crps", forecast, y)
     return forecast.crps(y)
 
 
-def _covered(forecast: Forecast, y: Values, level: float) -> Values:
+def _covered(forecast: Forecast, y: np.ndarray, level: float) -> np.ndarray:
     _numeric("coverage", forecast, y)
-    xp, below, upto = namespaced(*forecast.position(y))
+    below, upto = forecast.position(y)
     tail = 0.5 * (1.0 - level)
-    inside = (upto >= tail) & (below < 1.0 - tail)
-    return xp.where(xp.isnan(upto), math.nan, inside.astype(upto.dtype))
+    return np.where(np.isnan(upto), math.nan, (upto >= tail) & (below < 1.0 - tail))
 
 
-def _pit(forecast: Forecast, y: Values) -> Values:
+def _pit(forecast: Forecast, y: np.ndarray) -> np.ndarray:
     _numeric("pit", forecast, y)
     below, upto = forecast.position(y)
     return 0.5 * (below + upto)
 
 
-def _correct(forecast: Forecast, y: Values) -> Values:
-    if forecast.label is None:
-        return correct(forecast.mean, y)
-    xp, label, y = namespaced(forecast.label, y)
-    return masked_loss(xp, (label == y).astype(label.dtype), xp.isfinite(y))
+def _correct(forecast: Forecast, y: np.ndarray) -> np.ndarray:
+    """1 where the predicted class was observed, else 0; of equally probable classes the first is predicted."""
+    if forecast.label is not None:
+        return observed(forecast.label == y, y)
+    probabilities = class_probabilities(forecast.mean, y)
+    known = ~np.any(np.isnan(probabilities), axis=-1)
+    return observed((np.argmax(probabilities, axis=-1) == y) & known, y)
 
 
-def _brier(forecast: Forecast, y: Values) -> Values:
-    return brier_score(forecast.mean, y)
+def _brier(forecast: Forecast, y: np.ndarray) -> np.ndarray:
+    """The sum over classes of (p - one-hot)², between 0 and 2; (p - y)² for the probability of label 1 against 0."""
+    probabilities = class_probabilities(forecast.mean, y)
+    distance = (probabilities - one_hot(probabilities, y)) ** 2
+    return observed(np.sum(distance, axis=-1) if forecast.mean.ndim > y.ndim else distance[..., 1], y)
 
 
-def _square_root(value: Values) -> Values:
-    xp, value = namespaced(value)
-    return xp.asarray(xp.sqrt(value))
-
-
-rmse = Metric("rmse", _squared, finish=_square_root)
-rmedse = Metric("rmedse", _squared, statistic=median, finish=_square_root)
+rmse = Metric("rmse", _squared, statistic=_root_mean)
+rmedse = Metric("rmedse", _squared, statistic=_root_median)
 mae = Metric("mae", _absolute)
 log_score = Metric("log_score", Forecast.log_score, lower_is_better=False)
 crps = Metric("crps", _crps)
 brier = Metric("brier", _brier)
 accuracy = Metric("accuracy", _correct, lower_is_better=False)
-pit = Metric("pit", _pit, statistic=unevenness, lower_is_better=None)
+pit = Metric("pit", _pit, statistic=_unevenness, lower_is_better=None)
 
 _CATALOGUE = {known.name: known for known in (rmse, mae, rmedse, log_score, crps, brier, accuracy, pit)}

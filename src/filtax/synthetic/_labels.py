@@ -22,10 +22,7 @@ SPREAD = np.array([0.75, 0.5 - 4 / np.pi**2 + (2 / np.pi - 0.25) ** 2])  # their
 def fixed_labels(steps: int, *, key: int | jax.Array, theta: Sequence[float] = (-0.5, 2.0, -1.0)) -> Stream:
     """Label standard normal inputs by a boundary that stays: y_t is 1 with probability sigmoid(theta . (1, x_t)).
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        theta: Parameters, (D,), that of the constant first.
+    `theta` holds the parameters, (D,), that of the constant first.
 
     Returns:
         A stream of labels 0 and 1 whose X is (T, D), its first column one; `truth` is the probability of 1.
@@ -44,10 +41,7 @@ def fixed_labels(steps: int, *, key: int | jax.Array, theta: Sequence[float] = (
 def rotating_labels(steps: int = 720, *, key: int | jax.Array, length: float = 10.0) -> Stream:
     """Label inputs uniform on [-3, 3]² by a boundary that turns: theta_t = length (sin 5°t, cos 5°t), t = 0, 1, ...
 
-    Args:
-        steps: Length T; 72 make a turn.
-        key: Whole number or JAX key.
-        length: Of theta; the larger, the sharper the boundary.
+    72 steps make a turn. The larger the `length`, the sharper is the boundary.
 
     Returns:
         A stream of labels 0 and 1; `truth` is the probability of 1, `theta` the parameters.
@@ -67,12 +61,7 @@ def jumping_labels(
 ) -> Stream:
     """Label inputs uniform on [-3, 3]² by parameters that walk by N(0, drift² I) and jump with probability `hazard`.
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        drift: Standard deviation of a step of the walk.
-        hazard: Probability of a jump at each step.
-        reach: The first parameters, and those after a jump, are drawn from U[-reach, reach]².
+    The first parameters, and those after a jump, are drawn from U[-reach, reach]².
 
     Returns:
         A stream of labels 0 and 1; `truth` is the probability of 1, `changes` the steps of the jumps.
@@ -100,10 +89,7 @@ def moons(steps: int, *, key: int | jax.Array, noise: float = 0.1) -> Stream:
     Both labels are equally likely. Coordinates get normal noise, and are then centred and scaled by the mean and the
     standard deviation of their distribution, not by those of the sample.
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        noise: Standard deviation of the noise before scaling, in radii of a moon. The thesis does not state it.
+    `noise` is its standard deviation before scaling, in radii of a moon. The thesis does not state it.
 
     Returns:
         A stream whose X is (T, 2) and whose `truth` is the probability of a one at each point (the Bayes classifier).

@@ -21,11 +21,7 @@ def fixed_regression(
 ) -> Stream:
     """Regress on standard normal inputs with parameters that stay: y_t = theta . x_t + N(0, noise).
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        theta: Parameters, (D,).
-        noise: Variance of y around its mean, as the models take it.
+    `theta` holds the parameters, (D,), and `noise` is the variance of y around its mean, as the models take it.
 
     Returns:
         A stream whose X is (T, D); `truth` is theta . x, `theta` the parameters, (T, D).
@@ -46,11 +42,7 @@ def parabola_regression(
 ) -> Stream:
     """Observe a parabola through the origin: y_t = theta_1 x_t + theta_2 x_t² + N(0, noise), x_t ~ U[-2, 3].
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        theta: Parameters of x and x², (2,).
-        noise: Variance of y around its mean.
+    `theta` holds the parameters of x and x², and `noise` is the variance of y around its mean.
 
     Returns:
         A stream whose X is (T, 2), the features (x, x²); `truth` is the parabola, `theta` the parameters, (T, 2).
@@ -69,67 +61,11 @@ def parabola_regression(
     return _observed("parabola_regression", rng, X, np.tile(coefficients, (steps, 1)), noise, truth=X @ coefficients)
 
 
-def drifting_regression(
-    steps: int, *, key: int | jax.Array, features: int = 3, drift: float = 0.05, noise: float = 0.25
-) -> Stream:
-    """Regress on standard normal inputs with parameters that walk: the model of additive inflation (ACI), exactly.
-
-    theta_0 ~ N(0, I), theta_t = theta_{t-1} + N(0, drift² I), y_t = theta_t . x_t + N(0, noise).
-
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        features: Number of parameters D.
-        drift: Standard deviation of one step of the walk; its square is the q of ACI.
-        noise: Variance of y around its mean, as the models take it.
-
-    Example:
-        >>> from filtax.synthetic import drifting_regression
-        >>> still = drifting_regression(50, key=1, drift=0.0)
-        >>> bool((still.theta == still.theta[0]).all())
-        True
-    """
-    rng = generator(key)
-    walk = drift * rng.normal(size=(steps, features))
-    theta = rng.normal(size=features) + np.cumsum(walk, axis=0)
-    return _observed("drifting_regression", rng, rng.normal(size=theta.shape), theta, noise)
-
-
-def piecewise_regression(
-    steps: int, *, key: int | jax.Array, features: int = 3, hazard: float = 0.01, noise: float = 0.25
-) -> Stream:
-    """Regress on standard normal inputs with parameters that jump: redrawn from N(0, I) with probability `hazard`.
-
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        features: Number of parameters D.
-        hazard: Probability of a change at each step.
-        noise: Variance of y around its mean.
-
-    Example:
-        >>> from filtax.synthetic import piecewise_regression
-        >>> stream = piecewise_regression(300, key=0)
-        >>> bool((stream.theta[stream.changes[0]] != stream.theta[stream.changes[0] - 1]).all())
-        True
-    """
-    checks.share("piecewise_regression(hazard=...)", hazard, hint=RATE)
-    rng = generator(key)
-    jumped = jumps(rng, steps, hazard)
-    theta = rng.normal(size=(1 + jumped.sum(), features))[np.cumsum(jumped)]
-    X = rng.normal(size=theta.shape)
-    return _observed("piecewise_regression", rng, X, theta, noise, steps_of(jumped))
-
-
 def piecewise_polynomial(steps: int = 300, *, key: int | jax.Array, hazard: float = 0.01, noise: float = 1.0) -> Stream:
     """Regress on (1, x, x²), x_t ~ U[-2, 2], with coefficients from U[-3, 3]³ that jump.
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        hazard: Probability of a change at each step; the thesis prints 0.001, which its figure cannot have had
-            (errata E9).
-        noise: Variance of y around its mean.
+    They jump with probability `hazard` at each step; the thesis prints 0.001, which its figure cannot have had (errata
+    E9). `noise` is the variance of y around its mean.
 
     Returns:
         A stream whose X is (T, 3).
@@ -151,15 +87,9 @@ def piecewise_polynomial(steps: int = 300, *, key: int | jax.Array, hazard: floa
 def linked_parabolas(segments: int = 5, *, key: int | jax.Array, hazard: float = 0.01, noise: float = 0.04) -> Stream:
     """Join parabolas end to end: y = a + b d + c d² + N(0, noise), d the distance from the start of the segment.
 
-    Inputs are sorted and uniform on [-5, 5]. The lengths of the segments are geometric, so T differs from key to key.
-    The first has coefficients N(0, I); in the others a is the value where the segment before ended, b and c are redrawn
-    (after Fearnhead and Liu 2011).
-
-    Args:
-        segments: How many segments; there is one boundary less.
-        key: Whole number or JAX key.
-        hazard: One over the mean length of a segment.
-        noise: Variance of y around the curve.
+    Inputs are sorted and uniform on [-5, 5]. The lengths of the segments are geometric of mean 1 / `hazard`, so T
+    differs from key to key. The first has coefficients N(0, I); in the others a is the value where the segment before
+    ended, b and c are redrawn (after Fearnhead and Liu 2011).
 
     Returns:
         A stream with X = x of shape (T, 1), `theta` the coefficients (T, 3) in the frame of their segment, `truth` the
@@ -196,12 +126,8 @@ def heavy_tailed_regression(
     $x_t \sim U[-2, 2]$, $y_t = \theta_t^\top\phi(x_t) + \mathrm{St}(0, 1, \nu)$; with probability `hazard`
     $\theta_t \sim U[-3, 3]^3$, else $\theta_t = \theta_{t-1}$.
 
-    Args:
-        steps: Length T.
-        key: Whole number or JAX key.
-        hazard: Probability of a change at each step.
-        degrees: Degrees of freedom of the noise, whose scale is 1; the variance is infinite for 2 and less.
-        initial: First parameters, (3,); drawn from U[-3, 3]^3 if not given.
+    $\nu$ is `degrees`, and the variance is infinite for 2 and less. `initial` holds the first parameters, (3,), where
+    they are not drawn.
 
     Returns:
         A stream whose X holds the three features.

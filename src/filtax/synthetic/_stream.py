@@ -26,8 +26,8 @@ class Stream:
         names: Names of the columns of X, if they have any.
 
     Example:
-        >>> from filtax.synthetic import drifting_regression
-        >>> stream = drifting_regression(100, key=0)
+        >>> from filtax.synthetic import fixed_regression
+        >>> stream = fixed_regression(100, key=0)
         >>> len(stream), stream.X.shape, int(stream.missing.sum())
         (100, (100, 3), 0)
     """

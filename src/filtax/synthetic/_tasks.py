@@ -10,6 +10,7 @@ from functools import partial
 
 import jax
 import numpy as np
+from scipy import ndimage
 
 from filtax import _validation as checks
 from filtax.datasets import Images
@@ -98,14 +99,7 @@ def rotated_tasks(
 ) -> TaskStream:
     """Turn the images of each task by `turn` / N degrees more (Lopez-Paz and Ranzato 2017).
 
-    Args:
-        images: This and the next four as in `permuted_tasks`.
-        tasks: Number of tasks N.
-        steps: Images to learn from in each task.
-        tests: Images to test on in each task.
-        key: Whole number or JAX key.
-        side: As in `permuted_tasks`; images are turned before they are made small.
-        turn: Degrees, counter-clockwise, that all tasks share among them.
+    The other arguments are those of `permuted_tasks`; images are turned, counter-clockwise, before they are made small.
 
     Example:
         >>> import numpy as np
@@ -133,16 +127,9 @@ def split_tasks(
 ) -> TaskStream:
     """Give each task the same number of classes of its own, at random (Zenke et al. 2017).
 
-    Args:
-        images: This and the next five as in `permuted_tasks`.
-        tasks: Number of tasks N, at most half the number of classes, with `relabel=False` that number; classes that
-            cannot be dealt out evenly are not used.
-        steps: Images to learn from in each task.
-        tests: Images to test on in each task.
-        key: Whole number or JAX key.
-        side: Side of the images.
-        relabel: Count the classes of each task from 0, so that tasks share their labels (domain-incremental, van de Ven
-            and Tolias 2019); if not, labels stay what they are (class-incremental).
+    The other arguments are those of `permuted_tasks`. Classes that cannot be dealt out evenly are not used. With
+    `relabel` the classes of each task are counted from 0, so that tasks share their labels (domain-incremental, van de
+    Ven and Tolias 2019); if not, labels stay what they are (class-incremental).
 
     Example:
         >>> import numpy as np
@@ -226,13 +213,4 @@ def _permuted(X: np.ndarray, side: int, order: np.ndarray) -> np.ndarray:
 
 def _turned(X: np.ndarray, side: int, degrees: float) -> np.ndarray:
     """Turn images (M, H, H) about their centre by bilinear interpolation, zero outside, and shrink them."""
-    height, angle = X.shape[1], np.deg2rad(degrees)
-    row, column = np.mgrid[:height, :height] - (height - 1) / 2
-    source = np.cos(angle) * row + np.sin(angle) * column, np.cos(angle) * column - np.sin(angle) * row
-    row, column = (np.clip(part + (height - 1) / 2, -1.0, height) for part in source)
-    framed = np.pad(X, ((0, 0), (1, 2), (1, 2)))
-    up, left = np.floor(row).astype(int), np.floor(column).astype(int)
-    down, right = row - up, column - left
-    corners = [framed[:, up + 1 + i, left + 1 + j] for i in (0, 1) for j in (0, 1)]
-    upper = (1 - right) * corners[0] + right * corners[1]
-    return _shrunk((1 - down) * upper + down * ((1 - right) * corners[2] + right * corners[3]), side)
+    return _shrunk(ndimage.rotate(X, degrees, axes=(1, 2), reshape=False, order=1, mode="grid-constant"), side)
