@@ -81,7 +81,7 @@ def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
 def test_prepared_for_a_datum_it_is_the_same_belief_for_any_other():
     _, deferred, (J, B, r) = both(20, 1, 4)
     prepared, other = deferred.prepare(J), jnp.ones((1, 20))
-    np.testing.assert_allclose(prepared.PJ, deferred.cov @ J.T, rtol=1e-12)
+    np.testing.assert_allclose(prepared.prepared[1], deferred.cov @ J.T, rtol=1e-12)
     for rows in (J, other, jnp.concatenate([J, other])):
         np.testing.assert_allclose(prepared.project_cov(rows), deferred.project_cov(rows), rtol=1e-12)
     for rows in (J, other):
