@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from filtax import _validation as checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
+from filtax.posteriors._extended import Mask, RandomKey
 from filtax.protocols import Posterior, Update, static
 
 FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
@@ -61,14 +62,7 @@ class Gradient(Posterior):
         return model.likelihood.plain.given(at.eta, x, at.scalar)
 
     def update(
-        self,
-        belief: Point,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: Point, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Store the datum, then take gradient steps."""
         likelihood = model.likelihood.plain
