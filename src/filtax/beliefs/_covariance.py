@@ -56,11 +56,8 @@ class Downdate(NamedTuple):
     ok: Bool[Array, ""]
 
     def var(self, old: Float[Array, " D"]) -> Float[Array, " D"]:
-        """The variances after the datum."""
-        return self.guard(old - jnp.sum(self.U * self.U, axis=1), old)
-
-    def guard(self, var: Float[Array, " D"], old: Float[Array, " D"]) -> Float[Array, " D"]:
-        """Variances from which U Uᵀ was subtracted, with what rounding took given back."""
+        """The variances after the datum, with what rounding took given back."""
+        var = old - jnp.sum(self.U * self.U, axis=1)
         return jnp.maximum(var + self.doubt * old, old * (1.0 / self.shrinkage))
 
 
@@ -134,17 +131,15 @@ class Covariance(Gaussian):
         return _by_resolution(self, J, B, r, matmul(self.cov, J.T), at_once=self.mean.size <= SMALL)
 
     def _at_once(self, J: Array, B: Array, r: Array, PJ: Array, whitened: Array) -> Conditioned:
-        var = jnp.maximum(diagonals(self.cov), 0.0)
+        var = _computed_once(jnp.maximum(diagonals(self.cov), 0.0))
         done = downdate(self.mean, var, J, B, r, PJ, whitened)
-        # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
-        cov = self.cov - gram(done.U)
-        cov = jnp.where(_eye(cov), done.guard(diagonals(cov), var)[:, None], cov)
-        return Conditioned(Covariance(done.mean, cov), done.innovation, done.log_det, done.ok)
+        after = Covariance(done.mean, _downdated(self.cov, done.U, done.var(var)))
+        return Conditioned(after, done.innovation, done.log_det, done.ok)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""
-        wider = self.cov + jnp.broadcast_to(q, self.mean.shape)[:, None]
-        return Covariance(self.mean, jnp.where(_eye(wider) & jnp.isfinite(wider), wider, self.cov))
+        var = diagonals(self.cov)
+        return Covariance(self.mean, _with_diagonal(self.cov, if_finite(var + q, var)))
 
     @staticmethod
     def moment_match(batch: "Covariance", log_weight: Float[Array, " C"]) -> "Covariance":
@@ -341,11 +336,18 @@ def _downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[A
     return _with_diagonal(A - gram(_computed_once(U)), diagonal)
 
 
-@no_inline  # XLA would otherwise repeat the computation of U, the trust included, in each of the D² products
-def _computed_once(U: Array) -> Array:
-    return U
+def _computed_once(A: Array) -> Array:
+    """Many variances, or U: XLA would otherwise repeat what they are made of, the trust included, in all D² numbers."""
+    return A if len(A) <= SMALL else _kept(A)
+
+
+@no_inline
+def _kept(A: Array) -> Array:
+    return A
 
 
 def _with_diagonal(A: Array, diagonal: Array) -> Array:
+    if len(A) <= SMALL:  # by a mask: XLA does not compile a loop whole that scatters
+        return jnp.where(_eye(A), diagonal[:, None], A)
     at = jnp.arange(len(A))
     return A.at[at, at].set(diagonal)

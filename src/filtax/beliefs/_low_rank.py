@@ -176,8 +176,7 @@ class LowRank(Gaussian):
         checks.key("sample(key=...)", key)
         K, D = self.rows.shape
         of_diagonal, of_factor = jax.random.split(key)
-        first = jax.random.normal(of_diagonal, (*shape, D), self.mean.dtype).reshape(-1, D)
-        first = self._coloured(first)
+        first = self._coloured(jax.random.normal(of_diagonal, (*shape, D), self.mean.dtype).reshape(-1, D))
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
             shown = algebra.project_weighted(self.rows, first, self.used, inverse(self.diag_var))
@@ -220,9 +219,7 @@ class LowRank(Gaussian):
             c = algebra.gain_correction(s, found.half, self.cov_factor, self.root, count, size=self.mean.size)
             return algebra.subtract_rows(P, self.rows, c, count)
 
-        if (
-            _kernels.serving(self.mean.size, P.dtype) == "cuda"
-        ):  # a device waits at a branch; of no rows nothing is read
+        if _kernels.serving(self.mean.size, P.dtype) == "cuda":  # it waits at a branch; of no rows nothing is read
             return refine(jnp.where(low, self.used, 0).astype(self.used.dtype))
         return jax.lax.cond(low, lambda: refine(self.used), lambda: P)
 
@@ -230,9 +227,8 @@ class LowRank(Gaussian):
         """Take O more columns of R and rows of L for the new rows of U, if the datum is taken."""
         R, root = algebra.scatter_block(self.prec_factor, self.root, self.used, taken, B, found.half, found.c, L)
         own = algebra.triangular_solve(L, B, size=self.mean.size).T  # a block of S, beside which all is zero
-        S = jnp.where(
-            taken, jax.lax.dynamic_update_slice(self.cov_factor, own, (self.used, self.used)), self.cov_factor
-        )
+        S = jax.lax.dynamic_update_slice(self.cov_factor, own, (self.used, self.used))
+        S = jnp.where(taken, S, self.cov_factor)
         used = self.used + jnp.where(taken, len(B), 0)
         return LowRank(self.mean, self.diag_var, rows, R, root, S, self.overlap, used, self.rank)
 
@@ -311,9 +307,8 @@ class LowRank(Gaussian):
         """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); for a spherical belief L tells it."""
         share = q * inverse(diag_var)
         if not self.diag_var.ndim:
-            return jnp.reshape(share, ()) * (
-                product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=diag_var.dtype)
-            )
+            gained = product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=diag_var.dtype)
+            return jnp.reshape(share, ()) * gained
         squared = algebra.gram(self.rows, share * inverse(self.diag_var), self.used, jnp.zeros_like(self.used))
         return product(product(self.prec_factor.T, squared), self.prec_factor)
 

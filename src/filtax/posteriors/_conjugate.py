@@ -24,7 +24,7 @@ from filtax.models import Linearised, Model
 from filtax.models._exponential_family import BernoulliLikelihood, PoissonLikelihood
 from filtax.models._robust import RobustLikelihood
 from filtax.models._trust import Tempered
-from filtax.posteriors._extended import GaussianPosterior, Mask, RandomKey, condition, total_root
+from filtax.posteriors._extended import GaussianPosterior, Mask, RandomKey, condition, count_of, total_root
 from filtax.protocols import Posterior, Update, static, with_fields
 
 FAMILIES = {BernoulliLikelihood: Beta, PoissonLikelihood: Gamma}
@@ -70,7 +70,7 @@ class UnknownNoise(GaussianPosterior):
         # the trust is computed from the residual in units of the present estimate of the noise
         model = Model(model.predictor, model.likelihood.in_units(jnp.sqrt(belief.rate / belief.shape)))
         update = condition(belief, model, x, y, mask, at, forecast, density)
-        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+        count = count_of(y, mask)
         trust = jnp.ones_like(count) if update.trust is None else update.trust
         gain = jnp.where(update.ok, 0.5 * count * jnp.square(trust), 0.0)
         return with_fields(update, belief=with_fields(update.belief, shape=belief.shape + gain))

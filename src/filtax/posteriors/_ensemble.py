@@ -29,7 +29,7 @@ from filtax.beliefs import Conditioned, Ensemble
 from filtax.distributions import Mixture
 from filtax.linalg import factor, log_det, log_normal, matmul, solve_lower, solve_upper, triangular_root
 from filtax.models import Model, Predicted, Whitened
-from filtax.posteriors._extended import Mask, RandomKey
+from filtax.posteriors._extended import Mask, RandomKey, count_of, factored_evidence
 from filtax.protocols import Module, Posterior, Update, static
 
 
@@ -175,9 +175,7 @@ def _evidence(forecast: PyTree, conditioned: Conditioned, whitened: Whitened, y:
     """Evidence from the factor of the update under Gaussian noise, else of the forecast; 0 if y is missing."""
     if whitened.trust is not None or whitened.log_scale is None:
         return forecast.log_prob(y, mask)
-    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-    value = log_normal(conditioned.innovation, conditioned.log_det, count) + whitened.log_scale
-    return value if mask is None else jnp.where(count > 0, value, 0.0)
+    return factored_evidence(conditioned, whitened, y, mask, log_normal)
 
 
 class _EnsembleUpdateInputs(Module):
@@ -199,9 +197,8 @@ class _EnsembleUpdateInputs(Module):
         conditioning_ratio = jnp.sum(jnp.square(matmul(self.Y, self.plain.whitener.T))) / (len(self.Y) - 1)
         miss = jnp.sum(jnp.square(self.plain.residual))
         some = jnp.maximum(self.count, 1.0)
-        return belief.observe(
-            miss / some, conditioning_ratio / some, sound & (self.count > 0) & ~jnp.isnan(miss + conditioning_ratio)
-        ), conditioning_ratio
+        known = sound & (self.count > 0) & ~jnp.isnan(miss + conditioning_ratio)
+        return belief.observe(miss / some, conditioning_ratio / some, known), conditioning_ratio
 
 
 def _update_inputs(model: Model, x: Array | None, y: Array, mask: Mask, at: Predicted) -> _EnsembleUpdateInputs:
@@ -209,7 +206,7 @@ def _update_inputs(model: Model, x: Array | None, y: Array, mask: Mask, at: Pred
     likelihood, mean = model.likelihood, jnp.mean(at.eta, axis=0)
     Y = at.eta - mean[None, :]
     whitened = plain = likelihood.whiten(mean, x, y, mask)
-    count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
+    count = count_of(y, mask)
     if whitened.trust is None:
         r = whitened.residual[None, :] - matmul(Y, whitened.whitener.T)
         return _EnsembleUpdateInputs(Y, whitened.whitener, r, whitened, whitened, whitened, count)

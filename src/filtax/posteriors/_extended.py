@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import _validation as checks
-from filtax.beliefs import Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot, _covariance
+from filtax.beliefs import Conditioned, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
-from filtax.models import Linearised, Model
+from filtax.models import Linearised, Model, Whitened
 from filtax.models._robust import RobustLikelihood
 from filtax.protocols import Posterior, Update, static, with_fields
 
@@ -214,12 +214,7 @@ def condition(
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
     conditioned = belief.condition(J, B, r)
-    if asked is None:  # the evidence comes from the factor of the update; it is exactly 0 if y is missing
-        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-        evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
-        evidence = evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
-    else:
-        evidence = asked
+    evidence = factored_evidence(conditioned, whitened, y, mask, density) if asked is None else asked
     ok = sound & conditioned.ok
     conditioning_ratio = _conditioning_ratio(belief, J, B)
     if robust:  # forecast and evidence are those of the plain model, for a datum of any size, taken or not
@@ -228,6 +223,20 @@ def condition(
         return Update(conditioned.belief, forecast, evidence, score, whitened.trust, conditioning_ratio, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
     return Update(conditioned.belief, forecast, score, score, None, conditioning_ratio, ok)
+
+
+def factored_evidence(
+    conditioned: Conditioned, whitened: Whitened, y: Array, mask: Mask, density: Callable[[Array, Array, Array], Array]
+) -> Float[Array, ""]:
+    """Evidence from the factor of the update; exactly 0 if y is missing."""
+    count = count_of(y, mask)
+    evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
+    return evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
+
+
+def count_of(y: Array, mask: Mask) -> Float[Array, ""]:
+    """How many numbers of y are there."""
+    return jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
 
 
 def _conditioning_ratio(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:

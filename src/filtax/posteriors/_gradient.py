@@ -91,9 +91,8 @@ class Gradient(Posterior):
         new = jax.lax.fori_loop(0, self.inner, lambda _, now: self._descend(now, jax.grad(loss)(now.mean)), belief)
         new = Point(new.mean, new.slope, new.size, new.steps, memory)
         sound = jnp.isfinite(score) & jnp.all(jnp.isfinite(new.mean)) & jnp.all(jnp.isfinite(new.size))
-        sound = (
-            sound if whitened.trust is None else sound & ~jnp.any(jnp.isnan(whitened.residual))
-        )  # the trust must be a number >= 0
+        if whitened.trust is not None:  # it must be a number >= 0
+            sound = sound & ~jnp.any(jnp.isnan(whitened.residual))
         kept = jax.tree.map(lambda now, then: jnp.where(sound & (share > 0.0), now, then), new, belief)
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = jnp.where(sound, score, -jnp.inf)
