@@ -112,10 +112,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     import jax
 
-    from filtax._kernels import cuda
+    from filtax._kernels import cuda_kernels
 
     jax.config.update("jax_enable_x64", True)  # for what they are compared with
-    if not cuda.usable():
+    if not cuda_kernels.usable():
         print("there is no CUDA device here on which these kernels run; nothing is checked.")
         return 1
     worst = 0.0

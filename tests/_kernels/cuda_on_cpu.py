@@ -12,7 +12,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from filtax._kernels import cuda
+from filtax._kernels import cuda_kernels
 
 FOLDER = Path(__file__).parent
 OPTIONS = ("-std=c++20", "-O0", "-w", "-fPIC", "-pthread")
@@ -40,7 +40,7 @@ def header():
 
 
 class Machine:
-    """Launches kernels as `cuda.kernel` does, but compiles them for this machine."""
+    """Launches kernels as `cuda_kernels.kernel` does, but compiles them for this machine."""
 
     def __init__(self, folder: Path):
         self.folder, self.held = folder, {}
@@ -68,7 +68,7 @@ class Machine:
         return call
 
     def built(self, source, name, constants):
-        source = source.replace(cuda.source("ptx"), '#include "ptx.hpp"\n')
+        source = source.replace(cuda_kernels.source("ptx"), '#include "ptx.hpp"\n')
         for before, after in REPLACED:
             source = re.sub(before, after, source, flags=re.DOTALL)
         lines = ['#include "block.hpp"', *(f"#define {key} {value}" for key, value in constants.items()), source]

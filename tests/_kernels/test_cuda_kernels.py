@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from _kernels.cuda_on_cpu import Machine
-from filtax._kernels import cuda, cuda_kernels
+from filtax._kernels import cuda_kernels
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
 D = 301  # tiles that are not full; one more than a block takes at a time
@@ -16,8 +16,8 @@ D = 301  # tiles that are not full; one more than a block takes at a time
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda, "kernel", Machine(tmp_path).kernel)
-    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    monkeypatch.setattr(cuda_kernels, "kernel", Machine(tmp_path).kernel)
+    monkeypatch.setattr(cuda_kernels, "capability", lambda: 90)
     monkeypatch.setattr(cuda_kernels, "_processors", lambda: 1)  # so that a block has several tiles
 
 

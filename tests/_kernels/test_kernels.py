@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from filtax import _kernels
-from filtax._kernels import cuda, cuda_kernels
+from filtax._kernels import cuda_kernels
 from filtax.beliefs import LowRank
 from filtax.beliefs import _low_rank_algebra as algebra
 
@@ -32,9 +32,9 @@ def device(monkeypatch):
         monkeypatch.setattr(module, "backend", lambda: "gpu")
     monkeypatch.setattr(_kernels, "MANY", 16)
     monkeypatch.setattr(algebra, "MANY", 16)
-    monkeypatch.setattr(cuda, "usable", lambda: True)
-    monkeypatch.setattr(cuda, "capability", lambda: 90)
-    monkeypatch.setattr(cuda, "compiled", lambda source, constants, arch: f"{constants} {arch}")
+    monkeypatch.setattr(cuda_kernels, "usable", lambda: True)
+    monkeypatch.setattr(cuda_kernels, "capability", lambda: 90)
+    monkeypatch.setattr(cuda_kernels, "compiled", lambda source, constants, arch: f"{constants} {arch}")
     monkeypatch.setattr(cuda_kernels, "_processors", lambda: 132)
 
 
@@ -133,20 +133,22 @@ def test_a_truncation_is_made_in_place(device):
 
 
 def test_other_sizes_and_types_are_products(device, monkeypatch):
-    U, J, _, V = numbers()
-    assert _kernels.serves("project", U, J)
-    assert _kernels.serves("truncate", V, U, U[:, :K], rank=3, size=D)
-    refused = [(U, jnp.zeros((cuda_kernels.OUTPUTS + 1, D), "float32")), (U.astype("float16"), J)]
-    for args in (*refused, (U[:, :8], J), (U[:0], J)):
-        assert not _kernels.serves("project", *args)
-    assert not _kernels.serves("nothing of this name", U, J)
-    monkeypatch.setattr(cuda, "usable", lambda: False)
-    assert not _kernels.serves("project", U, J)
+    U, J, *_ = numbers()
+
+    def kernels(U, J):
+        return launched(jax.jit(lambda U, J: algebra.project(U, J, count(6), None)).trace(U, J))
+
+    assert kernels(U, J) == ["project"]
+    half, many = (U.astype("float16"), J.astype("float16")), jnp.zeros((cuda_kernels.OUTPUTS + 1, D), "float32")
+    for args in (half, (U, many), (U[:, :8], J[:, :8]), (U[:0], J)):
+        assert kernels(*args) == []
+    monkeypatch.setattr(cuda_kernels, "usable", lambda: False)
+    assert kernels(U, J) == []
 
 
 @pytest.mark.parametrize("capability", [80, 89, 90])
 def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
-    monkeypatch.setattr(cuda, "capability", lambda: capability)
+    monkeypatch.setattr(cuda_kernels, "capability", lambda: capability)
     grams = lambda K: cuda_kernels.fits_gram(jnp.zeros((K, 1)))
     for fits in (grams, lambda K: cuda_kernels.fits(K, 10), lambda K: cuda_kernels.fits_truncate(K, K, -(-K // 2))):
         sizes = [rows for rows in range(1, 300) if fits(rows)]
@@ -161,10 +163,10 @@ def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
 def test_sources_compile(monkeypatch):
     """Where the compiler is installed."""
     try:
-        cuda._nvrtc()
+        cuda_kernels._nvrtc()
     except OSError:
         pytest.skip("there is no NVRTC here")
-    monkeypatch.setattr(cuda, "capability", lambda: 90)
+    monkeypatch.setattr(cuda_kernels, "capability", lambda: 90)
     U, J, c, V = numbers(30, 40, 10)
     n = count(6)
     for call in (
@@ -179,4 +181,4 @@ def test_sources_compile(monkeypatch):
 
 
 def test_without_a_device_there_are_no_cuda_kernels():
-    assert cuda.usable() == (jax.default_backend() == "gpu" and jax.device_count() == 1)
+    assert cuda_kernels.usable() == (jax.default_backend() == "gpu" and jax.device_count() == 1)

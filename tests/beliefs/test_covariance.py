@@ -1,6 +1,6 @@
 """The Gaussian held as its covariance: the guards. What all forms share is in test_gaussian_forms.
 
-Twenty parameters are beyond the size up to which the diagonal is reached by a mask.
+Forty parameters are beyond the size up to which the diagonal is reached by a mask.
 """
 
 from fractions import Fraction
@@ -24,10 +24,10 @@ def start(mean, cov):
 
 
 def test_noise_that_overflows_is_not_added():
-    for D in (2, 20):
+    for D in (2, 40):
         added = start(np.zeros(D), np.ones(D)).add(jnp.full(D, 1.0).at[0].set(np.inf))
         np.testing.assert_array_equal(added.cov, np.diag(np.r_[1.0, np.full(D - 1, 2.0)]))
-    same(start(np.zeros(20), spd(0, 20)).add(jnp.arange(20.0)), drifted(np.zeros(20), spd(0, 20), Q=np.arange(20.0)))
+    same(start(np.zeros(40), spd(0, 40)).add(jnp.arange(40.0)), drifted(np.zeros(40), spd(0, 40), Q=np.arange(40.0)))
 
 
 def precise(D, O, seed):
@@ -40,7 +40,7 @@ def precise(D, O, seed):
     return belief, np.diag(conditioned(*wide).cov)
 
 
-@pytest.mark.parametrize("D", [2, 20])
+@pytest.mark.parametrize("D", [2, 40])
 def test_what_is_seen_keeps_the_variance_that_exact_arithmetic_promises(D):
     """Σ - U Uᵀ alone is zero or negative for some of these: the first parameter is seen with a noise of 1e-18."""
     for seed in range(12):
@@ -52,7 +52,7 @@ def test_what_is_seen_keeps_the_variance_that_exact_arithmetic_promises(D):
         np.testing.assert_array_equal(np.diag(spread), [0.0, 1.0][: len(J)])
 
 
-@pytest.mark.parametrize("D", [2, 20])
+@pytest.mark.parametrize("D", [2, 40])
 def test_rounding_leaves_no_negative_variance(D):
     for seed in range(12):
         belief, _ = precise(D, 1, seed)
@@ -60,7 +60,7 @@ def test_rounding_leaves_no_negative_variance(D):
         assert (np.asarray(belief.var) > 0.0).all()
 
 
-@pytest.mark.parametrize(("D", "O"), [(2, 5), (20, 2)])
+@pytest.mark.parametrize(("D", "O"), [(2, 5), (40, 2)])
 def test_several_precise_outputs_leave_a_sound_belief(D, O):
     """Refused or taken, no variance becomes NaN, and none that the data do not determine falls to zero."""
     for seed in range(8):
@@ -180,7 +180,7 @@ def test_many_precise_outputs_are_taken_and_leave_a_sound_belief(sizes):
 
 @pytest.mark.parametrize("O", [2, 5])
 def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
-    mean, cov, J, B, r = (jnp.asarray(part) for part in problem(20, O, 3))
+    mean, cov, J, B, r = (jnp.asarray(part) for part in problem(40, O, 3))
     together = start(mean, cov).condition(J, B, r)
     monkeypatch.setattr("filtax.beliefs._covariance.RESOLVED", 0.0)
     apart = start(mean, cov).condition(J, B, r)
@@ -191,7 +191,7 @@ def test_one_output_after_the_other_is_all_at_once(O, monkeypatch):
 
 def test_what_is_missing_brings_no_doubt():
     """Doubt is for what a cut rounds: without a datum the belief keeps its bits."""
-    for D in (2, 20):
+    for D in (2, 40):
         belief = start(np.zeros(D), spd(0, D))
         done = condition(belief, np.ones((1, D)), np.zeros((1, 1)), np.zeros(1)).belief
         np.testing.assert_array_equal(done.cov, belief.cov)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filtax.beliefs import SquareRoot
-from filtax.beliefs._conditioned import one_by_one
+from filtax.beliefs._gaussian import one_by_one
 from filtax.beliefs._square_root import two_sum
 from filtax.posteriors._extended import Extended
 

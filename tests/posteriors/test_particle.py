@@ -140,7 +140,7 @@ def test_kernel_of_liu_and_west_keeps_the_moments():
 
 
 def update_with(key, belief):
-    fresh = Particles(belief.members, belief.log_weight, Particles.of(belief.members, key).key)
+    fresh = Particles.of(belief.members, key, belief.log_weight)
     x, y = jnp.array([1.0, -0.5, 0.3]), jnp.array([0.4])
     return Particle(size=50, threshold=1.0, shrink=0.9).update(fresh, linear, x, y, None, None, None).belief
 
@@ -151,7 +151,7 @@ def test_auxiliary_weights_correct_the_look_ahead():
     belief, x, y = cloud(), jnp.array([1.0, -0.5, 0.3]), jnp.array([2.5])
 
     def run(key, posterior):
-        fresh = Particles(belief.members, belief.log_weight, Particles.of(belief.members, key).key)
+        fresh = Particles.of(belief.members, key, belief.log_weight)
         return posterior.update(fresh, linear, x, y, None, None, None).belief.mean
 
     posterior = Particle(size=50, shrink=0.8, auxiliary=True)

@@ -116,12 +116,8 @@ def test_weights_by_hand():
     members = np.random.default_rng(0).normal(size=(40, 2))
     log_weight = np.log(np.random.default_rng(1).dirichlet(np.ones(40)))
     key = jax.random.key(0)
-    belief = Marginalised(
-        jnp.asarray(members),
-        jnp.asarray(log_weight),
-        jnp.full((1, 1), 0.7),
-        fx.beliefs.Particles.of(jnp.asarray(members), key).key,
-    )
+    sealed = fx.beliefs.Particles.of(jnp.asarray(members), key).key
+    belief = Marginalised(jnp.asarray(members), sealed, jnp.asarray(log_weight), jnp.full((1, 1), 0.7))
     model = fx.models.robust(fx.models.linear(noise=NOISE), trust=fx.models.density_power(0.4))
     posterior = Particle(40, 0.0, drawn=1)
     after = jax.jit(lambda y: posterior.update(belief, model, jnp.asarray(SEES), y, None, None, None))

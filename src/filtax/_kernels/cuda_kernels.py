@@ -8,10 +8,22 @@ the same order.
 `eigenvectors` and `gain_correction` of small matrices are one or two launches, of which a library needs many; under
 `vmap` there is a block for each case. Other operations stay plain JAX: on an H200 at D = 1e6 a kernel gained each of
 them less than 1.15 times a step (`benchmarks/cuda_ablation.py`).
+
+NVRTC compiles the CUDA C when a program is traced, and XLA launches the kernels with it. A kernel gets a pointer to
+each operand and then to each result, all row-major; sizes are macros that are defined when it is compiled. NVRTC comes
+with JAX for CUDA; it turns the source into PTX, and XLA loads that with the program. There is nothing to build
+beforehand, and a launch costs as much as one of XLA's own. Where the compiler, XLA's target or a suitable device is
+missing, `usable` is False and the plain operations serve.
 """
 
+import ctypes
+import functools
+import glob
+import importlib.util
 import math
-from collections.abc import Callable
+import os
+import pathlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -19,8 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from filtax._kernels import cuda
-
+TARGET = "__gpu$xla.gpu.ptx"
+LEAST = 80  # compute capability, for asynchronous copies and TF32
+PROBE = 'extern "C" __global__ void probe(const float* x, float* y) { y[threadIdx.x] = N * x[threadIdx.x]; }'
 OUTPUTS = 32  # more do not fit the registers, or a warp
 MOST_ROWS = 160  # of U, likewise
 SQUARE = 128  # rows, all of whose products the warps of a block hold
@@ -30,30 +43,18 @@ Cases = tuple[int, ...]  # how many of each axis that `vmap` put in front
 
 
 def fits(K: int, O: int) -> bool:
-    """Whether there is room for K rows of U and O outputs.
-
-    >>> fits(161, 1)
-    False
-    """
+    """Whether there is room for K rows of U and O outputs."""
     return 0 < K <= MOST_ROWS and 0 < O <= OUTPUTS and _tiles(O + 1 + K, 4, least=K * O) is not None
 
 
 def fits_gram(U: Array, *_: Any, first: int | None = None) -> bool:
-    """Whether there is room for the Gram matrix of the first rows of U.
-
-    >>> fits_gram(jnp.ones((129, 1)))
-    False
-    """
+    """Whether there is room for the Gram matrix of the first rows of U."""
     K = len(U) if first is None else first
     return 0 < K <= SQUARE and _tiles(K + 1, 4) is not None
 
 
 def fits_truncate(K: int, M: int, rank: int) -> bool:
-    """Whether there is room to truncate K rows to M, of which `rank` are kept.
-
-    >>> fits_truncate(300, 300, 150)
-    False
-    """
+    """Whether there is room to truncate K rows to M, of which `rank` are kept."""
     return 0 < rank <= M <= K and _truncate_tiles(K, M, rank) is not None
 
 
@@ -71,9 +72,7 @@ def subtract_rows(P: Array, U: Array, c: Array, count: Array) -> Array:
     """P - c U (O, D) over the first `count` rows of U, written over P; nothing is read where that is none."""
     O, D = P.shape
     sizes, blocks = dict(K=len(U), O=O, D=D), min(8 * _processors(), -(-D // 256))
-    call = cuda.kernel(
-        cuda.source("subtract_rows"), "subtract_rows", _floats(O, D), (blocks,), (256,), 0, {0: 0}, **sizes
-    )
+    call = kernel(source("subtract_rows"), "subtract_rows", _floats(O, D), (blocks,), (256,), 0, {0: 0}, **sizes)
     return call(P, U, c, count)
 
 
@@ -166,7 +165,7 @@ def _tiles(
     """Parameters of a tile, tiles held, and bytes of shared memory: the largest that fit, if any do."""
     for wide, stages in ways:
         shared = 4 * max(extra + stages * rows * (wide + pad), least)
-        if shared <= cuda.shared_memory():
+        if shared <= shared_memory():
             return wide, stages, shared
     return None
 
@@ -188,7 +187,7 @@ def _processors() -> int:
 
 def _blocks(tiles: int, shared: int, most: int) -> int:
     """As many as run at once, each of which has several tiles."""
-    return min(_processors() * min(most, max(1, cuda.shared_memory() // (shared + 1024))), tiles)
+    return min(_processors() * min(most, max(1, shared_memory() // (shared + 1024))), tiles)
 
 
 def _floats(*shape: int) -> jax.ShapeDtypeStruct:
@@ -204,8 +203,8 @@ def _launch_pass(
     sizes: dict[str, int],
     aliases: dict[int, int] | None = None,
 ) -> Any:
-    source = "".join(map(cuda.source, ("ptx", "tiles", name)))
-    return cuda.kernel(source, name, shapes, (blocks,), (WARP * warps,), shared, aliases, **sizes)
+    code = "".join(map(source, ("ptx", "tiles", name)))
+    return kernel(code, name, shapes, (blocks,), (WARP * warps,), shared, aliases, **sizes)
 
 
 def _launch_cases(
@@ -220,7 +219,7 @@ def _launch_cases(
 ) -> Any:
     """Kernel of that name, with so many blocks for each case."""
     grid = blocks, math.prod(cases)
-    return cuda.kernel(cuda.source(name), name, shapes, grid, (threads,), shared, aliases, **sizes)
+    return kernel(source(name), name, shapes, grid, (threads,), shared, aliases, **sizes)
 
 
 KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
@@ -231,3 +230,115 @@ KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
     "gain_correction": (lambda s, *_: 0 < len(s) <= SQUARE and 0 < s.shape[1] <= OUTPUTS, gain_correction),
     "eigenvectors": (lambda G: 0 < len(G) <= SQUARE, eigenvectors),
 }
+
+
+# ---- launching
+
+
+@functools.cache
+def usable() -> bool:
+    """Whether such kernels run here: there is one suitable CUDA device, and a small kernel compiles and runs on it."""
+    if jax.default_backend() != "gpu" or jax.device_count() > 1 or not 0 < capability():
+        return False
+    try:
+        with jax.ensure_compile_time_eval():
+            probe = kernel(PROBE, "probe", jax.ShapeDtypeStruct((32,), jnp.float32), grid=(1,), block=(32,), N=2)
+            return bool(np.all(np.asarray(jax.jit(probe)(jnp.ones(32, jnp.float32))) == 2.0))
+    except Exception:  # whatever is missing, the plain operations serve
+        return False
+
+
+def capability() -> int:
+    """Compute capability of the device, such as 90; 0 if it is too small or there is none."""
+    if jax.default_backend() != "gpu":
+        return 0
+    digits = str(jax.local_devices()[0].compute_capability).replace(".", "")  # AMD's are names
+    number = int(digits) if digits.isdigit() else 0
+    return number if number >= LEAST else 0
+
+
+def shared_memory() -> int:
+    """Bytes of shared memory that a block may have on the device; the least of any device if it is not known."""
+    return {80: 160, 87: 160, 90: 220, 100: 220, 103: 220}.get(capability(), 96) * 1024
+
+
+def kernel(
+    source: str,
+    name: str,
+    shapes: Any,
+    grid: Iterable[int],
+    block: Iterable[int],
+    shared: int = 0,
+    aliases: dict[int, int] | None = None,
+    **constants: int | float,
+) -> Callable[..., Any]:
+    """A function of arrays that launches `name` of the source, in which the constants are defined.
+
+    `shapes` are those of the results; `shared` the bytes of dynamic shared memory; `aliases` says which operand (its
+    number) a result (its number) is written over.
+    """
+    x, y, z = (*grid, 1, 1)[:3]
+    bx, by, bz = (*block, 1, 1)[:3]
+    places = dict(grid_x=x, grid_y=y, grid_z=z, block_x=bx, block_y=by, block_z=bz, shared_mem_bytes=shared)
+    given = {key: np.int32(value) for key, value in places.items()}
+    ptx = compiled(source, tuple(sorted(constants.items())), capability())
+    call = jax.ffi.ffi_call(TARGET, shapes, vmap_method="sequential", input_output_aliases=aliases)
+    return functools.partial(call, name=name, kernel_type="ptx", kernel_data=ptx, **given)
+
+
+@functools.cache
+def source(name: str) -> str:
+    """Text of `cu/NAME.cu`."""
+    return (pathlib.Path(__file__).parent / "cu" / f"{name}.cu").read_text()
+
+
+@functools.cache
+def compiled(source: str, constants: tuple[tuple[str, int | float], ...], arch: int) -> str:
+    """Return the PTX of a source with constants, for a compute capability."""
+    options = [f"--gpu-architecture=compute_{arch}", "--std=c++17"] + [f"-D{key}={value}" for key, value in constants]
+    nvrtc = _nvrtc()
+    program = ctypes.c_void_p()
+    _check(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
+    try:
+        words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        failed = nvrtc.nvrtcCompileProgram(program, len(options), words)
+        if failed:
+            raise RuntimeError(_text(nvrtc, program, "ProgramLog"))
+        return _text(nvrtc, program, "PTX")
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
+    size = ctypes.c_size_t()
+    _check(nvrtc, nvrtc[f"nvrtcGet{what}Size"](program, ctypes.byref(size)))
+    held = ctypes.create_string_buffer(size.value)
+    _check(nvrtc, nvrtc[f"nvrtcGet{what}"](program, held))
+    return held.value.decode()
+
+
+def _check(nvrtc: ctypes.CDLL, code: int) -> None:
+    if code:
+        nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+        raise RuntimeError(nvrtc.nvrtcGetErrorString(code).decode())
+
+
+@functools.cache
+def _nvrtc() -> ctypes.CDLL:
+    """The compiler, of the packages that JAX installs or of a CUDA toolkit."""
+    for place in _places():
+        for path in sorted(glob.glob(os.path.join(place, "libnvrtc.so*"))):
+            try:
+                for part in glob.glob(os.path.join(place, "libnvrtc-builtins.so*")):  # it would look elsewhere
+                    ctypes.CDLL(part, mode=ctypes.RTLD_GLOBAL)
+                return ctypes.CDLL(path)
+            except OSError:
+                continue
+    return ctypes.CDLL("libnvrtc.so")
+
+
+def _places() -> list[str]:
+    found = importlib.util.find_spec("nvidia")
+    roots = list(found.submodule_search_locations or []) if found else []
+    packages = [os.path.join(root, *part) for root in roots for part in (("cu13", "lib"), ("cuda_nvrtc", "lib"))]
+    return [*packages, "/usr/local/cuda/lib64"]

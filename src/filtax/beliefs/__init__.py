@@ -12,19 +12,17 @@ from filtax import _lazy
 
 if TYPE_CHECKING:
     from filtax.beliefs._blocks import Blocks
-    from filtax.beliefs._conditioned import Conditioned
-    from filtax.beliefs._conjugate import Beta, Gamma
+    from filtax.beliefs._conjugate import Beta, Gamma, NormalInverseGamma
     from filtax.beliefs._covariance import Covariance, Pending
     from filtax.beliefs._diagonal import Diagonal
     from filtax.beliefs._ensemble import Ensemble
+    from filtax.beliefs._gaussian import Conditioned
     from filtax.beliefs._kl import kl
     from filtax.beliefs._low_rank import LowRank
     from filtax.beliefs._mixture_reduction import Collapsed, collapse, moment_match
-    from filtax.beliefs._normal_inverse_gamma import NormalInverseGamma
-    from filtax.beliefs._particles import Particles
+    from filtax.beliefs._particles import Marginalised, Particles
     from filtax.beliefs._point_estimate import Memory, Point
     from filtax.beliefs._precision import Precision
-    from filtax.beliefs._rao_blackwellised import Marginalised
     from filtax.beliefs._square_root import SquareRoot
 
 __all__ = [
@@ -54,18 +52,16 @@ __getattr__, __dir__ = _lazy(
     __name__,
     __all__,
     _blocks="Blocks",
-    _conditioned="Conditioned",
-    _conjugate="Beta Gamma",
+    _gaussian="Conditioned",
+    _conjugate="Beta Gamma NormalInverseGamma",
     _covariance="Covariance Pending",
     _diagonal="Diagonal",
     _ensemble="Ensemble",
     _kl="kl",
     _low_rank="LowRank",
     _mixture_reduction="Collapsed collapse moment_match",
-    _normal_inverse_gamma="NormalInverseGamma",
-    _particles="Particles",
+    _particles="Marginalised Particles",
     _point_estimate="Memory Point",
     _precision="Precision",
-    _rao_blackwellised="Marginalised",
     _square_root="SquareRoot",
 )

@@ -17,6 +17,8 @@ Cost: that of the blocks, and a factor of S; with `marginal` one for each block.
 algo:pulse-update (errata E32, E33).
 """
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +29,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Key
 
 from filtax import _validation as checks
-from filtax.beliefs._conditioned import Conditioned
+from filtax.beliefs._gaussian import Conditioned, refuse_matrices
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, trace
 from filtax.protocols import Belief, static
 
@@ -89,12 +91,8 @@ class Blocks(Belief):
 
     def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Blocks":
         """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
-        for name, matrix in (("F", F), ("Q", noise)):
-            if matrix is not None and matrix.ndim == 2:
-                raise ValueError(
-                    f"a belief in blocks holds no correlations between them, but {name} is a matrix over all "
-                    "parameters; give (D,) numbers, or dynamics for each block: filtax.priors.by_block([...])."
-                )
+        reason = "a belief in blocks holds no correlations between them"
+        refuse_matrices(F, noise, reason, "dynamics for each block: filtax.priors.by_block([...])")
         shares = zip(self._some, self._share(F), self._share(b), self._share(noise), strict=True)
         return self._of([part.affine(*share) for part, *share in shares])
 
@@ -168,7 +166,4 @@ class Blocks(Belief):
 
 
 def _total(terms: list[Array]) -> Array:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+    return functools.reduce(operator.add, terms)

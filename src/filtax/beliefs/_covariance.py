@@ -26,17 +26,15 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
-from filtax import _validation as checks
 from filtax._xla import no_inline
-from filtax.beliefs._conditioned import RESOLVED, Conditioned, one_by_one
+from filtax.beliefs._gaussian import RESOLVED, Conditioned, Gaussian, if_finite, one_by_one, shares
 from filtax.beliefs._square_root import root_of
-from filtax.linalg import factor, gram, matmul, trace
+from filtax.linalg import diagonals, factor, gram, matmul, trace
 from filtax.numerics import safe_sqrt
-from filtax.protocols import Belief
 
-SMALL = 32  # up to this D the diagonal is reached by a mask; XLA does not compile a loop whole that scatters
+SMALL = 32  # up to this D several outputs are taken at once, and the rounding of a forecast is that of the worst case
 LARGE = 256  # parameters up to which `Covariance` serves; beyond, `Pending`
 # The rounding of a downdate in ε of the variances is (2 √D + 8): with √D near-collinear features went negative, with 4
 # for the 8 one stream of few parameters in fifty thousand, with none one in a hundred.
@@ -58,11 +56,8 @@ class Downdate(NamedTuple):
     ok: Bool[Array, ""]
 
     def var(self, old: Float[Array, " D"]) -> Float[Array, " D"]:
-        """The variances after the datum."""
-        return self.guard(old - jnp.sum(self.U * self.U, axis=1), old)
-
-    def guard(self, var: Float[Array, " D"], old: Float[Array, " D"]) -> Float[Array, " D"]:
-        """Variances from which U Uᵀ was subtracted, with what rounding took given back."""
+        """The variances after the datum, with what rounding took given back."""
+        var = old - jnp.sum(self.U * self.U, axis=1)
         return jnp.maximum(var + self.doubt * old, old * (1.0 / self.shrinkage))
 
 
@@ -70,10 +65,6 @@ def downdate(mean: Array, var: Array, J: Array, B: Array, r: Array, PJ: Array, c
     """Condition a Gaussian with these variances on r = B J (theta - mean) + e; `PJ` is Σ Jᵀ, `cov` is B J Σ Jᵀ Bᵀ.
 
     A result that is not finite is refused.
-
-    >>> one = jnp.ones((1, 1))
-    >>> downdate(jnp.zeros(1), jnp.full(1, 3.0), one, one, jnp.ones(1), 3.0 * one, 3.0 * one).mean.tolist()
-    [0.75]
     """
     # What is shared by vmapped streams is guarded here, so that their means need fewer guards of their own.
     finite = jnp.isfinite(trace(cov))
@@ -85,9 +76,10 @@ def downdate(mean: Array, var: Array, J: Array, B: Array, r: Array, PJ: Array, c
     sound = finite & L.sound(least=0.5) & jnp.isfinite(doubt)
     U, z = jnp.where(sound, L.solve(matmul(B, PJ.T)).T, 0.0), L.solve(r)
     moved = mean + matmul(U, z[:, None])[:, 0]
-    mean = jnp.where(jnp.isfinite(moved), moved, mean)
     ok = sound & jnp.all(jnp.isfinite(moved))
-    return Downdate(mean, U, jnp.where(sound, shrinkage, 1.0), jnp.where(sound, doubt, 0.0), z, L.log_det, ok)
+    return Downdate(
+        if_finite(moved, mean), U, jnp.where(sound, shrinkage, 1.0), jnp.where(sound, doubt, 0.0), z, L.log_det, ok
+    )
 
 
 def _doubt(J: Array, B: Array, shrinkage: Array, var: Array) -> Array:
@@ -104,63 +96,7 @@ def _doubt(J: Array, B: Array, shrinkage: Array, var: Array) -> Array:
     return share * jax.lax.stop_gradient(jnp.cbrt(jnp.minimum(blur, 1.0)))  # its slope is infinite at 0
 
 
-def guarded(cov: Array) -> Array:
-    """Symmetric, with a diagonal that is at least zero.
-
-    >>> guarded(jnp.array([[-1.0, 1.0], [3.0, 4.0]])).tolist()
-    [[0.0, 2.0], [2.0, 4.0]]
-    """
-    if cov.shape[0] == 1:
-        return jnp.maximum(cov, 0.0)
-    cov = symmetric(cov)
-    return jnp.where(np.eye(cov.shape[0], dtype=bool), jnp.maximum(cov, 0.0), cov)
-
-
-def symmetric(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
-    """Half of A and its transpose.
-
-    >>> symmetric(jnp.array([[1.0, 1.0], [3.0, 4.0]])).tolist()
-    [[1.0, 2.0], [2.0, 4.0]]
-    """
-    return 0.5 * (A + A.T)
-
-
-# ---- passes over a matrix of many parameters
-
-
-def downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
-    r"""$A - UU^\top$, with other numbers on its diagonal.
-
-    >>> downdated(2.0 * jnp.eye(2), jnp.ones((2, 1)), jnp.array([5.0, 6.0])).tolist()
-    [[5.0, -1.0], [-1.0, 6.0]]
-    """
-    return _with_diagonal(A - gram(_computed_once(U)), diagonal)
-
-
-def downdated_and_applied(
-    A: Float[Array, "D D"], u: Float[Array, " D"], J: Float[Array, "1 D"]
-) -> tuple[Float[Array, "D D"], Float[Array, "D 1"]]:
-    r"""$A - uu^\top$ with zeros on its diagonal, and that times $J^\top$: a deferred downdate, and a forecast.
-
-    >>> found = downdated_and_applied(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0]]))
-    >>> [a.tolist() for a in found]
-    [[[0.0, -2.0], [-2.0, 0.0]], [[-8.0], [-6.0]]]
-    """
-    A = _with_diagonal(A - u[:, None] * u[None, :], jnp.zeros_like(u))
-    return A, matmul(A, J.T)
-
-
-@no_inline  # XLA would otherwise repeat the computation of U, the trust included, in each of the D² products
-def _computed_once(U: Array) -> Array:
-    return U
-
-
-def _with_diagonal(A: Array, diagonal: Array) -> Array:
-    at = jnp.arange(len(A))
-    return A.at[at, at].set(diagonal)
-
-
-class Covariance(Belief):
+class Covariance(Gaussian):
     """N(mean, cov).
 
     >>> Covariance.start(jnp.zeros(2), jnp.full(2, 4.0)).var.tolist()
@@ -169,7 +105,6 @@ class Covariance(Belief):
 
     squared: ClassVar[bool] = True
 
-    mean: Float[Array, " D"]
     cov: Float[Array, "D D"]
 
     @classmethod
@@ -184,7 +119,7 @@ class Covariance(Belief):
 
     def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
-        return guarded(matmul(J, matmul(self.cov, J.T)))
+        return _guarded(matmul(J, matmul(self.cov, J.T)))
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
@@ -193,64 +128,18 @@ class Covariance(Belief):
         $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. Where the digits cannot hold L, the
         outputs are taken one after the other, each by a number instead of a matrix.
         """
-        PJ = matmul(self.cov, J.T)
-        whitened = matmul(matmul(B, guarded(matmul(J, PJ))), B.T)
-        if r.size == 1 or self.mean.size <= SMALL:
-            return self._at_once(J, B, r, PJ, whitened)
-        resolved = trace(whitened) < RESOLVED / float(jnp.finfo(r.dtype).eps)
-        return jax.lax.cond(
-            resolved, lambda: self._at_once(J, B, r, PJ, whitened), lambda: one_by_one(self, matmul(B, J), r)
-        )
+        return _by_resolution(self, J, B, r, matmul(self.cov, J.T), at_once=self.mean.size <= SMALL)
 
     def _at_once(self, J: Array, B: Array, r: Array, PJ: Array, whitened: Array) -> Conditioned:
-        small = self.mean.size <= SMALL
-        # the diagonal of many parameters is slow to read: once is enough
-        var = _diagonal(self.cov) if small else _non_negative(self.var)
+        var = _computed_once(jnp.maximum(diagonals(self.cov), 0.0))
         done = downdate(self.mean, var, J, B, r, PJ, whitened)
-        if not small:
-            cov = downdated(self.cov, done.U, done.var(var))
-        else:
-            # On the diagonal alone: each operation counts, as XLA sends a program of 1000 of them to another thread.
-            eye, cov = np.eye(self.mean.size, dtype=bool), self.cov - gram(done.U)
-            cov = jnp.where(eye, done.guard(_diagonal(cov), var)[:, None], cov)
-        return Conditioned(Covariance(done.mean, cov), done.innovation, done.log_det, done.ok)
+        after = Covariance(done.mean, _downdated(self.cov, done.U, done.var(var)))
+        return Conditioned(after, done.innovation, done.log_det, done.ok)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
         """Add independent noise of variance q to every parameter; only the diagonal is touched."""
-        D = self.mean.size
-        if D <= SMALL:
-            wider = self.cov + jnp.broadcast_to(q, (D,))[:, None]
-            return Covariance(self.mean, jnp.where(np.eye(D, dtype=bool) & jnp.isfinite(wider), wider, self.cov))
-        at, wider = jnp.arange(D), self.var + q
-        return Covariance(self.mean, self.cov.at[at, at].set(jnp.where(jnp.isfinite(wider), wider, self.var)))
-
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Covariance":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
-        mean, cov = self.mean, self.cov
-        if F is not None and F.ndim < 2:
-            mean, cov = F * mean, F.reshape(-1, 1) * cov * F.reshape(1, -1)
-        elif F is not None:
-            mean, cov = matmul(F, mean[:, None])[:, 0], symmetric(matmul(matmul(F, cov), F.T))
-        if b is not None:
-            mean = mean + b
-        if noise is not None and noise.ndim == 2:
-            cov = cov + gram(noise)
-        moved = self._keep_if_finite(mean, cov)
-        return moved if noise is None or noise.ndim == 2 else moved.add(noise * noise)
-
-    def mix(self, initial: "Covariance", keep: Float[Array, ""] | Float[Array, " D"]) -> "Covariance":
-        r"""Move towards `initial`, keeping the share k of each parameter.
-
-        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)^{1/2}\Sigma_0(1-k^2)^{1/2}$.
-        """
-        k = keep * jnp.ones_like(self.mean)
-        rest = jnp.sqrt((1.0 - k) * (1.0 + k))
-        cov = k[:, None] * self.cov * k[None, :] + rest[:, None] * initial.cov * rest[None, :]
-        return self._keep_if_finite(k * self.mean + (1.0 - k) * initial.mean, cov)
-
-    def inflate(self, factor: Float[Array, ""]) -> "Covariance":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self._keep_if_finite(self.mean, factor * self.cov)
+        var = diagonals(self.cov)
+        return Covariance(self.mean, _with_diagonal(self.cov, if_finite(var + q, var)))
 
     @staticmethod
     def moment_match(batch: "Covariance", log_weight: Float[Array, " C"]) -> "Covariance":
@@ -260,11 +149,21 @@ class Covariance(Belief):
         gap = safe_sqrt(weight)[:, None] * (batch.mean - mean[None])
         return Covariance(mean, jnp.sum(weight[:, None, None] * batch.cov, axis=0) + matmul(gap.T, gap))
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        """Draw parameters; directions that rounding made negative count as certain."""
-        checks.key("sample(key=...)", key)
-        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
-        return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ root_of(self.cov).T
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "Covariance":
+        cov = self.cov
+        if F is not None:
+            cov = _scaled(cov, F) if F.ndim < 2 else _symmetric(matmul(matmul(F, cov), F.T))
+        if noise is not None and noise.ndim == 2:
+            cov = cov + gram(noise)
+        moved = self._keep_if_finite(mean, cov)
+        return moved if noise is None or noise.ndim == 2 else moved.add(noise * noise)
+
+    def _mixed(self, mean: Array, initial: "Covariance", keep: Array) -> "Covariance":
+        k, rest = shares(keep, self.mean)
+        return self._keep_if_finite(mean, _scaled(self.cov, k) + _scaled(initial.cov, rest))
+
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return noise @ root_of(self.cov).T  # directions that rounding made negative count as certain
 
     def _keep_if_finite(self, mean: Array, cov: Array) -> "Covariance":
         """Keep the old belief where dynamics overflow; a finite diagonal bounds the rest of a covariance.
@@ -272,24 +171,14 @@ class Covariance(Belief):
         The covariance does not depend on whether the mean is finite, so that vmapped streams of a linear model share
         it.
         """
-        sound = jnp.isfinite(trace(cov))
-        return Covariance(jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, cov, self.cov))
+        return Covariance(if_finite(mean, self.mean), jnp.where(jnp.isfinite(trace(cov)), cov, self.cov))
 
 
-@no_inline  # every use of the variances would otherwise read the diagonal again
-def _non_negative(var: Array) -> Array:
-    return jnp.maximum(var, 0.0)
-
-
-def _diagonal(A: Array) -> Array:
-    """The diagonal of a small matrix, number by number: JAX's own has a branch for each platform."""
-    return jnp.stack([A[i, i] for i in range(A.shape[0])])
-
-
-class Pending(Belief):
+class Pending(Gaussian):
     r"""N(mean, Σ) with $\Sigma = \text{base} - uu^\top$ off its diagonal, and `diagonal` on it; that of `base` is zero.
 
     `column` is u, the downdate by the last datum that is still to be applied; zero after a datum of several outputs.
+    `prepared` holds the Jacobian J of the datum to come and Σ Jᵀ, between the forecast and the update.
 
     >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).cov.tolist()
     [[4.0, 0.0], [0.0, 4.0]]
@@ -297,10 +186,10 @@ class Pending(Belief):
 
     squared: ClassVar[bool] = True
 
-    mean: Float[Array, " D"]
     base: Float[Array, "D D"]
     diagonal: Float[Array, " D"]
     column: Float[Array, " D"]
+    prepared: tuple[Float[Array, "1 D"], Float[Array, "D 1"]] | None = None
 
     @classmethod
     def start(cls, mean: Array, cov: Array) -> "Pending":
@@ -311,17 +200,14 @@ class Pending(Belief):
 
     @classmethod
     def of(cls, belief: Covariance) -> "Pending":
-        """The same belief, with no downdate deferred.
-
-        >>> Pending.of(Covariance(jnp.zeros(2), jnp.full((2, 2), 3.0))).base.tolist()
-        [[0.0, 3.0], [3.0, 0.0]]
-        """
-        return cls(belief.mean, _off_diagonal(belief.cov), belief.var, jnp.zeros_like(belief.mean))
+        """The same belief, with no downdate deferred."""
+        base = jnp.where(_eye(belief.cov), 0.0, belief.cov)
+        return cls(belief.mean, base, belief.var, jnp.zeros_like(belief.mean))
 
     @property
     def cov(self) -> Float[Array, "D D"]:
         """The covariance, formed on request."""
-        return downdated(self.base, self.column[:, None], self.diagonal)
+        return _downdated(self.base, self.column[:, None], self.diagonal)
 
     @property
     def var(self) -> Float[Array, " D"]:
@@ -330,40 +216,37 @@ class Pending(Belief):
 
     def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
         """Covariance J Σ Jᵀ that the belief gives to J theta, with no negative variance."""
-        return guarded(matmul(J, self._times(J)))
+        return _guarded(matmul(J, self._times(J)))
 
-    def _times(self, J: Array) -> Array:
-        """Σ Jᵀ, without writing the matrix."""
-        u = self.column[:, None]
-        return matmul(self.base, J.T) - u * matmul(J, u).T + (self.diagonal[:, None] + u * u) * J.T
-
-    def prepare(self, J: Float[Array, "O D"]) -> "Pending | PreparedUpdate":
+    def prepare(self, J: Float[Array, "O D"]) -> "Pending":
         """Apply the deferred downdate and compute Σ Jᵀ in one pass; the forecast and the update through J share it.
 
-        >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).prepare(jnp.ones((1, 2))).PJ.tolist()
+        >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).prepare(jnp.ones((1, 2))).prepared[1].tolist()
         [[4.0], [4.0]]
         """
         if len(J) > 1:
             return self
-        base, PJ = downdated_and_applied(self.base, self.column, J)
-        now = Pending(self.mean, base, self.diagonal, jnp.zeros_like(self.column))
-        return PreparedUpdate(now, J, PJ + self.diagonal[:, None] * J.T)
+        none = jnp.zeros_like(self.column)
+        base = _with_diagonal(self.base - self.column[:, None] * self.column[None, :], none)
+        PJ = matmul(base, J.T) + self.diagonal[:, None] * J.T
+        return Pending(self.mean, base, self.diagonal, none, (J, PJ))
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
-        r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I).
+        """Condition as `Covariance` does.
 
-        With $I + BJ\Sigma J^\top B^\top = LL^\top$ and $U = \Sigma J^\top B^\top L^{-\top}$: $\mu' = \mu + U L^{-1} r$,
-        $\Sigma' = \Sigma - UU^\top$. B = 0 and r = 0 leave the belief as it is. Several outputs are subtracted at
-        once, with the deferred downdate; where the digits cannot hold L, one after the other.
+        Several outputs are subtracted at once, with the deferred downdate; where the digits cannot hold the factor,
+        one after the other.
         """
-        if r.size == 1:
+        if r.size == 1 and (self.prepared is None or J is not self.prepared[0]):
             return self.prepare(J).condition(J, B, r)
-        PJ = self._times(J)
-        whitened = matmul(matmul(B, guarded(matmul(J, PJ))), B.T)
-        resolved = trace(whitened) < RESOLVED / float(jnp.finfo(r.dtype).eps)
-        return jax.lax.cond(
-            resolved, lambda: self._at_once(J, B, r, PJ, whitened), lambda: one_by_one(self, matmul(B, J), r)
-        )
+        return _by_resolution(self, J, B, r, self._times(J), at_once=False)
+
+    def _times(self, J: Array) -> Array:
+        """Σ Jᵀ, without writing the matrix; for the very J that was prepared, nothing large is read."""
+        if self.prepared is not None and J is self.prepared[0]:
+            return self.prepared[1]
+        u = self.column[:, None]
+        return matmul(self.base, J.T) - u * matmul(J, u).T + (self.diagonal[:, None] + u * u) * J.T
 
     def _at_once(self, J: Array, B: Array, r: Array, PJ: Array, whitened: Array) -> Conditioned:
         var = jnp.maximum(self.diagonal, 0.0)
@@ -371,39 +254,13 @@ class Pending(Belief):
         if r.size == 1:  # no downdate is deferred
             after = Pending(done.mean, self.base, done.var(var), done.U[:, 0])
         else:
-            base = downdated(self.base, jnp.concatenate([done.U, self.column[:, None]], axis=1), none)
+            base = _downdated(self.base, jnp.concatenate([done.U, self.column[:, None]], axis=1), none)
             after = Pending(done.mean, base, done.var(var), none)
         return Conditioned(after, done.innovation, done.log_det, done.ok)
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Pending":
         """Add independent noise of variance q to every parameter; the matrix is not touched."""
-        wider = self.diagonal + q
-        var = jnp.where(jnp.isfinite(wider), wider, self.diagonal)
-        return Pending(self.mean, self.base, var, self.column)
-
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Pending":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
-        if any(part is not None and part.ndim == 2 for part in (F, noise)):
-            return Pending.of(Covariance(self.mean, self.cov).affine(F, b, noise))
-        mean = (self.mean if F is None else F * self.mean) + (0.0 if b is None else b)
-        moved = self._scaled(mean, F)
-        return moved if noise is None else moved.add(noise * noise)
-
-    def mix(self, initial: "Pending", keep: Float[Array, ""] | Float[Array, " D"]) -> "Pending":
-        r"""Move towards `initial`, keeping the share k of each parameter.
-
-        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)^{1/2}\Sigma_0(1-k^2)^{1/2}$.
-        """
-        k = keep * jnp.ones_like(self.mean)
-        mean = k * self.mean + (1.0 - k) * initial.mean
-        rest = jnp.sqrt((1.0 - k) * (1.0 + k))
-        off = _around(k, self) + _around(rest, initial)
-        var = k * self.diagonal * k + rest * initial.diagonal * rest
-        return self._keep_if_finite(Pending(mean, _off_diagonal(off), var, jnp.zeros_like(self.column)))
-
-    def inflate(self, factor: Float[Array, ""]) -> "Pending":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self._scaled(self.mean, jnp.sqrt(factor))
+        return Pending(self.mean, self.base, if_finite(self.diagonal + q, self.diagonal), self.column)
 
     @staticmethod
     def moment_match(batch: "Pending", log_weight: Float[Array, " C"]) -> "Pending":
@@ -411,65 +268,86 @@ class Pending(Belief):
         whole = jax.vmap(lambda belief: Covariance(belief.mean, belief.cov))(batch)
         return Pending.of(Covariance.moment_match(whole, log_weight))
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        """Draw parameters; directions that rounding made negative count as certain."""
-        return Covariance(self.mean, self.cov).sample(key, shape)
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "Pending":
+        if any(part is not None and part.ndim == 2 for part in (F, noise)):
+            return Pending.of(Covariance(self.mean, self.cov)._moved(mean, F, noise))
+        moved = Pending(mean, self.base, self.diagonal, self.column)
+        if F is not None:
+            moved = Pending(mean, _scaled(self.base, F), F * self.diagonal * F, F * self.column)
+        moved = self._keep_if_finite(moved)
+        return moved if noise is None else moved.add(noise * noise)
 
-    def _scaled(self, mean: Array, k: Array | None) -> "Pending":
-        """Another mean, and every deviation k times as large."""
-        if k is None:
-            return self._keep_if_finite(Pending(mean, self.base, self.diagonal, self.column))
-        k = k * jnp.ones_like(self.mean)
-        base = k[:, None] * self.base * k[None, :]
-        return self._keep_if_finite(Pending(mean, base, k * self.diagonal * k, k * self.column))
+    def _mixed(self, mean: Array, initial: "Pending", keep: Array) -> "Pending":
+        k, rest = shares(keep, self.mean)
+        var = k * self.diagonal * k + rest * initial.diagonal * rest
+        off = _scaled(self._off_diagonal, k) + _scaled(initial._off_diagonal, rest)
+        return self._keep_if_finite(Pending(mean, jnp.where(_eye(off), 0.0, off), var, jnp.zeros_like(self.column)))
 
-    def _keep_if_finite(self, moved: "Pending") -> "Pending":
-        """Keep the old belief where dynamics overflow; finite variances bound the rest.
-
-        The covariance does not depend on whether the mean is finite, so that vmapped streams of a linear model share
-        it.
-        """
-        sound = jnp.isfinite(jnp.sum(moved.diagonal))
-        kept = jax.tree.map(lambda new, old: new if new is old else jnp.where(sound, new, old), moved, self)
-        mean = jnp.where(jnp.isfinite(moved.mean), moved.mean, self.mean)
-        return Pending(mean, kept.base, kept.diagonal, kept.column)
-
-
-class PreparedUpdate(Belief):
-    """A belief without a deferred downdate, and its `PJ` = Σ Jᵀ (D, 1) for a datum with the Jacobian J.
-
-    >>> J = jnp.ones((1, 2))
-    >>> Pending.start(jnp.zeros(2), jnp.full(2, 4.0)).prepare(J).project_cov(J).item()
-    8.0
-    """
-
-    belief: Pending
-    J: Float[Array, "1 D"]
-    PJ: Float[Array, "D 1"]
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return Covariance(self.mean, self.cov)._coloured(noise)
 
     @property
-    def mean(self) -> Float[Array, " D"]:
-        """Mean of the belief."""
-        return self.belief.mean
+    def _off_diagonal(self) -> Float[Array, "D D"]:
+        """The covariance, with any numbers on its diagonal."""
+        return self.base - self.column[:, None] * self.column[None, :]
 
-    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
-        """Covariance J Σ Jᵀ; for the very J that was prepared, nothing large is read."""
-        return guarded(matmul(J, self.PJ)) if J is self.J else self.belief.project_cov(J)
-
-    def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
-        """Condition the belief; for the very J that was prepared, from PJ."""
-        if J is not self.J:
-            return self.belief.condition(J, B, r)
-        whitened = matmul(matmul(B, self.project_cov(J)), B.T)
-        return self.belief._at_once(J, B, r, self.PJ, whitened)
+    def _keep_if_finite(self, moved: "Pending") -> "Pending":
+        """Keep the old covariance where dynamics overflow, as `Covariance` does; finite variances bound the rest."""
+        sound = jnp.isfinite(jnp.sum(moved.diagonal))
+        kept = jax.tree.map(lambda new, old: new if new is old else jnp.where(sound, new, old), moved, self)
+        return Pending(if_finite(moved.mean, self.mean), kept.base, kept.diagonal, kept.column)
 
 
-def _off_diagonal(A: Array) -> Array:
+def _by_resolution(belief: Covariance | Pending, J: Array, B: Array, r: Array, PJ: Array, at_once: bool) -> Conditioned:
+    """Condition on all outputs at once, unless the digits cannot hold their forecast; `PJ` is Σ Jᵀ."""
+    whitened = matmul(matmul(B, _guarded(matmul(J, PJ))), B.T)
+    if r.size == 1 or at_once:
+        return belief._at_once(J, B, r, PJ, whitened)
+    resolved = trace(whitened) < RESOLVED / float(jnp.finfo(r.dtype).eps)
+    return jax.lax.cond(
+        resolved, lambda: belief._at_once(J, B, r, PJ, whitened), lambda: one_by_one(belief, matmul(B, J), r)
+    )
+
+
+def _guarded(cov: Array) -> Array:
+    """Symmetric, with a diagonal that is at least zero."""
+    if cov.shape[0] == 1:
+        return jnp.maximum(cov, 0.0)
+    cov = _symmetric(cov)
+    return jnp.where(_eye(cov), jnp.maximum(cov, 0.0), cov)
+
+
+def _symmetric(A: Float[Array, "N N"]) -> Float[Array, "N N"]:
+    return 0.5 * (A + A.T)
+
+
+def _scaled(cov: Float[Array, "D D"], k: Array) -> Float[Array, "D D"]:
+    """The covariance of k times the parameters, k (D,) or ()."""
+    return k.reshape(-1, 1) * cov * k.reshape(1, -1)
+
+
+def _eye(A: Float[Array, "D D"]) -> Bool[Array, "D D"]:
     at = jnp.arange(len(A))
-    return jnp.where(at[:, None] == at[None, :], 0.0, A)
+    return at[:, None] == at[None, :]
 
 
-def _around(k: Array, belief: Pending) -> Array:
-    """The covariance of k times the parameters, off its diagonal."""
-    u = k * belief.column
-    return k[:, None] * belief.base * k[None, :] - u[:, None] * u[None, :]
+def _downdated(A: Float[Array, "D D"], U: Float[Array, "D O"], diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
+    """A - U Uᵀ, with other numbers on its diagonal."""
+    return _with_diagonal(A - gram(_computed_once(U)), diagonal)
+
+
+def _computed_once(A: Array) -> Array:
+    """Many variances, or U: XLA would otherwise repeat what they are made of, the trust included, in all D² numbers."""
+    return A if len(A) <= SMALL else _kept(A)
+
+
+@no_inline
+def _kept(A: Array) -> Array:
+    return A
+
+
+def _with_diagonal(A: Array, diagonal: Array) -> Array:
+    if len(A) <= SMALL:  # by a mask: XLA does not compile a loop whole that scatters
+        return jnp.where(_eye(A), diagonal[:, None], A)
+    at = jnp.arange(len(A))
+    return A.at[at, at].set(diagonal)

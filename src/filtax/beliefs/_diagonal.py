@@ -10,24 +10,21 @@ Axes: D parameters, O outputs. Cost: O(D O²) for a datum, O(D) for dynamics.
 Thesis: prop:kf-update-step-precision, its diagonal; sec:variational-bayes.
 """
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from filtax import _validation as checks
-from filtax.beliefs._conditioned import Conditioned
+from filtax.beliefs._gaussian import Conditioned, Gaussian, if_finite, refuse_matrices
 from filtax.linalg import factor, matmul, trace
-from filtax.protocols import Belief, static
+from filtax.protocols import static
 
 
-class Diagonal(Belief):
+class Diagonal(Gaussian):
     """N(mean, diag(var)).
 
     >>> Diagonal.start(jnp.zeros(2), jnp.array([[4.0, 0.0], [0.0, 1.0]])).var.tolist()
     [4.0, 1.0]
     """
 
-    mean: Float[Array, " D"]
     var: Float[Array, " D"]
     decoupled: bool = static(default=False)
 
@@ -62,39 +59,15 @@ class Diagonal(Belief):
         z = L.solve(r)
         U = L.solve(G * self.var[None, :]).T
         moved = self.mean + matmul(U, z[:, None])[:, 0]
-        mean = jnp.where(jnp.isfinite(moved), moved, self.mean)
         var = self.var / (1.0 + self.var * jnp.sum(G * G, axis=0))  # finite also where the belief is certain
         if self.decoupled:  # never below the other, but for rounding
             var = jnp.maximum(self.var - jnp.sum(U * U, axis=1), var)
-        return Conditioned(Diagonal(mean, var, self.decoupled), z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
+        new = Diagonal(if_finite(moved, self.mean), var, self.decoupled)
+        return Conditioned(new, z, L.log_det, sound & jnp.all(jnp.isfinite(moved)))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
         """Add independent noise of variance q to every parameter."""
         return self._keep_if_finite(self.mean, self.var + q)
-
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Diagonal":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
-        for name, matrix in (("F", F), ("Q", noise)):
-            if matrix is not None and matrix.ndim == 2:
-                raise ValueError(
-                    f"a diagonal belief holds no correlations, but {name} is a matrix; give (D,) numbers, or use "
-                    "form=root or form=covariance."
-                )
-        mean, var = self.mean, self.var
-        if F is not None:
-            mean, var = F * mean, F * F * var
-        mean = mean if b is None else mean + b
-        return self._keep_if_finite(mean, var if noise is None else var + noise * noise)
-
-    def mix(self, initial: "Diagonal", keep: Float[Array, ""] | Float[Array, " D"]) -> "Diagonal":
-        r"""Move towards `initial`, keeping the share k: mean $k\mu + (1-k)\mu_0$, $k^2\sigma^2 + (1-k^2)\sigma_0^2$."""
-        rest = (1.0 - keep) * (1.0 + keep)
-        mean = keep * self.mean + (1.0 - keep) * initial.mean
-        return self._keep_if_finite(mean, keep * keep * self.var + rest * initial.var)
-
-    def inflate(self, factor: Float[Array, ""]) -> "Diagonal":
-        """Multiply the variances by a factor; the mean stays."""
-        return self._keep_if_finite(self.mean, factor * self.var)
 
     @staticmethod
     def moment_match(batch: "Diagonal", log_weight: Float[Array, " C"]) -> "Diagonal":
@@ -104,14 +77,17 @@ class Diagonal(Belief):
         var = jnp.sum(weight * (batch.var + (batch.mean - mean[None]) ** 2), axis=0)
         return Diagonal(mean, var, batch.decoupled)
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        """Draw parameters."""
-        checks.key("sample(key=...)", key)
-        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
-        lead = (1,) * len(shape) + (-1,)
-        return self.mean.reshape(lead) + jnp.sqrt(self.var).reshape(lead) * noise
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "Diagonal":
+        refuse_matrices(F, noise, "a diagonal belief holds no correlations", "use form=root or form=covariance")
+        var = self.var if F is None else F * F * self.var
+        return self._keep_if_finite(mean, var if noise is None else var + noise * noise)
+
+    def _mixed(self, mean: Array, initial: "Diagonal", keep: Array) -> "Diagonal":
+        return self._keep_if_finite(mean, keep * keep * self.var + (1.0 - keep) * (1.0 + keep) * initial.var)
+
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return jnp.sqrt(self.var)[None, :] * noise
 
     def _keep_if_finite(self, mean: Array, var: Array) -> "Diagonal":
         """Keep the old belief where dynamics overflow."""
-        mean, var = jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(jnp.isfinite(var), var, self.var)
-        return Diagonal(mean, var, self.decoupled)
+        return Diagonal(if_finite(mean, self.mean), if_finite(var, self.var), self.decoupled)

@@ -7,24 +7,22 @@ Thesis: algo:ensemble-kalman-filter (errata E7).
 """
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, UInt8
+from jaxtyping import Array, Bool, Float, Key
 
 from filtax import _validation as checks
-from filtax.beliefs._particles import each_member, moved, noise_like, partners, seal, take_key
+from filtax.beliefs._particles import Points, noise_like, partners, seal, take_key
 from filtax.beliefs._square_root import root_of
-from filtax.linalg import matmul
-from filtax.protocols import Belief
+from filtax.protocols import with_fields
 
 MEMORY = 50.0  # data that the test for collapse looks back on
 FAR = 9.0  # a squared residual counts at most this, so that single outliers are no collapse
 WRONG = 4.0  # mean of those, in units of the noise, from which a forecast is wrong
 
 
-class Ensemble(Belief):
+class Ensemble(Points):
     """Members (S, D), and the random key that moves them.
 
     `innovation_stats` holds two running means, in units of the noise: of the squared residual of each forecast, and of
@@ -35,8 +33,6 @@ class Ensemble(Belief):
     ([1.0], [[2.0]])
     """
 
-    members: Float[Array, "S D"]
-    key: UInt8[Array, "8"]
     innovation_stats: Float[Array, "2"]
 
     @classmethod
@@ -53,29 +49,9 @@ class Ensemble(Belief):
         return cls.of(at_mean + _centred(noise_like(of_members, at_mean, root)), rest)
 
     @property
-    def mean(self) -> Float[Array, " D"]:
-        """Mean of the members."""
-        return jnp.mean(self.members, axis=0)
-
-    @property
     def deviations(self) -> Float[Array, "S D"]:
         """Members minus their mean."""
         return _centred(self.members)
-
-    @property
-    def cov(self) -> Float[Array, "D D"]:
-        """Covariance of the members, of rank below S."""
-        return matmul(self.deviations.T, self.deviations) / (len(self.members) - 1)
-
-    @property
-    def var(self) -> Float[Array, " D"]:
-        """Variances of the members."""
-        return jnp.sum(self.deviations**2, axis=0) / (len(self.members) - 1)
-
-    def project_cov(self, J: Float[Array, "O D"]) -> Float[Array, "O O"]:
-        """Covariance J Σ Jᵀ of J theta over the members."""
-        V = matmul(self.deviations, J.T)
-        return matmul(V.T, V) / (len(self.members) - 1)
 
     @property
     def collapsed(self) -> Bool[Array, "*C"]:
@@ -88,55 +64,8 @@ class Ensemble(Belief):
 
     def observe(self, miss: Float[Array, ""], width: Float[Array, ""], taken: Bool[Array, ""]) -> "Ensemble":
         """Record one forecast: its squared residual and the variance of the members, averaged over outputs."""
-        new = jnp.stack([jnp.minimum(miss, FAR), jnp.minimum(width, FAR)])
-        innovation_stats = jnp.where(
-            taken, self.innovation_stats + (new - self.innovation_stats) / MEMORY, self.innovation_stats
-        )
-        return Ensemble(self.members, self.key, innovation_stats)
-
-    def replace(self, members: Float[Array, "S D"]) -> "Ensemble":
-        """Put members in the place of the old ones; one that is not finite stays where it was."""
-        sound = jnp.all(jnp.isfinite(members), axis=1, keepdims=True)
-        return Ensemble(jnp.where(sound, members, self.members), self.key, self.innovation_stats)
-
-    def take_key(self) -> tuple["Ensemble", Key[Array, ""]]:
-        """Split off a random key."""
-        rest, key = take_key(self.key)
-        return Ensemble(self.members, rest, self.innovation_stats), key
-
-    def inflate(self, factor: Array | float) -> "Ensemble":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self.stretch(jnp.sqrt(factor))
-
-    def stretch(self, factor: Array | float) -> "Ensemble":
-        """Multiply the deviations from the mean."""
-        return self.replace(self.mean[None, :] + factor * self.deviations)
-
-    def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "Ensemble":
-        """Add independent noise of variance q to every parameter."""
-        return self._noisy(self.members, jnp.sqrt(q))
-
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Ensemble":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
-        return self._noisy(moved(self.members, F, b), noise)
-
-    def push(self, f: Callable[[Array], Array], noise: Array | None) -> "Ensemble":
-        """Push each member through any f, and add noise as `affine` does."""
-        return self._noisy(each_member(f, self.members), noise)
-
-    def mix(self, initial: "Ensemble", keep: Float[Array, ""] | Float[Array, " D"]) -> "Ensemble":
-        r"""Move towards `initial`, keeping the share k of each parameter.
-
-        $k\theta + (1-k)\mu_0 + (1-k^2)^{1/2}(\theta_0 - \mu_0)$ with a partner $\theta_0$ of the initial ensemble that
-        is chosen at random, so that mean and covariance are those of the Gaussian forms, the latter on average.
-        """
-        rest, key = self.take_key()
-        k = (keep * jnp.ones_like(self.members[0]))[None, :]
-        chosen = partners(key, jnp.zeros_like(initial.members[:, 0]), len(self.members))
-        noise = _centred(initial.deviations[chosen])
-        return rest.replace(
-            k * self.members + (1.0 - k) * initial.mean[None, :] + jnp.sqrt((1.0 - k) * (1.0 + k)) * noise
-        )
+        new, old = jnp.minimum(jnp.stack([miss, width]), FAR), self.innovation_stats
+        return with_fields(self, innovation_stats=jnp.where(taken, old + (new - old) / MEMORY, old))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
         """Draw parameters: members, each as probable as the others."""
@@ -149,16 +78,18 @@ class Ensemble(Belief):
         C, S, D = self.members.shape
         rest, key = take_key(self.key[0])
         chosen = partners(key, jnp.repeat(log_weight, S, total_repeat_length=C * S), S)
-        innovation_stats = jnp.tensordot(
-            jnp.exp(log_weight - jax.nn.logsumexp(log_weight)), self.innovation_stats, axes=1
-        )
-        return Ensemble(self.members.reshape(C * S, D)[chosen], rest, innovation_stats)
+        stats = jnp.tensordot(jax.nn.softmax(log_weight), self.innovation_stats, axes=1)
+        return Ensemble(self.members.reshape(C * S, D)[chosen], rest, stats)
 
-    def _noisy(self, members: Array, root: Array | None) -> "Ensemble":
-        if root is None:
-            return self.replace(members)
-        rest, key = self.take_key()
-        return rest.replace(members + _centred(noise_like(key, members, root)))
+    @property
+    def _cov_rows(self) -> Float[Array, "S D"]:
+        return self.deviations / math.sqrt(len(self.members) - 1)
+
+    def _partners(self, key: Key[Array, ""], count: int) -> Float[Array, "S D"]:
+        return _centred(self.deviations[partners(key, jnp.zeros_like(self.members[:, 0]), count)])
+
+    def _noise(self, key: Key[Array, ""], root: Array) -> Float[Array, "S D"]:
+        return _centred(noise_like(key, self.members, root))
 
 
 def _centred(values: Array) -> Array:

@@ -3,9 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from filtax.beliefs._conjugate import Beta, Gamma
+from filtax.beliefs._conjugate import Beta, Counts, Gamma, NormalInverseGamma
 from filtax.beliefs._mixture_reduction import Collapsed
-from filtax.beliefs._normal_inverse_gamma import NormalInverseGamma
 from filtax.beliefs._point_estimate import Point
 from filtax.linalg import cholesky, solve_lower
 from filtax.protocols import Belief
@@ -45,8 +44,7 @@ def kl(p: PyTree, q: PyTree) -> Float[Array, ""]:
         return _gaussians(p.unit, q.unit, noise.mean[0]) + noise.kl(other)
     if isinstance(p, Point) or isinstance(q, Point):
         raise ValueError("kl of a Point: it has no spread, so that the divergence is infinite; compare the means.")
-    simple = (Beta, Gamma, NormalInverseGamma)
-    if isinstance(p, simple) or isinstance(q, simple):
+    if isinstance(p, Counts | NormalInverseGamma) or isinstance(q, Counts | NormalInverseGamma):
         raise ValueError(
             f"kl({type(p).__name__}, {type(q).__name__}) has no closed form; compare two beliefs of one family."
         )

@@ -34,30 +34,11 @@ from jaxtyping import Array, Float, Int, Key
 
 from filtax import _kernels
 from filtax import _validation as checks
-from filtax.beliefs._conditioned import Conditioned
-from filtax.beliefs._low_rank_algebra import (
-    append_rows,
-    explained_variance,
-    extended,
-    gain_correction,
-    gram,
-    innovation,
-    inverse,
-    live,
-    product,
-    project,
-    project_weighted,
-    residual_gram,
-    residual_projection,
-    scatter_block,
-    squares,
-    stable_cholesky,
-    subtract_rows,
-    triangular_solve,
-    truncated,
-)
+from filtax.beliefs import _low_rank_algebra as algebra
+from filtax.beliefs._gaussian import Conditioned, Gaussian, if_finite, refuse_matrices
+from filtax.beliefs._low_rank_algebra import inverse, live, product
 from filtax.linalg import log_det, solve_lower
-from filtax.protocols import Belief, static
+from filtax.protocols import static
 
 LOW = 1e5  # roundings of JVJᵀ below which a variance is low: P is then right to some 1e-5; networks hardly get there
 
@@ -81,7 +62,7 @@ def decompressed(method: Callable) -> Callable:
     return run
 
 
-class LowRank(Belief):
+class LowRank(Gaussian):
     """N(mean, (diag(upsilon) + factor factorᵀ)⁻¹).
 
     `diag_var` is V, the variances without the factor: (D,), or () when all parameters share one. `rows` is U; empty
@@ -92,7 +73,6 @@ class LowRank(Belief):
     [0.25, 0.25, 0.25]
     """
 
-    mean: Float[Array, " D"]
     diag_var: Float[Array, "*D"]
     rows: Float[Array, "X D"]
     prec_factor: Float[Array, "K K"]
@@ -118,11 +98,7 @@ class LowRank(Belief):
         return cls(mean, diag_var, rows, eye, eye, eye, overlap, jnp.zeros((), jnp.int32), rank)
 
     def compress(self) -> "LowRank":
-        """The same belief before any datum without the rows of U, which are zero: half of a state.
-
-        >>> LowRank.start(jnp.zeros(3), jnp.ones(3), rank=2).compress().rows.shape
-        (0, 3)
-        """
+        """The same belief before any datum without the rows of U, which are zero: half of a state."""
         return eqx.tree_at(lambda belief: belief.rows, self, self.rows[:0])
 
     def decompress(self) -> "LowRank":
@@ -156,9 +132,9 @@ class LowRank(Belief):
     @decompressed
     def var(self) -> Float[Array, " D"]:
         """The variances; none falls below that of the parameter if all others were known."""
-        alone = squares(product(live(self.prec_factor, self.used).T, self.rows))
+        alone = algebra.squares(product(live(self.prec_factor, self.used).T, self.rows))
         least = self.diag_var / (1.0 + inverse(self.diag_var) * alone)
-        explained = squares(product(live(self.cov_factor, self.used).T, self.rows))
+        explained = algebra.squares(product(live(self.cov_factor, self.used).T, self.rows))
         return jnp.maximum(self.diag_var - explained, least)
 
     @decompressed
@@ -171,51 +147,28 @@ class LowRank(Belief):
         r"""Condition on r = B J (theta - mean) + e with e ~ N(0, I): new columns $(BJ)^\top$ of W, truncated when full.
 
         With $S = I + BJ\Sigma J^\top B^\top = L_SL_S^\top$ the mean moves by $\Sigma J^\top B^\top S^{-1} r$; $L_S$ is
-        also what L grows by. B = 0 and r = 0 leave the belief as it is. A datum of more outputs than those before may
-        find less room than it needs: then it is refused, and W is truncated for the next one.
+        also what L grows by. B = 0 and r = 0 leave the belief as it is. Where the spare columns cannot hold a datum, it
+        is added beyond the end, and W truncated at once. A datum of more outputs than those before may find less room
+        than it needs: then it is refused, and W is truncated for the next one.
         """
         found = self._projected(J)
         P = self._refined(found)
-        L, z, move, sound = innovation(found.cov, B, r)
-        some, fits = jnp.any(B != 0.0), self._fits(r.size)
-        rows = self.rows if self._lazy(r.size) else jnp.concatenate([self.rows, jnp.zeros_like(J)])
-        rows, moved = append_rows(rows, P, self.mean, move, self.used, sound & some & fits)
+        L, z, move, sound = algebra.innovation(found.cov, B, r)
+        K, O = len(self.prec_factor), r.size
+        old, found = (self, found) if K - self.rank >= O else (self._widened(O), _widened(found, O))
+        some, fits = jnp.any(B != 0.0), self.used + O <= len(old.prec_factor)
+        rows, moved = algebra.append_rows(old.rows, P, self.mean, move, self.used, sound & some & fits)
         sound = sound & jnp.all(jnp.isfinite(moved)) & (fits | ~some)
         taken = sound & some
-        new = self._grown(rows, B, L, found, taken, some & ~fits)
+        new = old._grown(rows, B, L, found, taken)
+        full = (some & ~fits) | (taken & (self.used + 2 * O > K))
+        new = jax.lax.cond(full, lambda: new._truncated()._cropped(K), lambda: new._cropped(K))
         new = eqx.tree_at(lambda belief: belief.mean, new, jnp.where(taken, moved, self.mean))
         return Conditioned(new, z, log_det(L), sound)
 
-    @decompressed
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
         """Add independent noise of variance q to every parameter."""
-        return self._moved(self.mean, None, q)
-
-    @decompressed
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "LowRank":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise²), all element by element."""
-        for name, matrix in (("F", F), ("Q", noise)):
-            if matrix is not None and matrix.ndim == 2:
-                raise ValueError(
-                    f"a low-rank precision does not stay one under a matrix, but {name} is a matrix; give (D,) "
-                    "numbers, or use LG."
-                )
-        mean = self.mean if F is None else F * self.mean
-        return self._moved(mean if b is None else mean + b, F, None if noise is None else noise * noise)
-
-    @decompressed
-    def mix(self, initial: "LowRank", keep: Float[Array, ""] | Float[Array, " D"]) -> "LowRank":
-        r"""Move towards `initial`, whose factor is taken to be zero, as that of `start` is.
-
-        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)\Upsilon_0^{-1}$, exactly.
-        """
-        mean = keep * self.mean + (1.0 - keep) * initial.mean
-        return self._moved(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.diag_var)
-
-    @decompressed
-    def inflate(self, factor: Float[Array, ""]) -> "LowRank":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self._moved(self.mean, jnp.sqrt(factor), None)
+        return self._spread(self.mean, None, q)
 
     @decompressed
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
@@ -223,15 +176,12 @@ class LowRank(Belief):
         checks.key("sample(key=...)", key)
         K, D = self.rows.shape
         of_diagonal, of_factor = jax.random.split(key)
-        first = _row(jnp.sqrt(self.diag_var)) * jax.random.normal(of_diagonal, (*shape, D), self.mean.dtype).reshape(
-            -1, D
-        )
+        first = self._coloured(jax.random.normal(of_diagonal, (*shape, D), self.mean.dtype).reshape(-1, D))
         if K:
             second = jax.random.normal(of_factor, (*shape, K), self.mean.dtype).reshape(-1, K)
-            shown = project_weighted(self.rows, first, self.used, inverse(self.diag_var))
+            shown = algebra.project_weighted(self.rows, first, self.used, inverse(self.diag_var))
             gap = solve_lower(self.root, second.T) - product(self.cov_factor.T, shown)
-            one = jnp.ones((), first.dtype)
-            first = residual_projection(self.rows, first, one, -product(self.cov_factor, gap).T, self.used)
+            first = algebra.subtract_rows(first, self.rows, -product(self.cov_factor, gap).T, self.used)
         return (self.mean[None, :] + first).reshape(*shape, D)
 
     def _projected(self, J: Array) -> Projected:
@@ -242,10 +192,10 @@ class LowRank(Belief):
         """
         if not self.root.size:
             P, none = J * _row(self.diag_var), jnp.zeros((0, len(J)), J.dtype)
-            return Projected(none, none.T, P, project(P, J, jnp.asarray(len(J), jnp.int32), None))
-        s = project(self.rows, J, self.used, None)
-        half, c, square = explained_variance(s, self.cov_factor, self.root, self.used, size=self.mean.size)
-        P, rest = residual_gram(self.rows, J, self.diag_var, c, self.used)
+            return Projected(none, none.T, P, algebra.project(P, J, jnp.asarray(len(J), jnp.int32), None))
+        s = algebra.project(self.rows, J, self.used, None)
+        half, c, square = algebra.explained_variance(s, self.cov_factor, self.root, self.used, size=self.mean.size)
+        P, rest = algebra.residual_gram(self.rows, J, self.diag_var, c, self.used)
         cov = rest + square
         return Projected(half, c, P, 0.5 * (cov + cov.T))
 
@@ -265,58 +215,60 @@ class LowRank(Belief):
         low = jnp.any(var < LOW * jnp.finfo(P.dtype).eps * (var + jnp.sum(found.half * found.half, axis=0)))
 
         def refine(count: Array) -> Array:
-            s = project_weighted(self.rows, P, count, inverse(self.diag_var))
-            c = gain_correction(s, found.half, self.cov_factor, self.root, count, size=self.mean.size)
-            return subtract_rows(P, self.rows, c, count)
+            s = algebra.project_weighted(self.rows, P, count, inverse(self.diag_var))
+            c = algebra.gain_correction(s, found.half, self.cov_factor, self.root, count, size=self.mean.size)
+            return algebra.subtract_rows(P, self.rows, c, count)
 
-        if (
-            _kernels.serving(self.mean.size, P.dtype) == "cuda"
-        ):  # a device waits at a branch; of no rows nothing is read
+        if _kernels.serving(self.mean.size, P.dtype) == "cuda":  # it waits at a branch; of no rows nothing is read
             return refine(jnp.where(low, self.used, 0).astype(self.used.dtype))
         return jax.lax.cond(low, lambda: refine(self.used), lambda: P)
 
-    def _lazy(self, outputs: int) -> bool:
-        """Whether a datum finds room; if not, it is added beyond the end, and W is truncated at once."""
-        return len(self.prec_factor) - self.rank >= outputs
+    def _grown(self, rows: Array, B: Array, L: Array, found: Projected, taken: Array) -> "LowRank":
+        """Take O more columns of R and rows of L for the new rows of U, if the datum is taken."""
+        R, root = algebra.scatter_block(self.prec_factor, self.root, self.used, taken, B, found.half, found.c, L)
+        own = algebra.triangular_solve(L, B, size=self.mean.size).T  # a block of S, beside which all is zero
+        S = jax.lax.dynamic_update_slice(self.cov_factor, own, (self.used, self.used))
+        S = jnp.where(taken, S, self.cov_factor)
+        used = self.used + jnp.where(taken, len(B), 0)
+        return LowRank(self.mean, self.diag_var, rows, R, root, S, self.overlap, used, self.rank)
 
-    def _fits(self, outputs: int) -> Array:
-        """Whether there is room now."""
-        return self.used + outputs <= len(self.prec_factor) if self._lazy(outputs) else jnp.ones((), bool)
-
-    def _grown(self, rows: Array, B: Array, L: Array, found: Projected, taken: Array, tight: Array) -> "LowRank":
-        """Take O more columns of R and rows of L beside the rows of U; truncate where room gets short."""
-        K, O, size = len(self.prec_factor), len(B), self.mean.size
-        lazy, old, datum = self._lazy(O), self, found
-        if not lazy:
-            old, datum = self._widened(O), _widened(found, O)
-        R, root = scatter_block(old.prec_factor, old.root, self.used, taken, B, datum.half, datum.c, L)
-        own = triangular_solve(L, B, size=size).T  # a datum adds a block to S, beside the others
-        S = jax.lax.dynamic_update_slice(old.cov_factor, own, (self.used, self.used))
-        S = jnp.where(taken, S, old.cov_factor)
-        count = self.used + jnp.where(taken, O, 0)
-
-        def shorten() -> tuple:
-            new = truncated(self.diag_var, rows, R, root, self.rank, count, self.overlap)
-            factors = _after_truncation(len(R), self.rank, new.inner, new.scale, size)
-            return *cropped(new.diag_var, new.rows, *factors), new.overlap
-
-        def leave() -> tuple:
-            return *cropped(self.diag_var, rows, R, root, S), self.overlap
-
-        def cropped(diag_var: Array, rows: Array, *small: Array) -> tuple:
-            return diag_var, rows[:K], *(A[:K, :K] for A in small)
-
-        full = tight | (taken & (self.used + 2 * O > K)) if lazy else taken
-        diag_var, rows, R, root, S, N = jax.lax.cond(full, shorten, leave)
-        used = jnp.where(full, self.rank, count if lazy else self.used)
-        return LowRank(self.mean, diag_var, rows, R, root, S, N, used, self.rank)
+    def _truncated(self) -> "LowRank":
+        r"""Keep the leading directions: a scale for R, the root of $I + W^\top VW$ for L, and $RL^{-\top}$ for S."""
+        K, rank, size = len(self.prec_factor), self.rank, self.mean.size
+        new = algebra.truncated(self.diag_var, self.rows, self.prec_factor, self.root, rank, self.used, self.overlap)
+        eye = jnp.eye(K, dtype=new.inner.dtype)
+        R = jnp.where(jnp.arange(K) < rank, new.scale, 1.0)[:, None] * eye
+        lower = algebra.stable_cholesky(new.inner, size=size) if rank else new.inner
+        root = jax.lax.dynamic_update_slice(eye, lower, (0, 0))
+        S = algebra.triangular_solve(root, R.T, size=size).T
+        used = jnp.full_like(self.used, rank)
+        return LowRank(self.mean, new.diag_var, new.rows, R, root, S, new.overlap, used, rank)
 
     def _widened(self, more: int) -> "LowRank":
-        """The small matrices with rows and columns for a datum beyond the end."""
-        R, root, S = (extended(A, more) for A in (self.prec_factor, self.root, self.cov_factor))
-        return LowRank(self.mean, self.diag_var, self.rows, R, root, S, self.overlap, self.used, self.rank)
+        """The same belief with room for a datum beyond the end."""
+        rows = jnp.pad(self.rows, ((0, more), (0, 0)))
+        R, root, S = (algebra.extended(A, more) for A in (self.prec_factor, self.root, self.cov_factor))
+        return LowRank(self.mean, self.diag_var, rows, R, root, S, self.overlap, self.used, self.rank)
 
-    def _moved(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
+    def _cropped(self, K: int) -> "LowRank":
+        """The same belief without what is beyond K columns, none of which is in use."""
+        R, root, S = (A[:K, :K] for A in (self.prec_factor, self.root, self.cov_factor))
+        return LowRank(self.mean, self.diag_var, self.rows[:K], R, root, S, self.overlap, self.used, self.rank)
+
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "LowRank":
+        refuse_matrices(F, noise, "a low-rank precision does not stay one under a matrix", "use LG")
+        return self._spread(mean, F, None if noise is None else noise * noise)
+
+    def _mixed(self, mean: Array, initial: "LowRank", keep: Array) -> "LowRank":
+        """Exact where the factor of `initial` is zero, as that of `start` is."""
+        return self._spread(mean, keep, (1.0 - keep) * (1.0 + keep) * initial.diag_var)
+
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        """Noise of the diagonal alone; `sample` adds that of the factor, with a key of its own."""
+        return _row(jnp.sqrt(self.diag_var)) * noise
+
+    @decompressed
+    def _spread(self, mean: Array, keep: Array | None, q: Array | None) -> "LowRank":
         r"""Covariance $k\Sigma k + q$: with $V' = k^2V + q$ and $CC^\top = I + W^\top V\,q/V'\,W$, both R and L lose C.
 
         Nothing is divided by k, which may be zero (errata E35, with a factor).
@@ -332,8 +284,8 @@ class LowRank(Belief):
         if q is not None:
             diag_var = diag_var + (q if self.diag_var.ndim else jnp.reshape(q, ()))
             if root.size:
-                C = stable_cholesky(self._lost(q, diag_var), size=mean.size)
-                both = triangular_solve(C, jnp.concatenate([R.T, root], axis=1), size=mean.size)
+                C = algebra.stable_cholesky(self._lost(q, diag_var), size=mean.size)
+                both = algebra.triangular_solve(C, jnp.concatenate([R.T, root], axis=1), size=mean.size)
                 R, root = both[:, : len(C)].T, both[:, len(C) :]
         if keep is not None:
             inside = jnp.arange(len(R), dtype=self.used.dtype) < self.used  # columns of data to come are not scaled
@@ -346,7 +298,7 @@ class LowRank(Belief):
             return new if new is old else jnp.where(sound, new, old)
 
         N = self.overlap if keep is None and q is None else jnp.full_like(self.overlap, -1.0)
-        mean = jnp.where(jnp.isfinite(mean), mean, self.mean)
+        mean = if_finite(mean, self.mean)
         diag_var, rows = pick(diag_var, self.diag_var), pick(rows, self.rows)
         R, root, S = pick(R, self.prec_factor), pick(root, self.root), pick(S, self.cov_factor)
         return LowRank(mean, diag_var, rows, R, root, S, N, self.used, self.rank)
@@ -355,10 +307,9 @@ class LowRank(Belief):
         """What noise takes from the factor, RᵀU q/(V V') UᵀR (K, K); for a spherical belief L tells it."""
         share = q * inverse(diag_var)
         if not self.diag_var.ndim:
-            return jnp.reshape(share, ()) * (
-                product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=diag_var.dtype)
-            )
-        squared = gram(self.rows, share * inverse(self.diag_var), self.used, jnp.zeros_like(self.used))
+            gained = product(self.root, self.root.T) - jnp.eye(len(self.root), dtype=diag_var.dtype)
+            return jnp.reshape(share, ()) * gained
+        squared = algebra.gram(self.rows, share * inverse(self.diag_var), self.used, jnp.zeros_like(self.used))
         return product(product(self.prec_factor.T, squared), self.prec_factor)
 
 
@@ -368,19 +319,8 @@ def spare_columns(rank: int) -> int:
     A truncation costs as the square of all columns and is shared by the data between: its share is least for as many
     spare columns as the rank. A few cost little, so that data of several outputs find room; a diagonal belief needs
     none.
-
-    >>> spare_columns(50), spare_columns(10), spare_columns(0)
-    (50, 20, 0)
     """
     return max(rank, 20) if rank else 0
-
-
-def _after_truncation(K: int, rank: int, inner: Array, scale: Array, size: int) -> tuple[Array, Array, Array]:
-    r"""R, L and S after a truncation: a scale for the kept rows, the root of $I + W^\top VW$, and $RL^{-\top}$."""
-    eye = jnp.eye(K, dtype=inner.dtype)
-    R = jnp.where(jnp.arange(K) < rank, scale, 1.0)[:, None] * eye
-    root = jax.lax.dynamic_update_slice(eye, stable_cholesky(inner, size=size), (0, 0)) if rank else eye
-    return R, root, triangular_solve(root, R.T, size=size).T
 
 
 def _widened(found: Projected, more: int) -> Projected:

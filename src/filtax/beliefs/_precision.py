@@ -9,23 +9,20 @@ Thesis: prop:kf-update-step-precision (errata E4).
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from filtax import _validation as checks
-from filtax.beliefs._conditioned import Conditioned
 from filtax.beliefs._covariance import Covariance
+from filtax.beliefs._gaussian import Conditioned, Gaussian
 from filtax.linalg import cholesky, log_det, matmul, solve_lower, solve_upper, triangular_root
-from filtax.protocols import Belief
 
 
-class Precision(Belief):
+class Precision(Gaussian):
     """N(mean, precision⁻¹); the precision must be positive definite.
 
     >>> Precision.start(jnp.zeros(2), jnp.full(2, 4.0)).precision.tolist()
     [[0.25, 0.0], [0.0, 0.25]]
     """
 
-    mean: Float[Array, " D"]
     precision: Float[Array, "D D"]
 
     @classmethod
@@ -67,31 +64,20 @@ class Precision(Belief):
         """Add independent noise of variance q to every parameter."""
         return self._through(self._covariance.add(q))
 
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "Precision":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ)."""
-        return self._through(self._covariance.affine(F, b, noise))
-
-    def mix(self, initial: "Precision", keep: Float[Array, ""] | Float[Array, " D"]) -> "Precision":
-        """Move towards `initial` as the other Gaussian forms do."""
-        return self._through(self._covariance.mix(initial._covariance, keep))
-
-    def inflate(self, factor: Float[Array, ""]) -> "Precision":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self._through(self._covariance.inflate(factor))
-
     @staticmethod
     def moment_match(batch: "Precision", log_weight: Float[Array, " C"]) -> "Precision":
         """Mean and covariance of a mixture of C beliefs."""
         matched = Covariance.moment_match(jax.vmap(lambda belief: belief._covariance)(batch), log_weight)
         return Precision(matched.mean, _inverse(matched.cov))
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        """Draw parameters."""
-        checks.key("sample(key=...)", key)
-        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
-        flat = noise.reshape(-1, self.mean.size)
-        drawn = solve_upper(_factor(self.precision), flat.T).T
-        return self.mean.reshape((1,) * len(shape) + (-1,)) + drawn.reshape(noise.shape)
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "Precision":
+        return self._through(self._covariance._moved(mean, F, noise))
+
+    def _mixed(self, mean: Array, initial: "Precision", keep: Array) -> "Precision":
+        return self._through(self._covariance._mixed(mean, initial._covariance, keep))
+
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return solve_upper(_factor(self.precision), noise.T).T
 
     @property
     def _covariance(self) -> Covariance:

@@ -17,25 +17,21 @@ after Andrews (1968), a single number after Carlson (1973).
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from filtax import _validation as checks
 from filtax import linalg
 from filtax._xla import no_inline
-from filtax.beliefs._conditioned import RESOLVED, Conditioned, one_by_one
+from filtax.beliefs._gaussian import RESOLVED, Conditioned, Gaussian, if_finite, one_by_one, shares
 from filtax.linalg import log_det, matmul, psd_root, solve_lower, solve_upper, triangular_root
 from filtax.numerics import safe_sqrt
-from filtax.protocols import Belief
 
 FEW = 4  # up to this D a single number is taken in by so many rotations
 FULL = 32  # up to this D the array is reduced
 FEW_OUTPUTS, SMALL = 8, 128  # outputs, and numbers of V, up to which unrolled reflections beat a library's QR
-CACHED = range(
-    257, 2049
-)  # D for which a sum over rows is a tenth faster than XLA's product; above, it leaves the cache
 
 
-class SquareRoot(Belief):
+class SquareRoot(Gaussian):
     """N(mean, root rootᵀ); `root` is any D x D square root.
 
     `mean_residual` is what the last digit of the mean could not hold (compensated summation). The mean of a static
@@ -47,7 +43,6 @@ class SquareRoot(Belief):
     [[2.0, 0.0], [0.0, 2.0]]
     """
 
-    mean: Float[Array, " D"]
     root: Float[Array, "D D"]
     mean_residual: Float[Array, " D"] | None = None
 
@@ -83,8 +78,6 @@ class SquareRoot(Belief):
 
     def project_root(self, J: Float[Array, "O D"]) -> Float[Array, "O D"]:
         """A root of `project_cov`, with the digits that the covariance itself has lost."""
-        if len(J) == 1 and len(self.root) in CACHED:
-            return jnp.sum(J[0, :, None] * self.root, axis=0)[None]
         return matmul(J, self.root)
 
     def condition(self, J: Float[Array, "O D"], B: Float[Array, "O O"], r: Float[Array, " O"]) -> Conditioned:
@@ -93,9 +86,7 @@ class SquareRoot(Belief):
         With $V = BJ\Sigma^{1/2}$ and $I + VV^\top = LL^\top$,
         $\mu' = \mu + \Sigma^{1/2} V^\top L^{-\top} L^{-1} r$. B = 0 and r = 0 leave the belief as it is, bit for bit.
         """
-        V = matmul(
-            B, self.project_root(J)
-        )  # in this order the large product is the one that `project_cov` computes too
+        V = matmul(B, self.project_root(J))  # in this order the large product is that of `project_cov`
         if r.size == 1 and self.mean.size <= FEW:
             return self._condition_on_one(V[0], r)
         size = jnp.sum(V * V)
@@ -116,11 +107,7 @@ class SquareRoot(Belief):
             L, root, RV = _downdate(self.root, V.T, jnp.where(sound, size, 0.0))
             z = solve_lower(L, r)
             move = matmul(RV, solve_upper(L, z)[:, None])[:, 0]
-        moved, lost = two_sum(self.mean, move if self.mean_residual is None else move + self.mean_residual)
-        finite = jnp.isfinite(moved)
-        mean = jnp.where(finite, moved, self.mean)
-        mean_residual = None if self.mean_residual is None else jnp.where(finite, lost, self.mean_residual)
-        return Conditioned(SquareRoot(mean, root, mean_residual), z, log_det(L), sound & jnp.all(finite))
+        return self._after(move, root, z, log_det(L), sound)
 
     def _condition_on_one(self, v: Array, r: Array) -> Conditioned:
         r"""The same for a single number: a rotation for each parameter reduces the array, and none waits for another.
@@ -142,44 +129,20 @@ class SquareRoot(Belief):
             columns.append(g[j] * (before * sums[j] * column - before * v[j] * along))
             along = along + column * v[j]
         z = g[-1] * r
-        moved, lost = two_sum(
-            self.mean, along * (g[-1] * z[0]) + (0.0 if self.mean_residual is None else self.mean_residual)
-        )
-        finite = jnp.isfinite(moved)
-        mean = jnp.where(finite, moved, self.mean)
-        mean_residual = None if self.mean_residual is None else jnp.where(finite, lost, self.mean_residual)
         root = jnp.where(sound, jnp.stack(columns, axis=1), self.root)
-        return Conditioned(SquareRoot(mean, root, mean_residual), z, -2.0 * jnp.log(g[-1]), sound & jnp.all(finite))
+        return self._after(along * (g[-1] * z[0]), root, z, -2.0 * jnp.log(g[-1]), sound)
+
+    def _after(self, move: Array, root: Array, z: Array, log_det: Array, sound: Bool[Array, ""]) -> Conditioned:
+        """The belief with another root, whose mean has moved where that is finite."""
+        moved, lost = two_sum(self.mean, move if self.mean_residual is None else move + self.mean_residual)
+        finite = jnp.isfinite(moved)
+        mean_residual = None if self.mean_residual is None else jnp.where(finite, lost, self.mean_residual)
+        belief = SquareRoot(jnp.where(finite, moved, self.mean), root, mean_residual)
+        return Conditioned(belief, z, log_det, sound & jnp.all(finite))
 
     def add(self, q: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
         """Add independent noise of variance q to every parameter."""
-        return self._widen(self.mean, self.root, jnp.diag(jnp.sqrt(q) * jnp.ones_like(self.mean)))
-
-    def affine(self, F: Array | None, b: Array | None, noise: Array | None) -> "SquareRoot":
-        """Push through theta -> F theta + b + e, e ~ N(0, noise noiseᵀ); F (D, D) or (D,), noise (D, D) or (D,)."""
-        mean, root = self.mean, self.root
-        if F is not None:
-            mean = F * mean if F.ndim < 2 else matmul(F, mean[:, None])[:, 0]
-            root = F.reshape(-1, 1) * root if F.ndim < 2 else matmul(F, root)
-        if b is not None:
-            mean = mean + b
-        if noise is None:
-            return self._keep_if_finite(mean, root)
-        return self._widen(mean, root, jnp.diag(noise * jnp.ones_like(mean)) if noise.ndim < 2 else noise)
-
-    def mix(self, initial: "SquareRoot", keep: Float[Array, ""] | Float[Array, " D"]) -> "SquareRoot":
-        r"""Move towards `initial`, keeping the share k of each parameter.
-
-        Mean $k\mu + (1-k)\mu_0$, covariance $k\Sigma k + (1-k^2)^{1/2}\Sigma_0(1-k^2)^{1/2}$.
-        """
-        k = keep * jnp.ones_like(self.mean)
-        mean = k * self.mean + (1.0 - k) * initial.mean
-        rest = jnp.sqrt((1.0 - k) * (1.0 + k))
-        return self._widen(mean, k[:, None] * self.root, rest[:, None] * initial.root)
-
-    def inflate(self, factor: Float[Array, ""]) -> "SquareRoot":
-        """Multiply the covariance by a factor; the mean stays."""
-        return self._keep_if_finite(self.mean, jnp.sqrt(factor) * self.root)
+        return self._moved(self.mean, None, jnp.sqrt(q))
 
     @staticmethod
     def moment_match(batch: "SquareRoot", log_weight: Float[Array, " C"]) -> "SquareRoot":
@@ -192,14 +155,22 @@ class SquareRoot(Belief):
         root = triangular_root(jnp.concatenate([inside, between], axis=1))
         return SquareRoot(mean, root, None if batch.mean_residual is None else jnp.zeros_like(mean))
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape D"]:
-        """Draw parameters."""
-        checks.key("sample(key=...)", key)
-        noise = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
-        return self.mean.reshape((1,) * len(shape) + (-1,)) + noise @ self.root.T
+    def _moved(self, mean: Array, F: Array | None, noise: Array | None) -> "SquareRoot":
+        root = self.root
+        if F is not None:
+            root = F.reshape(-1, 1) * root if F.ndim < 2 else matmul(F, root)
+        if noise is not None:
+            more = jnp.diag(noise * jnp.ones_like(mean)) if noise.ndim < 2 else noise
+            root = triangular_root(jnp.concatenate([root, more], axis=1))
+        return self._keep_if_finite(mean, root)
 
-    def _widen(self, mean: Array, root: Array, noise: Array) -> "SquareRoot":
-        return self._keep_if_finite(mean, triangular_root(jnp.concatenate([root, noise], axis=1)))
+    def _mixed(self, mean: Array, initial: "SquareRoot", keep: Array) -> "SquareRoot":
+        k, rest = shares(keep, self.mean)
+        both = jnp.concatenate([k[:, None] * self.root, rest[:, None] * initial.root], axis=1)
+        return self._keep_if_finite(mean, triangular_root(both))
+
+    def _coloured(self, noise: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return noise @ self.root.T
 
     def _keep_if_finite(self, mean: Array, root: Array) -> "SquareRoot":
         """Keep the old belief where dynamics overflow.
@@ -208,17 +179,11 @@ class SquareRoot(Belief):
         """
         sound = jnp.all(jnp.isfinite(root))
         mean_residual = None if self.mean_residual is None else jnp.where(mean == self.mean, self.mean_residual, 0.0)
-        return SquareRoot(
-            jnp.where(jnp.isfinite(mean), mean, self.mean), jnp.where(sound, root, self.root), mean_residual
-        )
+        return SquareRoot(if_finite(mean, self.mean), jnp.where(sound, root, self.root), mean_residual)
 
 
 def root_of(cov: Array) -> Array:
-    """Return a square root of variances (D,) or of a semidefinite covariance (D, D).
-
-    >>> root_of(jnp.array([4.0, 9.0])).tolist()
-    [[2.0, 0.0], [0.0, 3.0]]
-    """
+    """Return a square root of variances (D,) or of a semidefinite covariance (D, D)."""
     if cov.ndim < 2:
         if not checks.is_concrete(cov):
             return jnp.diag(jnp.sqrt(cov))
@@ -231,11 +196,7 @@ def root_of(cov: Array) -> Array:
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The sum as it is rounded, and what was rounded off, exactly (Knuth, 1969).
-
-    >>> [part.item() for part in two_sum(jnp.float32(1.0), jnp.float32(2**-30))]
-    [1.0, 9.313225746154785e-10]
-    """
+    """The sum as it is rounded, and what was rounded off, exactly (Knuth, 1969)."""
     total = a + b
     taken = total - a
     return total, (a - (total - taken)) + (b - taken)
@@ -264,9 +225,6 @@ def reduced(
     takes it to its first number takes each row $(0\;a)$ below to $((1 + n)d\;\;a - dv)$ with $d = a^\top v/(n(1 + n))$,
     up to the sign of the first column. It does not touch the columns of the other outputs. Rounding moves a row along v
     alone: scaled first, v would be rounded in each of its numbers, and what nearly equal outputs differ by with it.
-
-    >>> [part.round(3).item() for part in reduced(2.0 * jnp.eye(1), jnp.array([[0.75]]))]
-    [1.25, 1.2, 1.6]
     """
     O = len(V)
     if O > FEW_OUTPUTS or V.size > SMALL:

@@ -7,12 +7,11 @@ from filtax import _lazy
 if TYPE_CHECKING:
     from filtax.posteriors._adaptive_noise import BernoulliOutliers, InverseWishartNoise, StudentNoise
     from filtax.posteriors._blocks import Blockwise, LowRankForm, blockwise, pulse
-    from filtax.posteriors._conjugate import Conjugate
+    from filtax.posteriors._conjugate import Conjugate, UnknownNoise
     from filtax.posteriors._ensemble import EnsembleKalman, ensemble_kalman, gaspari_cohn
     from filtax.posteriors._extended import Extended
     from filtax.posteriors._gradient import Gradient
     from filtax.posteriors._particle import Particle
-    from filtax.posteriors._unknown_noise import UnknownNoise
     from filtax.posteriors._variational import Variational
 
 __all__ = [
@@ -39,11 +38,10 @@ __getattr__, __dir__ = _lazy(
     __all__,
     _adaptive_noise="BernoulliOutliers InverseWishartNoise StudentNoise",
     _blocks="Blockwise LowRankForm blockwise pulse",
-    _conjugate="Conjugate",
+    _conjugate="Conjugate UnknownNoise",
     _ensemble="EnsembleKalman ensemble_kalman gaspari_cohn",
     _extended="Extended",
     _gradient="Gradient",
     _particle="Particle",
-    _unknown_noise="UnknownNoise",
     _variational="Variational",
 )

@@ -26,58 +26,32 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import _validation as checks
 from filtax.beliefs import Covariance, Pending, Precision, SquareRoot
 from filtax.linalg import factor, log_normal, matmul, psd_root, trace, triangular_root
 from filtax.models import Model, Whitened
 from filtax.numerics import safe_scale, safe_sqrt
-from filtax.posteriors._extended import DENSE, FORMS, Extended, check_form, condition, gaussian_belief
-from filtax.protocols import Module, Posterior, Update, static
+from filtax.posteriors._extended import Extended, GaussianPosterior, Mask, RandomKey, condition
+from filtax.protocols import Module, Update, static
 
 EXACT = (Covariance, Pending, Precision, SquareRoot)  # forms that condition without approximation
 UNROLLED = 8  # so many iterations are written out, because XLA does not compile a loop within a loop as one program
 
 
-class AdaptiveNoise(Posterior):
-    """A posterior whose beliefs and forecasts are those of `Extended`, and whose noise is adapted to each datum.
+class AdaptiveNoise(GaussianPosterior):
+    """A posterior with the beliefs and forecasts of `Extended`, whose noise is adapted to each datum."""
 
-    >>> AdaptiveNoise.needs_covariance
-    True
-    """
-
-    form, iterations = "auto", 4  # fields of each of them
-    families = DENSE
+    iterations = 4  # a field of each of them
     needs_covariance = True
     weighs_data = True
 
     def __check_init__(self) -> None:
         checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1, most=checks.REPEATS)
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"{self.name}(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
-
-    def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse a covariance that the form cannot hold."""
-        check_form(self.form, cov)
-
-    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
-        """Initial belief in the chosen form."""
-        return gaussian_belief(self.form, mean, cov, has_dynamics)
-
-    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive distribution of y with the noise of the model."""
-        return Extended().forecast(belief, model, x, aux, plugin)
 
     def update(
-        self,
-        belief: PyTree,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " O"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: PyTree, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Condition on y with its adapted noise; `trust` is the expected factor of its precision."""
         datum = _whiten(belief, model, x, y, mask, aux)
@@ -328,9 +302,7 @@ class _Datum(Module):
         return jnp.sum(jnp.square(self.residual - shift)) + trace(spread)
 
 
-def _whiten(
-    belief: PyTree, model: Model, x: Array | None, y: Array, mask: Bool[Array, " O"] | None, aux: PyTree
-) -> _Datum:
+def _whiten(belief: PyTree, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree) -> _Datum:
     at = model.linearise(belief.mean, x, aux)
     whitened = model.likelihood.whiten(at.eta, x, y, mask)
     B, r = whitened.whitener, whitened.residual
@@ -357,7 +329,7 @@ def _absorb(
     model: Model,
     x: Array | None,
     y: Array,
-    mask: Array | None,
+    mask: Mask,
     aux: PyTree,
     noise: _Noise,
     share: Float[Array, ""] | None,

@@ -16,12 +16,12 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from filtax import _validation as checks
 from filtax.beliefs import Blocks, LowRank
 from filtax.models import Model
-from filtax.posteriors._extended import FORMS, Extended, check_form, check_rank, gaussian_belief, low_rank_belief
+from filtax.posteriors._extended import FORMS, Extended, Mask, RandomKey, check_form, check_rank, gaussian_belief
 from filtax.protocols import Posterior, Update, static
 
 
@@ -42,7 +42,7 @@ class LowRankForm:
 
     def __call__(self, mean: Float[Array, " D"], cov: Array) -> LowRank:
         """Initial belief of the block."""
-        return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
+        return LowRank.start(mean, cov, self.rank, self.spare, self.form == "spherical")
 
 
 class Blockwise(Posterior):
@@ -195,14 +195,7 @@ class Blockwise(Posterior):
         return self.inner.forecast(belief, model, x, aux, plugin)
 
     def update(
-        self,
-        belief: PyTree,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: PyTree, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Condition the belief on y, by the inner posterior."""
         return self.inner.update(belief, model, x, y, mask, aux, key)

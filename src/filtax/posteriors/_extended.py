@@ -15,13 +15,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from filtax import _validation as checks
-from filtax import beliefs
-from filtax.beliefs import Covariance, Diagonal, Pending, Precision, SquareRoot, _covariance
+from filtax.beliefs import Conditioned, Covariance, Diagonal, LowRank, Pending, Precision, SquareRoot, _covariance
 from filtax.distributions import Normal
 from filtax.linalg import log_normal, matmul, psd_root, trace, triangular_root
-from filtax.models import Linearised, Model
+from filtax.models import Linearised, Model, Whitened
 from filtax.models._robust import RobustLikelihood
 from filtax.protocols import Posterior, Update, static, with_fields
+
+Mask = Bool[Array, " W"] | None  # which numbers of y are there; None promises all
+RandomKey = Key[Array, ""] | None
 
 FORMS = {
     "root": SquareRoot,
@@ -34,7 +36,52 @@ DENSE = (*FORMS.values(), Pending)  # the last is the covariance form for many p
 LARGE = 64  # above so many moving parameters the QR of D x 2D that a square root needs each step takes too long
 
 
-class Extended(Posterior):
+class GaussianPosterior(Posterior):
+    """A posterior on a Gaussian belief, dense or of low rank, whose forecast is that of the extended filter."""
+
+    form, rank, spare = "auto", None, None  # fields of those that have them
+
+    @property
+    def families(self) -> tuple[type, ...]:
+        """Beliefs that it works on."""
+        return DENSE if self.rank is None else (LowRank,)
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        """Names of the dense forms that it takes."""
+        return tuple(FORMS)
+
+    @property
+    def _low_rank_form(self) -> str:
+        """Form of the diagonal, where there is a rank."""
+        return self.form
+
+    def __check_init__(self) -> None:
+        if self.rank is not None:
+            check_rank(self.name, self._low_rank_form, self.rank, self.spare)
+        elif self.form not in ("auto", *self._forms):
+            raise ValueError(f"{self.name}(form={self.form!r}) must be one of auto, {', '.join(self._forms)}.")
+        elif self.spare is not None:
+            raise ValueError(f"{self.name}(spare={self.spare!r}) goes with a rank; give rank= too, or leave it out.")
+
+    def check_start(self, mean: Array, cov: Array) -> None:
+        """Refuse a covariance that the form cannot hold, and a rank above D."""
+        check_form(self.form if self.rank is None else self._low_rank_form, cov)
+        if self.rank is not None:
+            check_rank(self.name, self._low_rank_form, self.rank, self.spare, mean.size)
+
+    def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
+        """Initial belief in the chosen form."""
+        if self.rank is not None:
+            return LowRank.start(mean, cov, self.rank, self.spare, self._low_rank_form == "spherical")
+        return gaussian_belief(self.form, mean, cov, has_dynamics)
+
+    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
+        """Predictive distribution of y with the parameters averaged out; with `plugin`, at their mean."""
+        return _predictive(belief, model, x, model.linearise(belief.mean, x, aux), plugin)
+
+
+class Extended(GaussianPosterior):
     """The extended Kalman filter; with `iterations` above 1 it relinearises at the new mean.
 
     `form` is "root", "covariance", "precision", or "diagonal" and "decoupled", which drop correlations. "auto" is the
@@ -64,73 +111,36 @@ class Extended(Posterior):
         settings = {"form": "auto", "iterations": 1}
         return settings if self.rank is None else {"rank": None, "spare": None, "form": "diagonal", "iterations": 1}
 
-    @property
-    def families(self) -> tuple[type, ...]:
-        """Beliefs that it works on."""
-        return DENSE if self.rank is None else (beliefs.LowRank,)
-
     def __check_init__(self) -> None:
         checks.whole(f"{self.name}(iterations=...)", self.iterations, least=1, most=checks.REPEATS)
-        if self.rank is None:
-            if self.form not in ("auto", *FORMS):
-                raise ValueError(f"LG(form={self.form!r}) must be one of auto, {', '.join(FORMS)}.")
-            return
-        check_rank("LoFi", self.form, self.rank, self.spare)
-
-    def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse a covariance that the form cannot hold."""
-        check_form(self.form, cov)
-        if self.rank is not None:
-            check_rank("LoFi", self.form, self.rank, self.spare, mean.size)
 
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief in the chosen form."""
-        if self.rank is not None:
-            return low_rank_belief(self.form, mean, cov, self.rank, self.spare)
-        belief = gaussian_belief(self.form, mean, cov, has_dynamics)
+        belief = super().start(mean, cov, has_dynamics)
         short = jnp.finfo(mean.dtype).bits < 64
         return belief.compensated() if isinstance(belief, SquareRoot) and short and not has_dynamics else belief
 
-    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive distribution of y with the parameters averaged out; with `plugin`, at their mean."""
-        at = model.linearise(belief.mean, x, aux)
-        return _predictive(belief, model, x, at, plugin)
-
     def update(
-        self,
-        belief: PyTree,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: PyTree, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Condition the belief on y."""
         at = model.linearise(belief.mean, x, aux)
         belief = belief.prepare(at.jacobian)  # the forecast and the update share products with J
         first = condition(belief, model, x, y, mask, at, _predictive(belief, model, x, at, plugin=False), log_normal)
         new, ok = first.belief, first.ok
-        if (
-            isinstance(model.likelihood, RobustLikelihood) and first.trust is not None
-        ):  # computed once, from the forecast
-            model = Model(model.predictor, model.likelihood.fixed(first.trust))
+        if isinstance(model.likelihood, RobustLikelihood) and first.trust is not None:
+            model = Model(model.predictor, model.likelihood.fixed(first.trust))  # of the forecast, computed once
         for _ in range(self.iterations - 1):
             # relinearise at the new mean, but condition the old belief, so that the datum is counted once
             offset = new.mean - belief.mean
             at = model.linearise(new.mean, x, aux)
             later = condition(belief, model, x, y, mask, at, first.forecast, log_normal, offset)
             new, ok = later.belief, ok & later.ok
-        return Update(
-            new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
-        )
+        return with_fields(first, belief=new, ok=ok)
 
 
 def check_form(form: str, cov: Array) -> None:
-    """Refuse a covariance that a form cannot hold: zero variance in a precision, correlations in a diagonal.
-
-    >>> check_form("root", jnp.zeros(2))
-    """
+    """Refuse a covariance that a form cannot hold: zero variance in a precision, correlations in a diagonal."""
     if form == "precision":
         hint = "A precision cannot hold a zero variance: use form=root or form=covariance."
         checks.covariance_like("init(cov=...) of form=precision", cov, singular=False, hint=hint)
@@ -147,10 +157,7 @@ def check_form(form: str, cov: Array) -> None:
 
 
 def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = None, where: str = "") -> None:
-    """Check the settings of a low-rank belief, for any number of parameters or for `size` of them.
-
-    >>> check_rank("LoFi", "diagonal", 2, None, 3)
-    """
+    """Check the settings of a low-rank belief, for any number of parameters or for `size` of them."""
     hint = "It is the number of columns that a cut keeps: give 10, say, or 0 for a diagonal precision."
     checks.whole(f"{name}(rank=...)", rank, hint=hint)
     if form not in ("diagonal", "spherical"):
@@ -166,21 +173,8 @@ def check_rank(name: str, form: str, rank: Any, spare: Any, size: int | None = N
         )
 
 
-def low_rank_belief(form: str, mean: Float[Array, " D"], cov: Array, rank: int, spare: int | None) -> PyTree:
-    """Build a belief whose precision is diagonal, or spherical, plus low rank.
-
-    >>> low_rank_belief("spherical", jnp.zeros(3), jnp.ones(3), 1, None).diag_var.shape
-    ()
-    """
-    return beliefs.LowRank.start(mean, cov, rank, spare, form == "spherical")
-
-
 def gaussian_belief(form: str, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
-    """Build a Gaussian belief in a form; "auto" depends on its size and on whether the parameters move.
-
-    >>> type(gaussian_belief("auto", jnp.zeros(100), jnp.ones(100), has_dynamics=True)).__name__
-    'Covariance'
-    """
+    """Build a Gaussian belief in a form; "auto" depends on its size and on whether the parameters move."""
     if form == "auto":
         form = "covariance" if has_dynamics and mean.size > LARGE else "root"
     if form == "decoupled":
@@ -195,7 +189,7 @@ def condition(
     model: Model,
     x: Array | None,
     y: Array,
-    mask: Bool[Array, " W"] | None,
+    mask: Mask,
     at: Linearised,
     forecast: PyTree,
     density: Callable[[Array, Array, Array], Array],
@@ -220,12 +214,7 @@ def condition(
     if mask is not None:
         B, r = jnp.where(sound, B, 0.0), jnp.where(sound, r, 0.0)
     conditioned = belief.condition(J, B, r)
-    if asked is None:  # the evidence comes from the factor of the update; it is exactly 0 if y is missing
-        count = jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
-        evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
-        evidence = evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
-    else:
-        evidence = asked
+    evidence = factored_evidence(conditioned, whitened, y, mask, density) if asked is None else asked
     ok = sound & conditioned.ok
     conditioning_ratio = _conditioning_ratio(belief, J, B)
     if robust:  # forecast and evidence are those of the plain model, for a datum of any size, taken or not
@@ -234,6 +223,20 @@ def condition(
         return Update(conditioned.belief, forecast, evidence, score, whitened.trust, conditioning_ratio, ok)
     score = jnp.where(ok, evidence, -jnp.inf)
     return Update(conditioned.belief, forecast, score, score, None, conditioning_ratio, ok)
+
+
+def factored_evidence(
+    conditioned: Conditioned, whitened: Whitened, y: Array, mask: Mask, density: Callable[[Array, Array, Array], Array]
+) -> Float[Array, ""]:
+    """Evidence from the factor of the update; exactly 0 if y is missing."""
+    count = count_of(y, mask)
+    evidence = density(conditioned.innovation, conditioned.log_det, count) + jnp.asarray(whitened.log_scale)
+    return evidence if mask is None else jnp.where(count > 0, evidence, 0.0)
+
+
+def count_of(y: Array, mask: Mask) -> Float[Array, ""]:
+    """How many numbers of y are there."""
+    return jnp.asarray(y.size if mask is None else jnp.sum(mask), y.dtype)
 
 
 def _conditioning_ratio(belief: PyTree, J: Array, B: Array) -> Float[Array, ""]:

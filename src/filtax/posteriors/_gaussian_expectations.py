@@ -16,12 +16,13 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax.distributions._numerics import normal_points
 from filtax.linalg import cholesky, matmul, psd_root, solve_lower
 from filtax.models import Linearised, Model
 from filtax.numerics import safe_sqrt
+from filtax.posteriors._extended import Mask, RandomKey
 from filtax.protocols import Module
 
 PAIRS = 64  # mirrored points for several outputs
@@ -29,11 +30,7 @@ REACH, STEP = 12.0, 0.15  # of the rule for one output, in standard deviations
 
 
 class PseudoDatum(Module):
-    """N rows that stand for a datum: r = B J (theta - mean) + e with e ~ N(0, I).
-
-    >>> PseudoDatum(jnp.ones((1, 3)), jnp.eye(1), jnp.zeros(1)).rows.shape
-    (1, 3)
-    """
+    """N rows that stand for a datum: r = B J (theta - mean) + e with e ~ N(0, I)."""
 
     jacobian: Float[Array, "N D"]
     whitener: Float[Array, "N N"]
@@ -55,33 +52,20 @@ class PseudoDatum(Module):
         return PseudoDatum(jnp.where(bad, 0.0, self.jacobian), B, r)
 
 
-def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Bool[Array, " W"] | None) -> PseudoDatum:
-    """Compute score and curvature at the mean alone, as the extended filter does.
-
-    >>> from filtax.models import linear
-    >>> model = linear(noise=0.25)
-    >>> at = model.linearise(jnp.zeros(2), jnp.ones(2))
-    >>> over_mean(model, at, jnp.ones(2), jnp.ones(1), None).residual.tolist()
-    [2.0]
-    """
+def over_mean(model: Model, at: Linearised, x: Array | None, y: Array, mask: Mask) -> PseudoDatum:
+    """Compute score and curvature at the mean alone, as the extended filter does."""
     whitened = model.likelihood.whiten(at.eta, x, y, mask)
     return PseudoDatum(at.jacobian, whitened.whitener, whitened.residual)
 
 
 def over_outputs(
-    model: Model, at: Linearised, spread: Float[Array, "O O"], x: Array | None, y: Array, mask: Array | None
+    model: Model, at: Linearised, spread: Float[Array, "O O"], x: Array | None, y: Array, mask: Mask
 ) -> PseudoDatum:
     r"""Average over eta ~ N(h, J Σ Jᵀ) by a fixed rule: exact for a linear h, else with h linearised at the mean.
 
     One output uses a trapezium rule, which for a smooth function under a normal weight converges as fast as
     Gauss-Hermite quadrature, and keeps its nodes close together where the belief is wide. Several outputs use mirrored
     points with exact mean and covariance.
-
-    >>> from filtax.models import bernoulli, linear
-    >>> model = linear(likelihood=bernoulli())
-    >>> at = model.linearise(jnp.zeros(1), jnp.ones(1))
-    >>> over_outputs(model, at, jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1), None).whitener.round(4).tolist()
-    [[0.5]]
     """
     O = at.eta.size
     points, weights = (jnp.asarray(part, at.eta.dtype) for part in _rule(O))
@@ -99,21 +83,14 @@ def over_samples(
     model: Model,
     x: Array | None,
     y: Array,
-    mask: Bool[Array, " W"] | None,
+    mask: Mask,
     aux: PyTree,
-    key: Key[Array, ""],
+    key: RandomKey,
     samples: int,
 ) -> PseudoDatum:
     """Average over S samples of theta in mirrored pairs, whose mean is that of the belief up to rounding.
 
     `width` is a factor on the variance of the belief.
-
-    >>> from filtax.beliefs import SquareRoot
-    >>> from filtax.models import linear
-    >>> belief = SquareRoot.start(jnp.zeros(3), jnp.ones(3))
-    >>> plain, x, y, key = jnp.ones(()), jnp.ones(3), jnp.ones(1), jax.random.key(0)
-    >>> over_samples(belief, plain, linear(noise=1.0), x, y, None, None, key, 2).jacobian.shape
-    (2, 3)
     """
     mean = belief.mean[None, :]
     gap = jnp.sqrt(width) * (belief.sample(key, (samples // 2,)) - mean)
@@ -130,12 +107,7 @@ def over_samples(
 
 
 def blend(old: PseudoDatum | None, new: PseudoDatum, step: Float[Array, ""]) -> PseudoDatum:
-    """Mix pseudo-data: the share 1 - step of the old curvature and score, and the share `step` of the new.
-
-    >>> datum = PseudoDatum(jnp.ones((1, 3)), jnp.eye(1), jnp.ones(1))
-    >>> blend(datum, datum, jnp.asarray(0.5)).rows.shape
-    (2, 3)
-    """
+    """Mix pseudo-data: the share 1 - step of the old curvature and score, and the share `step` of the new."""
     taken = jnp.sqrt(step)
     if old is None:
         return PseudoDatum(new.jacobian, taken * new.whitener, taken * new.residual)
@@ -149,10 +121,6 @@ def compress(rows: Float[Array, "N K"], r: Float[Array, " N"]) -> tuple[Float[Ar
 
     Columns are scaled first, and a shift of the size of the rounding error makes a singular curvature factorable; a
     column of zeros stays zero.
-
-    >>> B, r = compress(jnp.ones((4, 1)), jnp.ones(4))
-    >>> round((B[0, 0] * r[0]).item(), 4)
-    4.0
     """
     N, K = rows.shape
     size = safe_sqrt(jnp.sum(rows * rows, axis=0))

@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from filtax import _validation as checks
 from filtax.beliefs import Memory, Point
 from filtax.models import Model
+from filtax.posteriors._extended import Mask, RandomKey
 from filtax.protocols import Posterior, Update, static
 
 FADE, FADE_SQUARE, LEAST = 0.9, 0.999, 1e-8  # Adam's usual constants
@@ -61,14 +62,7 @@ class Gradient(Posterior):
         return model.likelihood.plain.given(at.eta, x, at.scalar)
 
     def update(
-        self,
-        belief: Point,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: Point, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Store the datum, then take gradient steps."""
         likelihood = model.likelihood.plain
@@ -97,9 +91,8 @@ class Gradient(Posterior):
         new = jax.lax.fori_loop(0, self.inner, lambda _, now: self._descend(now, jax.grad(loss)(now.mean)), belief)
         new = Point(new.mean, new.slope, new.size, new.steps, memory)
         sound = jnp.isfinite(score) & jnp.all(jnp.isfinite(new.mean)) & jnp.all(jnp.isfinite(new.size))
-        sound = (
-            sound if whitened.trust is None else sound & ~jnp.any(jnp.isnan(whitened.residual))
-        )  # the trust must be a number >= 0
+        if whitened.trust is not None:  # it must be a number >= 0
+            sound = sound & ~jnp.any(jnp.isnan(whitened.residual))
         kept = jax.tree.map(lambda now, then: jnp.where(sound & (share > 0.0), now, then), new, belief)
         evidence = jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)
         score = jnp.where(sound, score, -jnp.inf)

@@ -33,6 +33,7 @@ from filtax.beliefs._particles import noise_like, resample_indices
 from filtax.distributions import Mixture
 from filtax.models import Model, Predicted
 from filtax.models._generalised_bayes import DensityPower
+from filtax.posteriors._extended import Mask, RandomKey
 from filtax.protocols import Posterior, Update, static
 
 Cloud = Any  # Particles or Marginalised
@@ -110,14 +111,7 @@ class Particle(Posterior):
         return _mixture(model, x, model.values(belief.members, x, aux), belief.log_weight)
 
     def update(
-        self,
-        belief: Cloud,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: Cloud, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Weigh the particles, and resample where needed, with a key from the belief itself."""
         belief, own = belief.take_key()

@@ -24,27 +24,18 @@ Thesis: sec:rvga, sec:variational-bayes, eq:rvga-target-gauss, algo:rvga-update 
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from filtax import _validation as checks
-from filtax.beliefs import Diagonal, LowRank, SquareRoot
+from filtax.beliefs import Diagonal, SquareRoot
 from filtax.linalg import matmul, trace
 from filtax.models import Linearised, Model
-from filtax.posteriors._extended import (
-    DENSE,
-    FORMS,
-    Extended,
-    check_form,
-    check_rank,
-    gaussian_belief,
-    low_rank_belief,
-)
+from filtax.posteriors._extended import FORMS, Extended, GaussianPosterior, Mask, RandomKey
 from filtax.posteriors._gaussian_expectations import PseudoDatum, blend, over_mean, over_outputs, over_samples
-from filtax.protocols import Module, Posterior, Update, static
+from filtax.protocols import Module, Update, static, with_fields
 
 RULES = {"implicit": "RVGA", "explicit": "BONG", "natural": "BLR", "gradient": "BBB"}
 DEFAULTS = {
@@ -58,7 +49,7 @@ FACTORED = ("root", "diagonal")  # forms that hold a factor of their covariance
 SLOPES = (-9.0, 0.0)  # of the output variance as a function of the input variance; clipped outside
 
 
-class Variational(Posterior):
+class Variational(GaussianPosterior):
     """The recursive variational Gaussian approximation and its relatives.
 
     Attributes:
@@ -88,14 +79,22 @@ class Variational(Posterior):
     @property
     def name(self) -> str:
         """RVGA, BONG, BLR or BBB."""
-        return RULES[self.rule]
+        return RULES.get(self.rule, "Variational")
 
     @property
     def families(self) -> tuple[type, ...]:
         """Beliefs that it works on."""
-        if self.rank is not None:
-            return (LowRank,)
-        return tuple(FORMS[form] for form in FACTORED) if self.rule == "gradient" else DENSE
+        if self.rule == "gradient" and self.rank is None:
+            return tuple(FORMS[form] for form in FACTORED)
+        return super().families
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        return FACTORED if self.rule == "gradient" else super()._forms
+
+    @property
+    def _low_rank_form(self) -> str:
+        return "diagonal" if self.form == "auto" else self.form
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -128,65 +127,27 @@ class Variational(Posterior):
         if self.expectation not in EXPECTATIONS or (self.samples and self.expectation == "linearised"):
             hint = " Samples take its place: leave one of them out." if self.samples else ""
             raise ValueError(f"{name}(expectation={self.expectation!r}) is one of {', '.join(EXPECTATIONS)}.{hint}")
-        self._check_family()
-
-    def _check_family(self) -> None:
-        """Check that the family exists, and that the rule can use it."""
-        name, forms = self.name, FACTORED if self.rule == "gradient" else FORMS
-        if self.rank is None:
-            if self.form not in ("auto", *forms):
-                raise ValueError(f"{name}(form={self.form!r}) must be one of auto, {', '.join(forms)}.")
-            if self.spare is not None:
-                raise ValueError(f"{name}(spare={self.spare!r}) goes with a rank; give rank= too, or leave it out.")
-        elif self.rule == "gradient":
+        if self.rule == "gradient" and self.rank is not None:
             raise ValueError(
                 f"BBB(rank={self.rank!r}): it steps in a factor of the covariance, and a low-rank precision has none; "
                 "use BLR with this rank, or BBB(form=diagonal)."
             )
-        else:
-            check_rank(name, self._low_rank_form, self.rank, self.spare)
-
-    @property
-    def _low_rank_form(self) -> str:
-        return "diagonal" if self.form == "auto" else self.form
-
-    def check_start(self, mean: Array, cov: Array) -> None:
-        """Refuse what the chosen form cannot hold."""
-        if self.rank is None:
-            return check_form(self.form, cov)
-        check_form(self._low_rank_form, cov)
-        return check_rank(self.name, self._low_rank_form, self.rank, self.spare, mean.size)
 
     def start(self, mean: Float[Array, " D"], cov: Array, has_dynamics: bool) -> PyTree:
         """Initial belief; where samples are drawn it is a root, because a covariance would be factored each time."""
-        if self.rank is not None:
-            return low_rank_belief(self._low_rank_form, mean, cov, self.rank, self.spare)
-        rooted = self.form == "auto" and (self.samples or self.rule == "gradient")
-        return gaussian_belief("root" if rooted else self.form, mean, cov, has_dynamics)
-
-    def forecast(self, belief: PyTree, model: Model, x: Array | None, aux: PyTree, plugin: bool = False) -> PyTree:
-        """Predictive distribution of y, that of the extended filter."""
-        return Extended().forecast(belief, model, x, aux, plugin)
+        if self.rank is None and self.form == "auto" and (self.samples or self.rule == "gradient"):
+            return SquareRoot.start(mean, cov)
+        return super().start(mean, cov, has_dynamics)
 
     def update(
-        self,
-        belief: PyTree,
-        model: Model,
-        x: Array | None,
-        y: Array,
-        mask: Bool[Array, " W"] | None,
-        aux: PyTree,
-        key: Key[Array, ""] | None,
+        self, belief: PyTree, model: Model, x: Array | None, y: Array, mask: Mask, aux: PyTree, key: RandomKey
     ) -> Update:
         """Condition on y; forecast and evidence are those of the belief before it."""
         first = Extended().update(belief, model, x, y, mask, aux, key)
         datum = _Datum(model, x, y, mask, aux, key, first.ok)
         solve = {"implicit": self._implicit, "gradient": self._gradient}.get(self.rule, self._explicit)
         new, ok = solve(belief, datum)
-        ok = first.ok & ok
-        return Update(
-            new, first.forecast, first.log_evidence, first.log_score, first.trust, first.conditioning_ratio, ok
-        )
+        return with_fields(first, belief=new, ok=first.ok & ok)
 
     def _implicit(self, prior: PyTree, datum: "_Datum") -> tuple[PyTree, Array]:
         """Iterate to the fixed point, with damped steps."""
@@ -275,9 +236,6 @@ class DampingState(Module):
 
     `pull` is $\Sigma^{-1}(\mu_i - \mu)$; `width` the factor on the variance of q for the next average; `given` the log
     of the output variance that the average used, and `last` the previous such value with the one that it led to.
-
-    >>> DampingState.start(jnp.zeros(2), jnp.eye(1)).width.item()
-    1.0
     """
 
     pull: Float[Array, " D"]
@@ -302,13 +260,6 @@ class DampingState(Module):
         Beyond, with $\beta$ the largest change of an output, the share $\log(1+\beta)/\beta$ of the step is taken. That
         is safe where the log of the curvature changes by at most one for a unit of eta (Sun and Tran-Dinh, 2019), as it
         does for labels and counts.
-
-        >>> from filtax.beliefs import SquareRoot
-        >>> prior, far = (SquareRoot.start(jnp.full(1, m), jnp.ones(1)) for m in (0.0, 3.0))
-        >>> pseudo = PseudoDatum(jnp.eye(1), jnp.eye(1), jnp.full(1, 6.0))
-        >>> state = DampingState.start(prior.mean, jnp.eye(1))
-        >>> state.damped_step(prior, prior, far, pseudo, pseudo)[0].mean.item()
-        3.0
         """
         move, G, r = new.mean - old.mean, pseudo.rows, pseudo.residual
         pull = _times(G.T, r - _times(G, new.mean - prior.mean))
@@ -320,15 +271,10 @@ class DampingState(Module):
         safe = jnp.where(some, beta, 1.0)
         share = jnp.where(some & ~(after >= -0.5 * before), jnp.log1p(safe) / safe, 1.0)
         mean = jnp.where(share == 1.0, new.mean, old.mean + share * move)
-        return new.at(mean), eqx.tree_at(lambda state: state.pull, self, (1.0 - share) * self.pull + share * pull)
+        return new.at(mean), with_fields(self, pull=(1.0 - share) * self.pull + share * pull)
 
     def next_width(self, spread: Float[Array, "O O"]) -> "DampingState":
-        """Choose the variance for the next average by the secant through the last two given and resulting ones.
-
-        >>> state = DampingState.start(jnp.zeros(1), 4.0 * jnp.eye(1)).next_width(jnp.eye(1))
-        >>> round(state.next_width(2.0 * jnp.eye(1)).width.item(), 4)  # 4 led to 1, 1 to 2: about 1.6 leads to itself
-        0.7937
-        """
+        """Choose the variance for the next average by the secant through the last two given and resulting ones."""
         got = _log_size(spread)
         given, came = self.last
         gap = self.given - given
@@ -355,13 +301,6 @@ class GradientState(Module):
     $$\nabla_m = m - V(r - V^\top m), \qquad \nabla_M = M + VV^\top M - \mathrm{diag}(1/M_{ii}),$$
     by the identities of Bonnet and Price. The steps are in m, in M below its diagonal, and in $\log M_{ii}$; a diagonal
     belief has the last alone. Steps longer than $2/(1 + |V|^2)$ diverge, unlike natural gradients.
-
-    >>> from filtax.beliefs import SquareRoot
-    >>> prior = SquareRoot.start(jnp.ones(1), jnp.full(1, 4.0))
-    >>> pseudo = PseudoDatum(jnp.eye(1), jnp.eye(1), jnp.ones(1))
-    >>> moved = GradientState.start(prior).descend(prior, pseudo, jnp.asarray(0.1)).belief(prior)
-    >>> round(moved.mean.item(), 4), round(moved.root.item(), 4)  # 1 + 4/10, and 2 exp(-4/10)
-    (1.4, 1.3406)
     """
 
     shift: Float[Array, " D"]
