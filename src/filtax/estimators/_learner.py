@@ -85,7 +85,6 @@ class Learner(Estimator, ABC):
                 self._given_up += 1
         if not self.__sklearn_is_fitted__():
             return None
-        self._settle()
         return np.array([self._features.row(x, learn=False)])
 
     # many rows
@@ -149,7 +148,6 @@ class Learner(Estimator, ABC):
         return self._table(self._fitted(X) if "n_features_in_" in vars(self) else frames.frame_of(X))
 
     def _table(self, frame: frames.Frame) -> Float[np.ndarray, "T W"]:
-        self._settle()
         return self._features.table(frame, learn=False)
 
     # what the last row showed
@@ -208,8 +206,8 @@ class Learner(Estimator, ABC):
         """The series of a checkpoint."""
 
     @abstractmethod
-    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Learn rows; what was forecast for them."""
+    def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
+        """Learn rows; what was forecast for them, and what is then said of the rows that are asked about."""
 
     @abstractmethod
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
@@ -250,13 +248,15 @@ class Learner(Estimator, ABC):
         if self._count >= FIRST:
             self._features.growing = False
 
-    def _settle(self) -> None:
-        """Learn the rows that wait."""
-        if self._rows:
-            self._learn(_padded(self._rows, self._features.width), np.array(self._targets))
-            self._rows, self._targets = [], []
+    def _settle(self, asked: np.ndarray | None = None) -> Any:
+        """Learn the rows that wait; what is then said of the rows that are asked about."""
+        if not self._rows:
+            return None if asked is None else self._driver.predict(asked)
+        said = self._learn(_padded(self._rows, self._features.width), np.array(self._targets), asked)
+        self._rows, self._targets = [], []
+        return said
 
-    def _learn(self, rows: np.ndarray, y: np.ndarray) -> None:
+    def _learn(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None = None) -> Any:
         width = self._features.width
         new = self._driver is None or self._width != width
         if self._first is not None:
@@ -266,9 +266,11 @@ class Learner(Estimator, ABC):
         if new:
             self._driver, self._width, self._issued = self._new(width), width, []
             self._monitor = Monitor(level=self.level, false_alarms=self.false_alarms)
-        self._issued.append((y, *self._advance(rows, y)))
+        issued, said = self._advance(rows, y, asked)
+        self._issued.append((y, *issued))
         if len(self._issued) >= BLOCK or len(y) >= BLOCK:
             self._watch()
+        return said
 
     def _watch(self) -> None:
         """Show the monitor what it has not seen."""

@@ -127,7 +127,7 @@ class Regressor(Learner):
 
     def _forecasts(self, table: np.ndarray) -> Float[np.ndarray, "3 T"]:
         """Forecasts and intervals; 0 without bounds where nothing is known yet."""
-        out = self._driver.predict(table)
+        out = self._settle(table)
         said = np.stack([out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]])
         return np.where(np.isnan(said), np.array(UNKNOWN)[:, None], said)
 
@@ -153,9 +153,12 @@ class Regressor(Learner):
         """The experts for the columns that names of their own may have, so that spare ones change nothing."""
         return None if self.method else standard(own_columns(width))
 
-    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        out = self._driver.learn(y, known=rows)
-        return out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]
+    def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
+        if asked is None:
+            out, said = self._driver.learn(y, known=rows), None
+        else:
+            out, said = self._driver.learn_and_predict(y, rows, asked)
+        return (out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]), said
 
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         return self._monitor.learn(y, *issued)
