@@ -122,9 +122,7 @@ class Learner(Estimator, ABC):
     @one_at_a_time
     def fit(self, X: Any, y: Any):
         """Forget everything, then learn from the rows of a table or an array, in their order."""
-        self._begin(again=True)
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+        self._forget("_features", "_labels")
         return self._fit(X, y, whole=True)
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
@@ -215,9 +213,9 @@ class Learner(Estimator, ABC):
 
     # what is remembered
 
-    def _begin(self, again: bool = False) -> None:
-        """Start the stream, once unless `again`; the parameters are checked here and not before."""
-        if "_features" in vars(self) and not again:
+    def _begin(self) -> None:
+        """Start the stream, once; the parameters are checked here and not before."""
+        if "_features" in vars(self):
             return
         for name, value in (("false_alarms", self.false_alarms), ("level", self.level)):
             if not isinstance(value, int | float) or not 0.0 < value < 1.0:
@@ -294,9 +292,8 @@ class Learner(Estimator, ABC):
         note = {
             "features": self._features.settings(),
             "late": [[id, [[name, value] for name, value in x.items()]] for id, x in self._late.items()],
-            "n_features_in": vars(self).get("n_features_in_"),
-            "feature_names_in": list(vars(self).get("feature_names_in_", [])),
             "width": self._width,
+            **self._columns(),
         }
         if self._driver is not None:
             note |= {"driver": self._driver.settings(), "monitor": self._monitor.settings()}
@@ -305,8 +302,8 @@ class Learner(Estimator, ABC):
         return note, arrays
 
     def _resume(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on with what `_state` said."""
         self._begin()
+        super()._resume(note, arrays)
         self._features.restore(note["features"])
         self._late = {id: dict(map(tuple, row)) for id, row in note["late"]}
         self._width = note["width"]
@@ -314,10 +311,6 @@ class Learner(Estimator, ABC):
         self._count, self._given_up, self._unknown, self._seen = int(count), int(given_up), int(unknown), Seen(*seen)
         self._rows, self._targets = arrays["rows"].tolist(), arrays["y"].tolist()
         self._first = (arrays["first rows"], arrays["first y"]) if "first y" in arrays else None
-        if note["n_features_in"] is not None:
-            self.n_features_in_ = note["n_features_in"]
-        if note["feature_names_in"]:
-            self.feature_names_in_ = np.array(note["feature_names_in"], dtype=object)
         if "driver" in note:
             self._driver = self._resumed(self._width, note["driver"], _named(arrays, "driver "))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))

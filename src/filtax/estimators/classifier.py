@@ -1,5 +1,6 @@
 """Predict a label from a stream."""
 
+import math
 import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -7,10 +8,48 @@ from typing import Any
 import numpy as np
 
 from filtax.estimators import _frames as frames
-from filtax.estimators._forecast import Chances
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
 from filtax.forecasting import Labels
+
+
+class Chances:
+    """The distribution of the next label.
+
+    Attributes:
+        probabilities: Of each class met so far, by label; empty before any was met.
+
+    >>> seen = Chances({"rain": 0.75, "sun": 0.25})
+    >>> seen.mode, seen.prob("rain"), seen.prob("snow"), round(seen.entropy, 3)
+    ('rain', 0.75, 0.0, 0.562)
+    """
+
+    def __init__(self, probabilities: Mapping[Any, float]):
+        self.probabilities = dict(probabilities)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable label; None before any was met."""
+        known = self.probabilities
+        return max(known, key=lambda label: known[label]) if known else None
+
+    @property
+    def entropy(self) -> float:
+        """How unsure it is, in nats."""
+        return 0.0 - math.fsum(p * math.log(p) for p in self.probabilities.values() if p > 0.0)
+
+    def prob(self, y: Any) -> float:
+        """Probability of a label; 0 for one that was never met."""
+        return self.probabilities.get(y, 0.0)
+
+    def log_prob(self, y: Any) -> float:
+        """Log probability of a label."""
+        chance = self.prob(y)
+        return math.log(chance) if chance > 0.0 else -math.inf
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{label!r}: {chance:.3g}" for label, chance in self.probabilities.items())
+        return f"Chances({{{shown}}})"
 
 
 class Classifier(Learner):
@@ -132,9 +171,9 @@ class Classifier(Learner):
             raise ValueError("Unknown label type: continuous numbers; give classes, or use a Regressor.")
         return super()._fit(X, y, whole)
 
-    def _begin(self, again: bool = False) -> None:
-        super()._begin(again)
-        if again or "_labels" not in vars(self):
+    def _begin(self) -> None:
+        super()._begin()
+        if "_labels" not in vars(self):
             self._labels: dict[Any, int] = {}  # and their codes
             self._declared: list = []  # that were announced
 

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,62 @@ from jaxtyping import Float
 
 from filtax.estimators import _frames as frames
 from filtax.estimators._features import own_columns
-from filtax.estimators._forecast import Forecast, deviation
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
 from filtax.forecasting import Expert, Series, standard
 
 UNKNOWN = (0.0, -math.inf, math.inf)
+STANDARD = NormalDist()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The distribution of the next y: its interval, with the tails of a Gaussian beyond it.
+
+    Each side of the forecast holds half of the probability; its Gaussian has the width that the interval says.
+
+    Attributes:
+        mean: The forecast.
+        lower, upper: The interval that holds y with probability `level`.
+        level: Probability of the interval.
+
+    >>> seen = Forecast(3.0, 1.0, 5.0, 0.9)
+    >>> seen.interval(0.9), seen.cdf(3.0), round(seen.sigma, 3)
+    ((1.0, 5.0), 0.5, 1.216)
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    level: float
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of y, the mean of the two sides."""
+        return 0.5 * (self.upper - self.lower) / deviation(self.level)
+
+    @property
+    def var(self) -> float:
+        """Variance of y."""
+        return self.sigma**2
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """The central interval that holds y with probability `level`."""
+        ratio = deviation(level) / deviation(self.level)
+        return self.mean - ratio * (self.mean - self.lower), self.mean + ratio * (self.upper - self.mean)
+
+    def cdf(self, y: float) -> float:
+        """Probability that y is at most this."""
+        return STANDARD.cdf((y - self.mean) / self._side(y))
+
+    def log_prob(self, y: float) -> float:
+        """Log density at y."""
+        sigma = self._side(y)
+        return -0.5 * ((y - self.mean) / sigma) ** 2 - math.log(sigma) - 0.5 * math.log(2.0 * math.pi)
+
+    def _side(self, y: float) -> float:
+        width = self.mean - self.lower if y < self.mean else self.upper - self.mean
+        return max(width / deviation(self.level), 1e-300)
 
 
 class Regressor(Learner):
@@ -162,3 +214,10 @@ class Regressor(Learner):
 
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         return self._monitor.learn(y, *issued)
+
+
+def deviation(level: float) -> float:
+    """Standard deviations to either side within which a Gaussian holds `level`."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} must lie strictly between 0 and 1; for 90 % give 0.9.")
+    return STANDARD.inv_cdf(0.5 * (1.0 + level))
