@@ -19,7 +19,7 @@ from jaxtyping import Float
 from filtax import _validation as checks
 from filtax._xla import cache_compilations, tune_if_possible
 from filtax.estimators import _frames as frames
-from filtax.estimators._features import FIRST, Features
+from filtax.estimators._frames import FIRST, Features
 from filtax.estimators._parameters import Estimator, one_at_a_time
 from filtax.monitoring import Monitor
 
@@ -196,12 +196,8 @@ class Learner(Estimator, ABC):
         """Targets as numbers."""
 
     @abstractmethod
-    def _new(self, width: int) -> Any:
-        """The series that learns."""
-
-    @abstractmethod
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Any:
-        """The series of a checkpoint."""
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Any:
+        """The series that learns, or that goes on from settings and arrays."""
 
     @abstractmethod
     def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
@@ -312,7 +308,7 @@ class Learner(Estimator, ABC):
         self._rows, self._targets = arrays["rows"].tolist(), arrays["y"].tolist()
         self._first = (arrays["first rows"], arrays["first y"]) if "first y" in arrays else None
         if "driver" in note:
-            self._driver = self._resumed(self._width, note["driver"], _named(arrays, "driver "))
+            self._driver = self._new(self._width, (note["driver"], _named(arrays, "driver ")))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))
 
     @property

@@ -226,11 +226,8 @@ class Classifier(Learner):
     def _codes(self, y: Any, length: int) -> np.ndarray:
         return np.array([self._code(label) for label in frames.labels(y, length)], float)
 
-    def _new(self, width: int) -> Labels:
-        return Labels(known=width, method=self.method)
-
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Labels:
-        return Labels.restore(settings, arrays)
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Labels:
+        return Labels(known=width, method=self.method) if saved is None else Labels.restore(*saved)
 
     def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
         out = self._driver.learn(_whole(y), known=rows)

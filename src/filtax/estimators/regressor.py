@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from filtax.estimators import _frames as frames
-from filtax.estimators._features import own_columns
+from filtax.estimators._frames import own_columns
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
-from filtax.forecasting import Expert, Series, standard
+from filtax.forecasting import Series, standard
 
 UNKNOWN = (0.0, -math.inf, math.inf)
 STANDARD = NormalDist()
@@ -189,21 +189,12 @@ class Regressor(Learner):
     def _codes(self, y: Any, length: int) -> np.ndarray:
         return frames.numbers(y, length)
 
-    def _new(self, width: int) -> Series:
-        return Series(
-            known=width,
-            season=self.season,
-            experts=self._experts(width),
-            miss=round(1.0 - self.level, 12),
-            method=self.method,
-        )
-
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Series:
-        return Series.restore(settings, arrays, self._experts(width))
-
-    def _experts(self, width: int) -> tuple[Expert, ...] | None:
-        """The experts for the columns that names of their own may have, so that spare ones change nothing."""
-        return None if self.method else standard(own_columns(width))
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Series:
+        # the experts are those for the columns that names of their own may have, so that spare ones change nothing
+        experts, miss = None if self.method else standard(own_columns(width)), round(1.0 - self.level, 12)
+        if saved is not None:
+            return Series.restore(*saved, experts)
+        return Series(known=width, season=self.season, experts=experts, miss=miss, method=self.method)
 
     def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
         if asked is None:

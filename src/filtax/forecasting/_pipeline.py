@@ -1,13 +1,12 @@
 """One online pipeline: features, scale, bank of experts, mixture, calibration. A pure function of a pytree and a row.
 
     state = pipe.init()
-    state, out = pipe.step(state, row)        # the forecast is made before y is looked at
-    state, outs = pipe.scan(state, rows)      # the same numbers, bit for bit
+    state, out = pipe.step(state, row)            # pure: the forecast is made before y is looked at
+    packed, outs = pipe.advance(packed, rows)     # compiled; the same bits for any batches, learned or only asked about
 
 A row is an origin and a datum: first the targets ahead are forecast, of which the row itself is the first (with
-`steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves both verbs, which is why
-they agree in every bit. It works on the state packed into one vector, as handing over a hundred arrays would cost more
-than the row itself.
+`steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves every batch. It works on
+the state packed into one vector, as handing over a hundred arrays would cost more than the row itself.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.forecasting._aggregate import Aggregate
@@ -176,18 +174,13 @@ class Pipeline:
         )
 
     def step(self, state: State, row: Row) -> tuple[State, Out]:
-        """Forecast the targets ahead of a row, then learn the row; works under `jax.vmap` and `jax.jit`, too."""
-        if _traced(state, row):
-            return _step(self, state, row)
-        packed, outs = self.advance(self.pack(state), jax.tree.map(_one_row, row))
-        return self.unpack(packed), jax.tree.map(_first, outs)
+        """Forecast the targets ahead of a row, then learn the row: a pure function for `jax.jit` and `jax.vmap`."""
+        mixture, issued = _said(self, state, row)
+        return _learned(self, state, row, mixture, issued), _out(state, issued)
 
     def scan(self, state: State, rows: Row) -> tuple[State, Out]:
-        """Do `step` for every row."""
-        if _traced(state, rows):
-            return jax.lax.scan(partial(_step, self), state, rows)
-        packed, outs = self.advance(self.pack(state), rows)
-        return self.unpack(packed), outs
+        """Do `step` for every row (T, ...), under `jax.jit`."""
+        return jax.lax.scan(self.step, state, rows)
 
     def start(self, scale: Scale | None, wakes: Sequence[int]) -> Float[Array, " B"]:
         """`init` as a packed state, in one compiled call."""
@@ -202,7 +195,7 @@ class Pipeline:
         return _unpack(self, packed)
 
     def advance(self, packed: Float[Array, " B"], rows: Row, asked: int = 0) -> tuple[Float[Array, " B"], Out]:
-        """`scan` from a packed state to a packed state, the way to drive a live series.
+        """`step` for every row (T, ...), from a packed state to a packed state: the way to drive a live series.
 
         Of the last `asked` rows nothing is learned: each is forecast as if it came next.
         """
@@ -260,18 +253,6 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
             kind = type(expert).__name__
             raise ValueError(f'{kind} has names = {expert.names!r}; name its forecasts, as in names = ("trend",).')
     return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
-
-
-def _traced(*values: PyTree) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
-
-
-def _one_row(leaf: Any) -> np.ndarray:
-    return np.asarray(leaf)[None]
-
-
-def _first(leaf: Any) -> np.ndarray:
-    return leaf[0]
 
 
 @jax.jit
@@ -340,12 +321,6 @@ def _width(pipe: Pipeline) -> int:
 def _explain(pipe: Pipeline, state: State, row: Row) -> tuple[Float[Array, "H K"], Float[Array, "K H"]]:
     issued = _said(pipe, state, row)[1]
     return issued.weights, state.scale.center + state.scale.spread * issued.forecasts
-
-
-def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
-    """Forecast, then learn."""
-    mixture, issued = _said(pipe, state, row)
-    return _learned(pipe, state, row, mixture, issued), _out(state, issued)
 
 
 def _said(pipe: Pipeline, state: State, row: Row) -> tuple[Aggregate, Issued]:

@@ -100,7 +100,7 @@ class Series:
         self._latest: Any = None  # time of the last row
         self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows
         self._back = np.asarray(self.steps) - 1  # rows between a row and the origins of what is due at it
-        self._set(Layout.of(self._clock, self.steps, known, stride))
+        self._set(self._clock)
 
     def learn(self, y: Any, times: Any = None, known: Any = None, issue: Any = None) -> Out:
         """Forecast each row before it is looked at, then learn it.
@@ -160,7 +160,7 @@ class Series:
         """
         rows = self._coming("ahead", time, known)
         with jax.enable_x64(True):
-            return self._foreseen(rows).take(0)
+            return self.pipe.advance(self.packed, rows, asked=1)[1].take(0)
 
     def explain(self, time: Any = None, known: Any = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Which experts carry what comes next.
@@ -200,7 +200,7 @@ class Series:
             none = np.full((len(known), len(self.steps)), np.nan)
             return Out(none, none, none, np.zeros((len(known), 0)))
         with jax.enable_x64(True):
-            return self._foreseen(self._rows(self._repeated(known), times))
+            return self.pipe.advance(self.packed, self._rows(known, times), asked=len(known))[1]
 
     @property
     def clock(self) -> Clock:
@@ -255,8 +255,7 @@ class Series:
         one = cls(tuple(given.pop("steps")), **given)
         one.count, one._next, one._timed = settings["count"], settings["next"], settings["timed"]
         one._clock = Clock(**settings["clock"])
-        shape = one._clock if settings["seasonal"] else Clock.by_index(1)
-        one._set(Layout.of(shape, one.steps, one._known, one._stride))
+        one._set(one._clock if settings["seasonal"] else Clock.by_index(1))
         one._issued, one._late = np.array(arrays["issued"]), np.array(arrays["late"])
         when = "datetime64[us]" if one._timed else int
         if "packed" in arrays:
@@ -299,21 +298,20 @@ class Series:
             self._next = 2 * n
             return
         clock, waits = self._found(past)
-        layout = Layout.of(clock, self.steps, self._known, self._stride)
-        warmup = layout.warmup()
+        warmup = self._layout(clock).warmup()
         if clock.season > 1 and n >= warmup:
             if self._timed:
                 past = self._regular(past, clock)
             fixed = min(SEASONS * clock.season, MOST) if self._known else 0
-            self._next, wakes = 0 if n >= fixed else min(2 * n, fixed), (0, warmup, len(past))
+            self._next, wakes, slots = 0 if n >= fixed else min(2 * n, fixed), (0, warmup, len(past)), clock
         else:
             waits += [warmup] if clock.season > 1 else []
-            layout = Layout.of(Clock.by_index(1), self.steps, self._known, self._stride)
             waits.append(min(2 * n, LAST))
             self._next, wakes = min((wait for wait in waits if wait > n), default=0), (0, LISTENED, FIRST)
+            slots = Clock.by_index(1)
         self._clock = clock
-        self._set(layout)
-        scale, self._late = _units(past, layout)
+        self._set(slots)
+        scale, self._late = _units(past, self.pipe.layout)
         self.packed, self._center = self.pipe.start(scale, wakes), None
         self._advance(past, following)
         self._past = past if self._next else None
@@ -378,8 +376,12 @@ class Series:
         scale = replace(state.scale, known_spread=jnp.asarray(spread))
         self.packed = self.pipe.pack(replace(state, scale=scale))
 
-    def _set(self, layout: Layout) -> None:
-        self.pipe = _shared(layout, self._experts, self._miss)
+    def _layout(self, slots: Clock) -> Layout:
+        return Layout.of(slots, self.steps, self._known, self._stride)
+
+    def _set(self, slots: Clock) -> None:
+        """Go on with the slots of a clock, which need not be the whole clock yet."""
+        self._slots, self.pipe = slots, _shared(self._layout(slots), self._experts, self._miss)
         self._names = self.pipe.names
 
     def _advance(self, table: Table, following: Table, asked: np.ndarray | None = None) -> tuple[Out, Out | None]:
@@ -392,19 +394,13 @@ class Series:
             blank = self._clock.missing(self._latest, following.times)
             following = _filled(following, blank, self._clock, self._stride).cut(0, layout.furthest - 1)
         known = np.concatenate([table.known, following.known])
-        rows = layout.rows(self._slots(), self._moments(table.times), table.y, known, table.issue)
+        rows = layout.rows(self._slots, table.times, table.y, known, table.issue)
         if asked is None:
             self.packed, out = self.pipe.advance(self.packed, rows)
             return out, None
-        both = jax.tree.map(lambda *parts: np.concatenate(parts), rows, self._rows(self._repeated(asked), None))
+        both = jax.tree.map(lambda *parts: np.concatenate(parts), rows, self._rows(asked, None))
         self.packed, out = self.pipe.advance(self.packed, both, asked=len(asked))
         return out.take(slice(len(table))), out.take(slice(len(table), None))
-
-    def _repeated(self, known: np.ndarray) -> np.ndarray:
-        return np.repeat(known[:, None, :], self.pipe.layout.furthest, axis=1)
-
-    def _foreseen(self, rows: Row) -> Out:
-        return self.pipe.advance(self.packed, rows, asked=len(rows.y))[1]
 
     def _coming(self, verb: str, time: Any, known: Any) -> Row:
         """The row that comes next, (1, ...)."""
@@ -418,22 +414,17 @@ class Series:
         return self._rows(columns[None], None if time is None else np.array([time]))
 
     def _rows(self, knowns: np.ndarray, times: Any) -> Row:
-        """Rows (T) with known columns (T, N, F), each as if it came next."""
+        """Rows, each as if it came next, with known columns (T, N, F), or (T, F) that serve all targets."""
         layout, T = self.pipe.layout, len(knowns)
+        if knowns.ndim == 2:
+            knowns = np.repeat(knowns[:, None, :], layout.furthest, axis=1)
         if times is None:
             clocked = self._timed and layout.season > 1
             after = self._clock.ahead(self._latest, np.ones(1, int))[0] if clocked else np.array([self.count])
             times = np.repeat(after, T)
         times = np.asarray(times, "datetime64[us]" if self._timed else int)
-        none, issue = np.full(T, np.nan), np.ones(T, bool)
-        rows = layout.rows(self._slots(), self._moments(times), none, knowns[:, 0], issue)
+        rows = layout.rows(self._slots, times, np.full(T, np.nan), knowns[:, 0], np.ones(T, bool))
         return replace(rows, knowns=knowns)
-
-    def _slots(self) -> Clock:
-        return self._clock if self.pipe.layout.season > 1 else Clock.by_index(1)
-
-    def _moments(self, times: np.ndarray) -> np.ndarray:
-        return times if self.pipe.layout.season > 1 else np.zeros(len(times), int)
 
 
 @cache
