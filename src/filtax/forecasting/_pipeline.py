@@ -182,17 +182,20 @@ class Pipeline:
         """Do `step` for every row (T, ...), under `jax.jit`."""
         return jax.lax.scan(self.step, state, rows)
 
-    def start(self, scale: Scale | None, wakes: Sequence[int]) -> Float[Array, " B"]:
-        """`init` as a packed state, in one compiled call."""
-        return _start(self, scale or Scale.start(self.layout.known), np.asarray(wakes, np.int32))
+    @jax.jit
+    def start(self, scale: Scale, wakes: Any) -> Float[Array, " B"]:
+        """`init` as a packed state."""
+        return _pack(self.init(scale, wakes))
 
+    @jax.jit
     def pack(self, state: State) -> Float[Array, " B"]:
         """All numbers of a state in one vector, which costs little to hand over, to store and to send."""
         return _pack(state)
 
+    @jax.jit
     def unpack(self, packed: Float[Array, " B"]) -> State:
         """The state of a vector."""
-        return _unpack(self, packed)
+        return _cut(jax.eval_shape(self.init), packed)
 
     def advance(self, packed: Float[Array, " B"], rows: Row, asked: int = 0) -> tuple[Float[Array, " B"], Out]:
         """`step` for every row (T, ...), from a packed state to a packed state: the way to drive a live series.
@@ -255,19 +258,8 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
     return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
 
 
-@jax.jit
 def _pack(state: State) -> Float[Array, " B"]:
     return jnp.concatenate([jnp.ravel(leaf).astype(float) for leaf in jax.tree.leaves(state)])
-
-
-@jax.jit
-def _start(pipe: Pipeline, scale: Scale, wakes: Any) -> Float[Array, " B"]:
-    return _pack(pipe.init(scale, wakes))
-
-
-@jax.jit
-def _unpack(pipe: Pipeline, packed: Float[Array, " B"]) -> State:
-    return _cut(jax.eval_shape(pipe.init), packed)
 
 
 def _cut(like: PyTree, packed: Float[Array, " B"]) -> PyTree:
@@ -287,7 +279,7 @@ def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any, learned: Any)
     result. A small state is carried packed, so that XLA makes one kernel of the loop and a call of one row costs half.
     """
     like, small = jax.eval_shape(pipe.layout.empty_row), packed.size <= SMALL
-    unpacked, repacked = (partial(_unpack, pipe), _pack) if small else (_same, _same)
+    unpacked, repacked = (pipe.unpack, _pack) if small else (_same, _same)
 
     def turn(i: Array, carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         state, row = unpacked(carry[0]), _cut(like, rows[i])
@@ -297,7 +289,9 @@ def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any, learned: Any)
         )
         return after, carry[1].at[i].set(_line(_out(state, issued)))
 
-    state, outs = jax.lax.fori_loop(0, count, turn, (packed if small else _unpack(pipe, packed), _lines(pipe)))
+    state, outs = jax.lax.fori_loop(
+        0, count, turn, (packed if small else pipe.unpack(packed), jnp.zeros((BLOCK, _width(pipe))))
+    )
     return state if small else _pack(state), outs
 
 
@@ -307,10 +301,6 @@ def _same(value: PyTree) -> PyTree:
 
 def _line(out: Out) -> Float[Array, " W"]:
     return jnp.concatenate([out.forecast, out.lower, out.upper, out.weights])
-
-
-def _lines(pipe: Pipeline) -> Float[Array, "64 W"]:
-    return jnp.zeros((BLOCK, _width(pipe)))
 
 
 def _width(pipe: Pipeline) -> int:
@@ -327,7 +317,7 @@ def _said(pipe: Pipeline, state: State, row: Row) -> tuple[Aggregate, Issued]:
     """What is issued before a row, and the weights that it is issued with."""
     view = look(pipe.layout, state.history, row, state.scale)
     settled = state.mixture.settle(pipe.layout.stride)
-    mixture = jax.tree.map(partial(_choose, row.issue), settled, state.mixture)
+    mixture = jax.tree.map(partial(jnp.where, row.issue), settled, state.mixture)
     return mixture, _issue(pipe, state, mixture, view)
 
 
@@ -405,7 +395,3 @@ def _differences(history: History) -> Float[Array, " R"]:
     """Regressors of the autoregression: 24 differences, and how far the last value is from three running means."""
     recent = history.recent
     return jnp.concatenate([recent[:-1] - recent[1:], recent[0] - history.running])
-
-
-def _choose(on: Array, new: Array, old: Array) -> Array:
-    return jnp.where(on, new, old)

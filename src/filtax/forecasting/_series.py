@@ -132,7 +132,7 @@ class Series:
         outs, due, said = [], [np.zeros((0, len(self.steps), 3))], None
         with jax.enable_x64(True):
             if self.packed is None:
-                self.packed = self.pipe.start(None, (0, NEVER, NEVER))
+                self.packed = self.pipe.start(Scale.start(self._known), (0, NEVER, NEVER))
             while len(rows):
                 part = rows.cut(0, self._next - self.count if self._next else None)
                 rows = rows.cut(len(part))
