@@ -88,9 +88,8 @@ def test_what_comes_later_changes_nothing_that_was_said():
 
 
 def test_many_series_at_once_are_each_as_alone():
-    many = [prepared(series(80, seed=seed), (1, 2)) for seed in range(3)]
-    pipe = many[0][1]
-    starts, rows = ([each[part] for each in many] for part in (2, 3))
+    pipe = prepared(series(80), (1, 2))[1]
+    starts, rows = zip(*[prepared(series(80, seed=seed), (1, 2))[2:] for seed in range(3)], strict=True)
     states = jax.vmap(pipe.unpack)(jnp.stack(starts))
     _, outs = jax.jit(jax.vmap(pipe.scan))(states, jax.tree.map(lambda *leaves: np.stack(leaves), *rows))
     for k in range(3):
