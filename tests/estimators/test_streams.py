@@ -50,9 +50,13 @@ def test_a_regressor_gives_the_numbers_of_a_series():
         float(part[0, 0]) for part in (ahead.forecast, ahead.lower, ahead.upper)
     )
     assert model.predict_interval_one(rows[141]) == (ahead.lower[1, 0], ahead.upper[1, 0])
-    seen = Monitor(level=0.9, false_alarms=0.001).learn(
-        y[:140], *(part[:, 0] for part in (out.forecast, out.lower, out.upper))
-    )
+    model.learn_one(rows[140], y[140])  # what was said of a row is what its monitor judges
+    issued, said = series.learn_and_predict(y[140:141], known[140:141], known[141:142])
+    assert law.mean == issued.forecast[0, 0]
+    assert model.predict_one(rows[141]) == said.forecast[0, 0] == series.predict(known[141:142]).forecast[0, 0]
+    monitor, every = Monitor(level=0.9, false_alarms=0.001), (out, issued)
+    parts = [np.concatenate([vars(one)[name][:, 0] for one in every]) for name in ("forecast", "lower", "upper")]
+    seen = monitor.learn(y[:141], *parts)
     assert model.runlength_ == int(seen.runlength[-1])
     assert model.change_probability_ == seen.change_probability[-1]
 

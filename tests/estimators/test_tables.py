@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from filtax.estimators import Classifier, Regressor
-from filtax.estimators._features import Features
-from filtax.estimators._frames import Frame
+from filtax.estimators._frames import Features, Frame
 
 ROWS = 90
 A = np.random.default_rng(0).normal(size=ROWS)

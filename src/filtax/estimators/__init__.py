@@ -7,11 +7,10 @@ Fleet          thousands of keyed streams of one of these
 load, save     an estimator in a folder of checkpoints
 """
 
-from filtax.estimators._forecast import Chances, Forecast
 from filtax.estimators._persistence import load, save
-from filtax.estimators.classifier import Classifier
+from filtax.estimators.classifier import Chances, Classifier
 from filtax.estimators.fleet import Fleet
-from filtax.estimators.regressor import Regressor
+from filtax.estimators.regressor import Forecast, Regressor
 from filtax.estimators.segmenter import Segmenter
 
 __all__ = ["Chances", "Classifier", "Fleet", "Forecast", "Regressor", "Segmenter", "load", "save"]

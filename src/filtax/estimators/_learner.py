@@ -19,7 +19,7 @@ from jaxtyping import Float
 from filtax import _validation as checks
 from filtax._xla import cache_compilations, tune_if_possible
 from filtax.estimators import _frames as frames
-from filtax.estimators._features import FIRST, Features
+from filtax.estimators._frames import FIRST, Features
 from filtax.estimators._parameters import Estimator, one_at_a_time
 from filtax.monitoring import Monitor
 
@@ -85,7 +85,6 @@ class Learner(Estimator, ABC):
                 self._given_up += 1
         if not self.__sklearn_is_fitted__():
             return None
-        self._settle()
         return np.array([self._features.row(x, learn=False)])
 
     # many rows
@@ -123,9 +122,7 @@ class Learner(Estimator, ABC):
     @one_at_a_time
     def fit(self, X: Any, y: Any):
         """Forget everything, then learn from the rows of a table or an array, in their order."""
-        self._begin(again=True)
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+        self._forget("_features", "_labels")
         return self._fit(X, y, whole=True)
 
     def _fit(self, X: Any, y: Any, whole: bool = False):
@@ -149,7 +146,6 @@ class Learner(Estimator, ABC):
         return self._table(self._fitted(X) if "n_features_in_" in vars(self) else frames.frame_of(X))
 
     def _table(self, frame: frames.Frame) -> Float[np.ndarray, "T W"]:
-        self._settle()
         return self._features.table(frame, learn=False)
 
     # what the last row showed
@@ -200,16 +196,12 @@ class Learner(Estimator, ABC):
         """Targets as numbers."""
 
     @abstractmethod
-    def _new(self, width: int) -> Any:
-        """The series that learns."""
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Any:
+        """The series that learns, or that goes on from settings and arrays."""
 
     @abstractmethod
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Any:
-        """The series of a checkpoint."""
-
-    @abstractmethod
-    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Learn rows; what was forecast for them."""
+    def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
+        """Learn rows; what was forecast for them, and what is then said of the rows that are asked about."""
 
     @abstractmethod
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
@@ -217,9 +209,9 @@ class Learner(Estimator, ABC):
 
     # what is remembered
 
-    def _begin(self, again: bool = False) -> None:
-        """Start the stream, once unless `again`; the parameters are checked here and not before."""
-        if "_features" in vars(self) and not again:
+    def _begin(self) -> None:
+        """Start the stream, once; the parameters are checked here and not before."""
+        if "_features" in vars(self):
             return
         for name, value in (("false_alarms", self.false_alarms), ("level", self.level)):
             if not isinstance(value, int | float) or not 0.0 < value < 1.0:
@@ -250,13 +242,15 @@ class Learner(Estimator, ABC):
         if self._count >= FIRST:
             self._features.growing = False
 
-    def _settle(self) -> None:
-        """Learn the rows that wait."""
-        if self._rows:
-            self._learn(_padded(self._rows, self._features.width), np.array(self._targets))
-            self._rows, self._targets = [], []
+    def _settle(self, asked: np.ndarray | None = None) -> Any:
+        """Learn the rows that wait; what is then said of the rows that are asked about."""
+        if not self._rows:
+            return None if asked is None else self._driver.predict(asked)
+        said = self._learn(_padded(self._rows, self._features.width), np.array(self._targets), asked)
+        self._rows, self._targets = [], []
+        return said
 
-    def _learn(self, rows: np.ndarray, y: np.ndarray) -> None:
+    def _learn(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None = None) -> Any:
         width = self._features.width
         new = self._driver is None or self._width != width
         if self._first is not None:
@@ -266,9 +260,11 @@ class Learner(Estimator, ABC):
         if new:
             self._driver, self._width, self._issued = self._new(width), width, []
             self._monitor = Monitor(level=self.level, false_alarms=self.false_alarms)
-        self._issued.append((y, *self._advance(rows, y)))
+        issued, said = self._advance(rows, y, asked)
+        self._issued.append((y, *issued))
         if len(self._issued) >= BLOCK or len(y) >= BLOCK:
             self._watch()
+        return said
 
     def _watch(self) -> None:
         """Show the monitor what it has not seen."""
@@ -292,9 +288,8 @@ class Learner(Estimator, ABC):
         note = {
             "features": self._features.settings(),
             "late": [[id, [[name, value] for name, value in x.items()]] for id, x in self._late.items()],
-            "n_features_in": vars(self).get("n_features_in_"),
-            "feature_names_in": list(vars(self).get("feature_names_in_", [])),
             "width": self._width,
+            **self._columns(),
         }
         if self._driver is not None:
             note |= {"driver": self._driver.settings(), "monitor": self._monitor.settings()}
@@ -303,8 +298,8 @@ class Learner(Estimator, ABC):
         return note, arrays
 
     def _resume(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on with what `_state` said."""
         self._begin()
+        super()._resume(note, arrays)
         self._features.restore(note["features"])
         self._late = {id: dict(map(tuple, row)) for id, row in note["late"]}
         self._width = note["width"]
@@ -312,12 +307,8 @@ class Learner(Estimator, ABC):
         self._count, self._given_up, self._unknown, self._seen = int(count), int(given_up), int(unknown), Seen(*seen)
         self._rows, self._targets = arrays["rows"].tolist(), arrays["y"].tolist()
         self._first = (arrays["first rows"], arrays["first y"]) if "first y" in arrays else None
-        if note["n_features_in"] is not None:
-            self.n_features_in_ = note["n_features_in"]
-        if note["feature_names_in"]:
-            self.feature_names_in_ = np.array(note["feature_names_in"], dtype=object)
         if "driver" in note:
-            self._driver = self._resumed(self._width, note["driver"], _named(arrays, "driver "))
+            self._driver = self._new(self._width, (note["driver"], _named(arrays, "driver ")))
             self._monitor = Monitor.restore(note["monitor"], _named(arrays, "monitor "))
 
     @property

@@ -6,10 +6,10 @@ Neither library is imported by filtax. Where one has been imported, its own code
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -91,6 +91,10 @@ class Estimator:
 
     # What river asks of an estimator. It looks for these names, and they are no part of our own.
 
+    _tags: ClassVar[set[str]] = set()
+    _mutable_attributes: ClassVar[set[str]] = set()
+    _is_stochastic = False
+
     def mutate(self, new_attrs: dict[str, Any]) -> None:
         """Change parameters of a running estimator, as river does: none of ours may."""
         for name in new_attrs:
@@ -108,24 +112,30 @@ class Estimator:
     def _unit_test_skips(self) -> set[str]:
         return set()
 
-    def _more_tags(self) -> set[str]:
-        return set()
-
-    @property
-    def _tags(self) -> set[str]:
-        return set()
-
     @property
     def _supervised(self) -> bool:
         return bool(self.kind)
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
+    # What was learned.
 
-    @property
-    def _is_stochastic(self) -> bool:
-        return False
+    def _forget(self, *names: str) -> None:
+        """Forget the columns that were fitted, and these attributes."""
+        for name in (*names, "n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+
+    def _columns(self) -> dict[str, Any]:
+        """What scikit-learn knows of the columns that were fitted, as JSON can hold it."""
+        return {
+            "n_features_in": vars(self).get("n_features_in_"),
+            "feature_names_in": list(vars(self).get("feature_names_in_", [])),
+        }
+
+    def _resume(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on with what `_state` gave."""
+        if note["n_features_in"] is not None:
+            self.n_features_in_ = note["n_features_in"]
+        if note["feature_names_in"]:
+            self.feature_names_in_ = np.array(note["feature_names_in"], dtype=object)
 
     # What scikit-learn asks.
 

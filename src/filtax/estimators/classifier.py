@@ -1,5 +1,6 @@
 """Predict a label from a stream."""
 
+import math
 import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -7,10 +8,48 @@ from typing import Any
 import numpy as np
 
 from filtax.estimators import _frames as frames
-from filtax.estimators._forecast import Chances
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
 from filtax.forecasting import Labels
+
+
+class Chances:
+    """The distribution of the next label.
+
+    Attributes:
+        probabilities: Of each class met so far, by label; empty before any was met.
+
+    >>> seen = Chances({"rain": 0.75, "sun": 0.25})
+    >>> seen.mode, seen.prob("rain"), seen.prob("snow"), round(seen.entropy, 3)
+    ('rain', 0.75, 0.0, 0.562)
+    """
+
+    def __init__(self, probabilities: Mapping[Any, float]):
+        self.probabilities = dict(probabilities)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable label; None before any was met."""
+        known = self.probabilities
+        return max(known, key=lambda label: known[label]) if known else None
+
+    @property
+    def entropy(self) -> float:
+        """How unsure it is, in nats."""
+        return 0.0 - math.fsum(p * math.log(p) for p in self.probabilities.values() if p > 0.0)
+
+    def prob(self, y: Any) -> float:
+        """Probability of a label; 0 for one that was never met."""
+        return self.probabilities.get(y, 0.0)
+
+    def log_prob(self, y: Any) -> float:
+        """Log probability of a label."""
+        chance = self.prob(y)
+        return math.log(chance) if chance > 0.0 else -math.inf
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{label!r}: {chance:.3g}" for label, chance in self.probabilities.items())
+        return f"Chances({{{shown}}})"
 
 
 class Classifier(Learner):
@@ -46,7 +85,7 @@ class Classifier(Learner):
         """The classes met so far, sorted; the order of the columns of `predict_proba`."""
         if "_labels" not in vars(self):
             raise AttributeError("nothing was learned yet: Classifier has no classes_ before the first label.")
-        labels = [self._known()[at] for at in self._order()]
+        labels = self._known()
         array = np.array(labels)
         return array if array.tolist() == labels else np.array(labels, object)  # an array of texts would make them one
 
@@ -67,7 +106,10 @@ class Classifier(Learner):
 
     @one_at_a_time
     def predict_proba_one(self, x: Any, *, id: Hashable = None) -> dict[Any, float]:
-        """The probability of each class met so far; empty before any was met.
+        """The probability of each class met so far, given that it is one of these; empty before any was met.
+
+        The probabilities add up to 1, so that a class is certain while it is the only one. A run of `filtax run`, and
+        `filtax.forecasting.Labels`, keep a part for classes never met.
 
         Args:
             x: Features by name.
@@ -81,9 +123,8 @@ class Classifier(Learner):
         """Probabilities of the classes for each row: an array (T, C) as `predict_proba`, or a frame of pandas."""
         frame = frames.frame_of(X)
         fitted = self.__sklearn_is_fitted__()
-        order, known = (self._order(), self._known()) if fitted else ([], [])
-        shares = self._shares(self._table(frame))[:, order] if fitted else np.zeros((len(frame), 0))
-        return frames.wrapped(shares, frame.index, [known[at] for at in order])
+        shares = self._shares(self._table(frame)) if fitted else np.zeros((len(frame), 0))
+        return frames.wrapped(shares, frame.index, self._known() if fitted else [])
 
     @one_at_a_time
     def predict_many(self, X: Any) -> Any:
@@ -117,7 +158,7 @@ class Classifier(Learner):
     @one_at_a_time
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (T, C), columns in the order of `classes_`."""
-        return self._shares(self._rows_of(X))[:, self._order()]
+        return self._shares(self._rows_of(X))
 
     def score(self, X: Any, y: Any) -> float:
         """Share of labels that are predicted right."""
@@ -130,29 +171,27 @@ class Classifier(Learner):
             raise ValueError("Unknown label type: continuous numbers; give classes, or use a Regressor.")
         return super()._fit(X, y, whole)
 
-    def _begin(self, again: bool = False) -> None:
-        super()._begin(again)
-        if again or "_labels" not in vars(self):
+    def _begin(self) -> None:
+        super()._begin()
+        if "_labels" not in vars(self):
             self._labels: dict[Any, int] = {}  # and their codes
             self._declared: list = []  # that were announced
 
     def _known(self) -> list:
-        """The classes met, and those announced and not met."""
-        return [*self._labels, *(label for label in self._declared if label not in self._labels)]
-
-    def _order(self) -> list[int]:
-        known = self._known()
+        """The classes met, and those announced and not met, sorted."""
+        known = [*self._labels, *(label for label in self._declared if label not in self._labels)]
         try:
-            return sorted(range(len(known)), key=known.__getitem__)
+            return sorted(known)
         except TypeError:  # labels of several types have no order but that of their text
-            return sorted(range(len(known)), key=lambda at: repr(known[at]))
+            return sorted(known, key=repr)
 
     def _shares(self, table: np.ndarray) -> np.ndarray:
         """Probabilities of `_known()`; those announced and not met share what is for a class never met."""
-        met = self._driver.predict(table)[:, : len(self._labels)]
-        absent = len(self._known()) - met.shape[1]
-        rest = np.clip(1.0 - met.sum(axis=1, keepdims=True), 0.0, 1.0)
-        shares = np.concatenate([met, np.repeat(rest / max(absent, 1), absent, axis=1)], axis=1)
+        met, known = self._settle(table), self._known()
+        absent = len(known) - len(self._labels)
+        rest = np.clip(1.0 - met.sum(axis=1), 0.0, 1.0) / max(absent, 1)
+        columns = [met[:, self._labels[label]] if label in self._labels else rest for label in known]
+        shares = np.reshape(columns, (len(known), len(table))).T
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
 
     def _code(self, y: Any) -> float:
@@ -187,14 +226,12 @@ class Classifier(Learner):
     def _codes(self, y: Any, length: int) -> np.ndarray:
         return np.array([self._code(label) for label in frames.labels(y, length)], float)
 
-    def _new(self, width: int) -> Labels:
-        return Labels(known=width, method=self.method)
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Labels:
+        return Labels(known=width, method=self.method) if saved is None else Labels.restore(*saved)
 
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Labels:
-        return Labels.restore(settings, arrays)
-
-    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (self._driver.learn(_whole(y), known=rows).probability,)
+    def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
+        out = self._driver.learn(_whole(y), known=rows)
+        return (out.probability,), None if asked is None else self._driver.predict(asked)
 
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         return self._monitor.learn_labels(_whole(y), *issued)

@@ -2,19 +2,71 @@
 
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from filtax.estimators import _frames as frames
-from filtax.estimators._features import own_columns
-from filtax.estimators._forecast import Forecast, deviation
+from filtax.estimators._frames import own_columns
 from filtax.estimators._learner import Learner
 from filtax.estimators._parameters import one_at_a_time
-from filtax.forecasting import Expert, Series, standard
+from filtax.forecasting import Series, standard
 
 UNKNOWN = (0.0, -math.inf, math.inf)
+STANDARD = NormalDist()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The distribution of the next y: its interval, with the tails of a Gaussian beyond it.
+
+    Each side of the forecast holds half of the probability; its Gaussian has the width that the interval says.
+
+    Attributes:
+        mean: The forecast.
+        lower, upper: The interval that holds y with probability `level`.
+        level: Probability of the interval.
+
+    >>> seen = Forecast(3.0, 1.0, 5.0, 0.9)
+    >>> seen.interval(0.9), seen.cdf(3.0), round(seen.sigma, 3)
+    ((1.0, 5.0), 0.5, 1.216)
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    level: float
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of y, the mean of the two sides."""
+        return 0.5 * (self.upper - self.lower) / deviation(self.level)
+
+    @property
+    def var(self) -> float:
+        """Variance of y."""
+        return self.sigma**2
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """The central interval that holds y with probability `level`."""
+        ratio = deviation(level) / deviation(self.level)
+        return self.mean - ratio * (self.mean - self.lower), self.mean + ratio * (self.upper - self.mean)
+
+    def cdf(self, y: float) -> float:
+        """Probability that y is at most this."""
+        return STANDARD.cdf((y - self.mean) / self._side(y))
+
+    def log_prob(self, y: float) -> float:
+        """Log density at y."""
+        sigma = self._side(y)
+        return -0.5 * ((y - self.mean) / sigma) ** 2 - math.log(sigma) - 0.5 * math.log(2.0 * math.pi)
+
+    def _side(self, y: float) -> float:
+        width = self.mean - self.lower if y < self.mean else self.upper - self.mean
+        return max(width / deviation(self.level), 1e-300)
 
 
 class Regressor(Learner):
@@ -127,7 +179,7 @@ class Regressor(Learner):
 
     def _forecasts(self, table: np.ndarray) -> Float[np.ndarray, "3 T"]:
         """Forecasts and intervals; 0 without bounds where nothing is known yet."""
-        out = self._driver.predict(table)
+        out = self._settle(table)
         said = np.stack([out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]])
         return np.where(np.isnan(said), np.array(UNKNOWN)[:, None], said)
 
@@ -137,25 +189,26 @@ class Regressor(Learner):
     def _codes(self, y: Any, length: int) -> np.ndarray:
         return frames.numbers(y, length)
 
-    def _new(self, width: int) -> Series:
-        return Series(
-            known=width,
-            season=self.season,
-            experts=self._experts(width),
-            miss=round(1.0 - self.level, 12),
-            method=self.method,
-        )
+    def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Series:
+        # the experts are those for the columns that names of their own may have, so that spare ones change nothing
+        experts, miss = None if self.method else standard(own_columns(width)), round(1.0 - self.level, 12)
+        if saved is not None:
+            return Series.restore(*saved, experts)
+        return Series(known=width, season=self.season, experts=experts, miss=miss, method=self.method)
 
-    def _resumed(self, width: int, settings: dict, arrays: dict) -> Series:
-        return Series.restore(settings, arrays, self._experts(width))
-
-    def _experts(self, width: int) -> tuple[Expert, ...] | None:
-        """The experts for the columns that names of their own may have, so that spare ones change nothing."""
-        return None if self.method else standard(own_columns(width))
-
-    def _advance(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        out = self._driver.learn(y, known=rows)
-        return out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]
+    def _advance(self, rows: np.ndarray, y: np.ndarray, asked: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], Any]:
+        if asked is None:
+            out, said = self._driver.learn(y, known=rows), None
+        else:
+            out, said = self._driver.learn_and_predict(y, rows, asked)
+        return (out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]), said
 
     def _judge(self, y: np.ndarray, *issued: np.ndarray) -> Any:
         return self._monitor.learn(y, *issued)
+
+
+def deviation(level: float) -> float:
+    """Standard deviations to either side within which a Gaussian holds `level`."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} must lie strictly between 0 and 1; for 90 % give 0.9.")
+    return STANDARD.inv_cdf(0.5 * (1.0 + level))

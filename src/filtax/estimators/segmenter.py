@@ -9,8 +9,8 @@ import numpy as np
 
 from filtax import _validation as checks
 from filtax.estimators import _frames as frames
-from filtax.estimators._forecast import Chances
 from filtax.estimators._parameters import Estimator, one_at_a_time
+from filtax.estimators.classifier import Chances
 from filtax.segmentation import Settings
 from filtax.segmentation._live import Live, Memory
 
@@ -113,8 +113,7 @@ class Segmenter(Estimator):
     @one_at_a_time
     def fit(self, X: Any, y: Any = None) -> "Segmenter":
         """Forget everything, then take the rows of an array (T, O) as readings."""
-        for name in ("_names", "_live", "n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+        self._forget("_live")
         return self.partial_fit(X)
 
     @one_at_a_time
@@ -200,19 +199,13 @@ class Segmenter(Estimator):
         """Everything learned: plain values, and arrays."""
         if not self.__sklearn_is_fitted__():
             return {}, {}
-        names = list(vars(self).get("feature_names_in_", []))
-        note = {"names": self._names, "features": vars(self).get("n_features_in_"), "feature_names": names}
-        return {**note, "memory": self._live.settings()}, self._live.arrays()
+        return {"names": self._names, "memory": self._live.settings(), **self._columns()}, self._live.arrays()
 
     def _resume(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on with what `_state` gave."""
         if note:
+            super()._resume(note, arrays)
             self._begin(list(note["names"]))
             self._live.resume(note["memory"], dict(arrays))
-            if note["features"] is not None:
-                self.n_features_in_ = note["features"]
-            if note["feature_names"]:
-                self.feature_names_in_ = np.array(note["feature_names"], dtype=object)
 
 
 def _number(name: Any, value: Any) -> float:

@@ -9,6 +9,8 @@ third. Nothing is added to S, so that the weights do not depend on the unit.
 Axes: K experts, H horizons, M = 2 memories, L origins that wait for a target.
 """
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -48,7 +50,7 @@ class Regret:
 
     def add(self, regret: Float[Array, "*M H K"]) -> "Regret":
         """Regrets that arrive between two origins."""
-        return Regret(self.total, self.square, self.pending + regret)
+        return replace(self, pending=self.pending + regret)
 
 
 @pytree
@@ -85,8 +87,7 @@ class Aggregate:
         """Bring the weights up to date before a forecast is issued."""
         keep = jnp.array([1.0 - 1.0 / max(ORIGINS, MEMORY / stride), 1.0])[:, None, None]
         experts, memories = self.experts.settle(self.arrived, keep), self.memories.settle(self.arrived, 1.0)
-        rest = (self.forecasts, self.mixtures, self.issued)
-        return Aggregate(experts, memories, jnp.zeros_like(self.arrived), *rest)
+        return replace(self, experts=experts, memories=memories, arrived=jnp.zeros_like(self.arrived))
 
     def mix(self, forecasts: Float[Array, "K H"]) -> tuple[Array, Array, Array]:
         """The two mixtures (2, H), their mixture (H,), and the weights of the experts in it (H, K)."""
@@ -99,13 +100,12 @@ class Aggregate:
 
     def issue(self, place: Int[Array, ""], forecasts: Array, mixtures: Array, issued: Array, on: Array) -> "Aggregate":
         """Store what was issued, or NaN if nothing was."""
-        return Aggregate(
-            self.experts,
-            self.memories,
-            self.arrived,
-            self.forecasts.at[place].set(jnp.where(on, forecasts, jnp.nan)),
-            self.mixtures.at[place].set(mixtures),
-            self.issued.at[place].set(jnp.where(on, issued, jnp.nan)),
+        forecasts, issued = jnp.where(on, forecasts, jnp.nan), jnp.where(on, issued, jnp.nan)
+        return replace(
+            self,
+            forecasts=self.forecasts.at[place].set(forecasts),
+            mixtures=self.mixtures.at[place].set(mixtures),
+            issued=self.issued.at[place].set(issued),
         )
 
     def learn(self, places: Int[Array, " H"], z: Float[Array, ""]) -> "Aggregate":
@@ -120,4 +120,4 @@ class Aggregate:
         gap = issued[:, None] - mixtures
         second = jnp.where(known[:, None], jnp.where(issued[:, None] > z, gap, -gap), 0.0)
         experts, memories = self.experts.add(regret), self.memories.add(second[None])
-        return Aggregate(experts, memories, self.arrived | known, self.forecasts, self.mixtures, self.issued)
+        return replace(self, experts=experts, memories=memories, arrived=self.arrived | known)

@@ -5,6 +5,7 @@ A slot comes from the time itself and not from the row number, so gaps and irreg
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,6 +51,8 @@ class Clock:
     (24, 168, [6])
     """
 
+    ROWS: ClassVar[int] = 48  # rows from which a series reads its clock
+
     kind: str
     start: float
     step: float
@@ -78,6 +81,15 @@ class Clock:
     def by_index(cls, season: int) -> "Clock":
         """The clock of rows without times, whose season is known or was detected."""
         return cls("index", 0.0, 1.0, season, 7 * season if season in (24, 48, 96) else 0)
+
+    @classmethod
+    def by_values(cls, y: Float[np.ndarray, " T"]) -> "Clock":
+        """The clock of rows without times by the season that is detected in the first 300 of them.
+
+        >>> Clock.by_values(np.sin(np.arange(300) * 2 * np.pi / 24)).season
+        24
+        """
+        return cls.by_index(detect_season(y))
 
     @property
     def bins(self) -> int:
@@ -132,20 +144,19 @@ class Clock:
             return (month[:, None] + months * count).astype("datetime64[us]")
         return times[:, None] + (count * round(self.step * 1e6)).astype("timedelta64[us]")
 
+    def missing(self, latest: np.ndarray, times: np.ndarray) -> Int[np.ndarray, " T"]:
+        """Steps that are missing before each of some times, the row before the first of them being `latest` (1,).
 
-def blanks(clock: Clock, latest: np.ndarray, times: np.ndarray) -> Int[np.ndarray, " T"]:
-    """Steps that are missing before each of some times, the row before the first of them being `latest` (1,).
-
-    >>> hours = np.datetime64("2024-01-01T00") + np.arange(60).astype("timedelta64[h]")
-    >>> blanks(Clock.of(hours), hours[:1], hours[[1, 2, 6]]).tolist()
-    [0, 0, 3]
-    """
-    if not clock.regular:
-        return np.zeros(len(times), int)
-    steps = np.diff(_seconds(np.concatenate([latest, times]))) / clock.step
-    count = np.rint(steps)
-    gap = (count > 1) & (count <= MISSING + 1) & (np.abs(steps - count) <= 0.1)
-    return np.where(gap, count - 1, 0).astype(int)
+        >>> hours = np.datetime64("2024-01-01T00") + np.arange(60).astype("timedelta64[h]")
+        >>> Clock.of(hours).missing(hours[:1], hours[[1, 2, 6]]).tolist()
+        [0, 0, 3]
+        """
+        if not self.regular:
+            return np.zeros(len(times), int)
+        steps = np.diff(_seconds(np.concatenate([latest, times]))) / self.step
+        count = np.rint(steps)
+        gap = (count > 1) & (count <= MISSING + 1) & (np.abs(steps - count) <= 0.1)
+        return np.where(gap, count - 1, 0).astype(int)
 
 
 def detect_season(y: Float[np.ndarray, " T"]) -> int:
@@ -181,3 +192,6 @@ def _seconds(times: np.ndarray) -> np.ndarray:
 
 def _none(rows: np.ndarray) -> np.ndarray:
     return np.zeros((len(rows), 0))
+
+
+blanks = Clock.missing

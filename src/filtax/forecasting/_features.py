@@ -6,6 +6,8 @@ origin: everything known there about the origin and about the H targets ahead. A
 Axes: H horizons, S slots of the season, F known columns, C calendar columns.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -21,19 +23,24 @@ FARTHEST = 10.0  # spreads beyond which a known column counts as being there
 
 @pytree
 class Scale:
-    """Units of the series and of its known columns, found in the first rows and then fixed.
+    """Units of the series and of its F known columns, found in the first rows and then fixed; of numpy or JAX.
 
     Attributes:
-        center, spread: Mean and standard deviation of the target.
-        known_center, known_spread: The same of the known columns.
-        knots: Where the effect of a known column may bend, in its own units of spread.
+        center, spread: () mean and standard deviation of the target.
+        known_center, known_spread: (F,) the same of the known columns.
+        knots: (F, 4) where the effect of a known column may bend, in its own units of spread.
     """
 
-    center: Float[Array, ""]
-    spread: Float[Array, ""]
-    known_center: Float[Array, " F"]
-    known_spread: Float[Array, " F"]
-    knots: Float[Array, "F 4"]
+    center: Any
+    spread: Any
+    known_center: Any
+    known_spread: Any
+    knots: Any
+
+    @classmethod
+    def start(cls, known: int) -> "Scale":
+        """The units 0 and 1."""
+        return cls(np.zeros(()), np.ones(()), np.zeros(known), np.ones(known), np.zeros((known, len(QUANTILES))))
 
 
 @pytree

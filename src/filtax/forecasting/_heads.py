@@ -7,6 +7,7 @@ delay, at the price of one filter. A drift relative to the size of each regresso
 Axes: N experts, H horizons, L origins that wait for a target, D regressors.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -62,14 +63,13 @@ class Heads:
         drift = jnp.minimum(DRIFT / (square + 1e-9), WIDEST)
         gains, wider = jax.vmap(_absorb)(self.belief, x, drift)
         keep = partial(jnp.where, on)
-        return Heads(
-            self.weights,
-            jax.tree.map(keep, wider, self.belief),
-            keep(square, self.square),
-            self.usual,
-            self.base.at[place].set(keep(base, jnp.nan)),
-            self.regressors.at[place].set(x),
-            self.gains.at[place].set(gains),
+        return replace(
+            self,
+            belief=jax.tree.map(keep, wider, self.belief),
+            square=keep(square, self.square),
+            base=self.base.at[place].set(keep(base, jnp.nan)),
+            regressors=self.regressors.at[place].set(x),
+            gains=self.gains.at[place].set(gains),
         )
 
     def learn(self, places: Int[Array, " H"], z: Float[Array, ""]) -> "Heads":
@@ -81,8 +81,7 @@ class Heads:
         bounded, usual = clip(error, self.usual)
         known = ~jnp.isnan(error)
         weights = self.weights + jnp.where(known, bounded, 0.0)[:, :, None] * gains
-        usual = jnp.where(known, usual, self.usual)
-        return Heads(weights, self.belief, self.square, usual, self.base, self.regressors, self.gains)
+        return replace(self, weights=weights, usual=jnp.where(known, usual, self.usual))
 
 
 def _absorb(belief: Covariance, x: Float[Array, " D"], drift: Float[Array, " D"]) -> tuple[Array, Covariance]:

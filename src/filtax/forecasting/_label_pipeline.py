@@ -22,7 +22,6 @@ Axes: F known columns, D regressors, C room for classes, K experts, N filters on
 Cost: O(N (D² + C D) + K C) for a row, whatever the number of classes so far.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -120,19 +119,22 @@ class LabelPipeline:
         """`init`, packed into one vector."""
         return _pack(self.init(center, spread))
 
-    def scan(self, packed: Any, known: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Forecast each row, then learn its label (-1: missing): a packed state, and probabilities and weights."""
-        parts = []
-        for block, count in _blocks(np.column_stack([known, labels])):
-            packed, outs = _block(self, packed, block, count)
-            parts.append(np.asarray(outs)[:count])
+    def scan(
+        self, packed: Any, known: np.ndarray, labels: np.ndarray, asked: int = 0
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Forecast each row, then learn its label (-1: missing); of the last `asked` rows nothing is learned.
+
+        Returns:
+            A packed state, probabilities (T, C) and weights (T, K).
+        """
+        rows, parts = np.column_stack([known, labels]), [np.zeros((0, self.room + len(self.names)))]
+        for start in range(0, len(rows), BLOCK):
+            block, part = np.zeros((BLOCK, rows.shape[1])), rows[start : start + BLOCK]
+            block[: len(part)] = part
+            packed, outs = _block(self, packed, block, len(part), len(rows) - asked - start)
+            parts.append(np.asarray(outs)[: len(part)])
         probability, weights = np.split(np.concatenate(parts), [self.room], axis=1)
         return packed, probability, weights
-
-    def forecast(self, packed: Any, known: np.ndarray) -> np.ndarray:
-        """Probabilities (T, C) of the label of each row, as if it came next; nothing is learned."""
-        parts = [np.asarray(_forecasts(self, packed, block, count))[:count] for block, count in _blocks(known)]
-        return np.concatenate([np.zeros((0, self.room)), *parts])
 
     def grown(self, packed: Any) -> tuple["LabelPipeline", Any]:
         """The pipeline with room for four times as many classes, and its packed state: the same forecasts."""
@@ -176,46 +178,31 @@ def _named(name: str, D: int) -> tuple[Any, PyTree]:
         return cast_and_bind(bone, state), state
 
 
-def _blocks(rows: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
-    """Rows in blocks of one size, and how many of each count."""
-    for start in range(0, len(rows), BLOCK):
-        block, part = np.zeros((BLOCK, rows.shape[1])), rows[start : start + BLOCK]
-        block[: len(part)] = part
-        yield block, len(part)
-
-
 @jax.jit
-def _block(pipe: LabelPipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
-    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program."""
+def _block(pipe: LabelPipeline, packed: Array, rows: Array, count: Any, learned: Any) -> tuple[Array, Array]:
+    """Forecasts of the first `count` rows of a block, of which the first `learned` are learned, too.
+
+    The compiler knows neither number, so one row or 64, learned or only asked about, are one program.
+    """
 
     def turn(i: Array, carry: tuple[LabelState, Array]) -> tuple[LabelState, Array]:
-        state, out = _step(pipe, carry[0], rows[i, :-1], rows[i, -1])
-        return state, carry[1].at[i].set(out)
+        state, known, label = carry[0], rows[i, :-1], rows[i, -1]
+        said = _experts(pipe, state, _scaled(state, known))
+        after = jax.lax.cond(i < learned, lambda: _step(pipe, state, known, label, said), lambda: state)
+        return after, carry[1].at[i].set(jnp.concatenate([_mixed(state, said), state.weights]))
 
     start = _unpack(pipe, packed), jnp.zeros((BLOCK, pipe.room + len(pipe.names)))
     state, outs = jax.lax.fori_loop(0, count, turn, start)
     return _pack(state), outs
 
 
-@jax.jit
-def _forecasts(pipe: LabelPipeline, packed: Array, known: Array, count: Any) -> Array:
-    state = _unpack(pipe, packed)
-
-    def turn(i: Array, outs: Array) -> Array:
-        return outs.at[i].set(_mixed(state, _experts(pipe, state, _scaled(state, known[i]))))
-
-    return jax.lax.fori_loop(0, count, turn, jnp.zeros((BLOCK, pipe.room)))
-
-
-def _step(pipe: LabelPipeline, state: LabelState, known: Array, label: Array) -> tuple[LabelState, Array]:
-    """Forecast a row, then learn the row whose label comes now."""
+def _step(pipe: LabelPipeline, state: LabelState, known: Array, label: Array, said: Array) -> LabelState:
+    """Keep what was said of a row, then learn the row whose label comes now."""
     z, L = _scaled(state, known), pipe.delay + 1
-    said = _experts(pipe, state, z)
-    out = jnp.concatenate([_mixed(state, said), state.weights])
     new, place = Pending(z, label, state.last, said), (state.rows % L).astype(int)
     pending = jax.tree.map(lambda table, row: table.at[place].set(row), state.pending, new)
     due = jax.tree.map(lambda table: table[((state.rows + 1.0) % L).astype(int)], pending)
-    return _learn(pipe, state, pending, due), out
+    return _learn(pipe, state, pending, due)
 
 
 def _scaled(state: LabelState, known: Float[Array, " F"]) -> Float[Array, " F"]:

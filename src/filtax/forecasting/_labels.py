@@ -88,7 +88,7 @@ class Labels:
             while start < len(y):
                 full = start + int(np.searchsorted(arrived[start:], self.pipe.room)) + 1  # the row that fills the room
                 part = slice(start, min(len(y), full, start + self._until_replay()))
-                said, weights[part] = self._advance(known[part], y[part])
+                self.packed, said, weights[part] = self.pipe.scan(self.packed, known[part], y[part])
                 width = min(met[-1], self.pipe.room)
                 probability[part, :width] = said[:, :width]
                 self.count, start = self.count + len(said), part.stop
@@ -104,7 +104,8 @@ class Labels:
         """
         rows = 1 if known is None else len(np.asarray(known))
         with jax.enable_x64(True):
-            said = self.pipe.forecast(self.packed, self._columns("predict", known, rows))
+            columns = self._columns("predict", known, rows)
+            _, said, _ = self.pipe.scan(self.packed, columns, np.full(rows, -1), asked=rows)
         return np.pad(said, ((0, 0), (0, max(self._met - self.pipe.room, 0))))[:, : self._met]
 
     @property
@@ -160,14 +161,9 @@ class Labels:
             return
         known, y = self._past = np.concatenate([self._past[0], known]), np.append(self._past[1], y)
         if self.count.bit_count() == 1:
-            self.packed = self.pipe.start(*_units(known))
-            self._advance(known, y)
+            self.packed, _, _ = self.pipe.scan(self.pipe.start(*_units(known)), known, y)
         if self.count == PILOT:
             self._past = known[:0], y[:0]
-
-    def _advance(self, known: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self.packed, probability, weights = self.pipe.scan(self.packed, known, y)
-        return probability, weights
 
 
 def _units(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

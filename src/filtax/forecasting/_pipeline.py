@@ -1,23 +1,21 @@
 """One online pipeline: features, scale, bank of experts, mixture, calibration. A pure function of a pytree and a row.
 
     state = pipe.init()
-    state, out = pipe.step(state, row)        # the forecast is made before y is looked at
-    state, outs = pipe.scan(state, rows)      # the same numbers, bit for bit
+    state, out = pipe.step(state, row)            # pure: the forecast is made before y is looked at
+    packed, outs = pipe.advance(packed, rows)     # compiled; the same bits for any batches, learned or only asked about
 
 A row is an origin and a datum: first the targets ahead are forecast, of which the row itself is the first (with
-`steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves both verbs, which is why
-they agree in every bit. It works on the state packed into one vector, as handing over a hundred arrays would cost more
-than the row itself.
+`steps = (1, ...)`), then its y is learned. One compiled loop of at most `BLOCK` rows serves every batch. It works on
+the state packed into one vector, as handing over a hundred arrays would cost more than the row itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PyTree
 
 from filtax.forecasting._aggregate import Aggregate
@@ -111,6 +109,10 @@ class Out:
     weights: Any
     due: Any = None
 
+    def take(self, rows: Any) -> "Out":
+        """Some of the rows."""
+        return Out(self.forecast[rows], self.lower[rows], self.upper[rows], self.weights[rows])
+
 
 @pytree
 class Issued:
@@ -158,12 +160,9 @@ class Pipeline:
             wakes: Rows after which experts that wake "first", "warm" and "known" are listened to.
         """
         layout, N, K = self.layout, len(self.targeted), len(self.names)
-        H, L, F = len(layout.steps), layout.furthest, layout.known
-        if scale is None:
-            zero, one = jnp.zeros(F), jnp.ones(F)
-            scale = Scale(jnp.zeros(()), jnp.ones(()), zero, one, jnp.zeros((F, 4)))
+        H, L = len(layout.steps), layout.furthest
         return State(
-            scale,
+            jax.tree.map(jnp.asarray, scale or Scale.start(layout.known)),
             jnp.asarray(wakes, jnp.int32),
             History.start(layout),
             tuple(expert.init(layout) for expert in self.experts),
@@ -175,51 +174,50 @@ class Pipeline:
         )
 
     def step(self, state: State, row: Row) -> tuple[State, Out]:
-        """Forecast the targets ahead of a row, then learn the row; works under `jax.vmap` and `jax.jit`, too."""
-        if _traced(state, row):
-            return _step(self, state, row)
-        packed, outs = self.advance(self.pack(state), jax.tree.map(_one_row, row))
-        return self.unpack(packed), jax.tree.map(_first, outs)
+        """Forecast the targets ahead of a row, then learn the row: a pure function for `jax.jit` and `jax.vmap`."""
+        mixture, issued = _said(self, state, row)
+        return _learned(self, state, row, mixture, issued), _out(state, issued)
 
     def scan(self, state: State, rows: Row) -> tuple[State, Out]:
-        """Do `step` for every row."""
-        if _traced(state, rows):
-            return jax.lax.scan(partial(_step, self), state, rows)
-        packed, outs = self.advance(self.pack(state), rows)
-        return self.unpack(packed), outs
+        """Do `step` for every row (T, ...), under `jax.jit`."""
+        return jax.lax.scan(self.step, state, rows)
 
-    def start(self, scale: Scale | None, wakes: Sequence[int]) -> Float[Array, " B"]:
-        """`init` as a packed state, in one compiled call."""
-        return _start(self, scale, np.asarray(wakes, np.int32))
+    @jax.jit
+    def start(self, scale: Scale, wakes: Any) -> Float[Array, " B"]:
+        """`init` as a packed state."""
+        return _pack(self.init(scale, wakes))
 
+    @jax.jit
     def pack(self, state: State) -> Float[Array, " B"]:
         """All numbers of a state in one vector, which costs little to hand over, to store and to send."""
         return _pack(state)
 
+    @jax.jit
     def unpack(self, packed: Float[Array, " B"]) -> State:
         """The state of a vector."""
-        return _unpack(self, packed)
+        return _cut(jax.eval_shape(self.init), packed)
 
-    def advance(self, packed: Float[Array, " B"], rows: Row) -> tuple[Float[Array, " B"], Out]:
-        """`scan` from a packed state to a packed state, the way to drive a live series."""
-        tables = []
-        for block, count in _blocks(rows):
-            packed, table = _block(self, packed, block, count)
+    def advance(self, packed: Float[Array, " B"], rows: Row, asked: int = 0) -> tuple[Float[Array, " B"], Out]:
+        """`step` for every row (T, ...), from a packed state to a packed state: the way to drive a live series.
+
+        Of the last `asked` rows nothing is learned: each is forecast as if it came next.
+        """
+        T, tables = len(rows.y), []
+        leaves = [np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)]
+        matrix = np.concatenate(leaves, axis=1)
+        for start in range(0, T, BLOCK):
+            block = matrix[start : start + BLOCK]
+            count = len(block)
+            if count < BLOCK:
+                block = np.concatenate([block, np.zeros((BLOCK - count, matrix.shape[1]))])
+            packed, table = _block(self, packed, block, count, T - asked - start)
             tables.append(np.asarray(table)[:count])
         return packed, self._outs(tables)
-
-    def foresee(self, packed: Float[Array, " B"], rows: Row) -> Out:
-        """`forecast` for each of some rows, from a packed state."""
-        return self._outs([np.asarray(_foresee(self, packed, block, count))[:count] for block, count in _blocks(rows)])
 
     def _outs(self, tables: list[np.ndarray]) -> Out:
         H = len(self.layout.steps)
         table = tables[0] if len(tables) == 1 else np.concatenate([np.zeros((0, _width(self))), *tables])
         return Out(table[:, :H], table[:, H : 2 * H], table[:, 2 * H : 3 * H], table[:, 3 * H :])
-
-    def forecast(self, state: State, row: Row) -> Out:
-        """What comes next: the forecast that `step` would make before this row."""
-        return _forecast(self, state, row)
 
     def explain(self, state: State, row: Row) -> dict[str, tuple[Array, Array]]:
         """Which expert carries the forecast: for each, its own forecast and its weight at the targets, (H,) both."""
@@ -260,71 +258,40 @@ def pipeline(layout: Layout, experts: Sequence[Expert] | None = None, miss: floa
     return Pipeline(layout, tuple(expert for expert in members if expert.fits(layout)), miss)
 
 
-def _traced(*values: PyTree) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
-
-
-def _one_row(leaf: Any) -> np.ndarray:
-    return np.asarray(leaf)[None]
-
-
-def _first(leaf: Any) -> np.ndarray:
-    return leaf[0]
-
-
-def _blocks(rows: Row) -> Iterator[tuple[np.ndarray, int]]:
-    """Rows as tables of `BLOCK` rows of numbers, and how many of each count."""
-    T = len(rows.y)
-    matrix = np.concatenate([np.asarray(leaf, float).reshape(T, -1) for leaf in jax.tree.leaves(rows)], axis=1)
-    for start in range(0, T, BLOCK):
-        count = min(BLOCK, T - start)
-        if count == BLOCK:
-            yield matrix[start : start + count], count
-        else:
-            block = np.zeros((BLOCK, matrix.shape[1]))
-            block[:count] = matrix[start:]
-            yield block, count
-
-
-@jax.jit
 def _pack(state: State) -> Float[Array, " B"]:
     return jnp.concatenate([jnp.ravel(leaf).astype(float) for leaf in jax.tree.leaves(state)])
-
-
-@jax.jit
-def _start(pipe: Pipeline, scale: Scale | None, wakes: Any) -> Float[Array, " B"]:
-    return _pack(pipe.init(scale, wakes))
-
-
-@jax.jit
-def _unpack(pipe: Pipeline, packed: Float[Array, " B"]) -> State:
-    return _cut(jax.eval_shape(pipe.init), packed)
 
 
 def _cut(like: PyTree, packed: Float[Array, " B"]) -> PyTree:
     """The arrays of a pytree from one vector; whole numbers and truth values are exact in it."""
     leaves, tree = jax.tree.flatten(like)
-    ends = np.cumsum([leaf.size for leaf in leaves])
-    parts = [packed[end - leaf.size : end] for end, leaf in zip(ends, leaves, strict=True)]
+    parts = jax.lax.split(packed, [leaf.size for leaf in leaves])
     return jax.tree.unflatten(
         tree, [part.astype(leaf.dtype).reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
     )
 
 
 @jax.jit
-def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> tuple[Array, Array]:
-    """The first `count` rows of a block; the compiler does not know how many, so one row or 64 are one program.
+def _block(pipe: Pipeline, packed: Array, rows: Array, count: Any, learned: Any) -> tuple[Array, Array]:
+    """Forecasts of the first `count` rows of a block, of which the first `learned` are learned, too.
 
-    A small state is carried packed, so that XLA makes one kernel of the loop and a call of one row costs half.
+    The compiler knows neither number, so that one row or 64, learned or only asked about, are one program and one
+    result. A small state is carried packed, so that XLA makes one kernel of the loop and a call of one row costs half.
     """
     like, small = jax.eval_shape(pipe.layout.empty_row), packed.size <= SMALL
-    unpacked, repacked = (partial(_unpack, pipe), _pack) if small else (_same, _same)
+    unpacked, repacked = (pipe.unpack, _pack) if small else (_same, _same)
 
     def turn(i: Array, carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
-        state, out = _step(pipe, unpacked(carry[0]), _cut(like, rows[i]))
-        return repacked(state), carry[1].at[i].set(_line(out))
+        state, row = unpacked(carry[0]), _cut(like, rows[i])
+        mixture, issued = _said(pipe, state, row)
+        after = jax.lax.cond(
+            i < learned, lambda: repacked(_learned(pipe, state, row, mixture, issued)), lambda: carry[0]
+        )
+        return after, carry[1].at[i].set(_line(_out(state, issued)))
 
-    state, outs = jax.lax.fori_loop(0, count, turn, (packed if small else _unpack(pipe, packed), _lines(pipe)))
+    state, outs = jax.lax.fori_loop(
+        0, count, turn, (packed if small else pipe.unpack(packed), jnp.zeros((BLOCK, _width(pipe))))
+    )
     return state if small else _pack(state), outs
 
 
@@ -332,23 +299,8 @@ def _same(value: PyTree) -> PyTree:
     return value
 
 
-@jax.jit
-def _foresee(pipe: Pipeline, packed: Array, rows: Array, count: Any) -> Array:
-    """The forecasts that the state makes before each row of a block."""
-    like, state = jax.eval_shape(pipe.layout.empty_row), _unpack(pipe, packed)
-
-    def turn(i: Array, lines: Array) -> Array:
-        return lines.at[i].set(_line(_forecast(pipe, state, _cut(like, rows[i]))))
-
-    return jax.lax.fori_loop(0, count, turn, _lines(pipe))
-
-
 def _line(out: Out) -> Float[Array, " W"]:
     return jnp.concatenate([out.forecast, out.lower, out.upper, out.weights])
-
-
-def _lines(pipe: Pipeline) -> Float[Array, "64 W"]:
-    return jnp.zeros((BLOCK, _width(pipe)))
 
 
 def _width(pipe: Pipeline) -> int:
@@ -356,32 +308,27 @@ def _width(pipe: Pipeline) -> int:
 
 
 @jax.jit
-def _forecast(pipe: Pipeline, state: State, row: Row) -> Out:
-    return _out(state, _next(pipe, state, row))
-
-
-@jax.jit
 def _explain(pipe: Pipeline, state: State, row: Row) -> tuple[Float[Array, "H K"], Float[Array, "K H"]]:
-    issued = _next(pipe, state, row)
+    issued = _said(pipe, state, row)[1]
     return issued.weights, state.scale.center + state.scale.spread * issued.forecasts
 
 
-def _next(pipe: Pipeline, state: State, row: Row) -> Issued:
+def _said(pipe: Pipeline, state: State, row: Row) -> tuple[Aggregate, Issued]:
+    """What is issued before a row, and the weights that it is issued with."""
     view = look(pipe.layout, state.history, row, state.scale)
-    return _issue(pipe, state, state.mixture.settle(pipe.layout.stride), view)
+    settled = state.mixture.settle(pipe.layout.stride)
+    mixture = jax.tree.map(partial(jnp.where, row.issue), settled, state.mixture)
+    return mixture, _issue(pipe, state, mixture, view)
 
 
-def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
-    """Forecast, then learn."""
+def _learned(pipe: Pipeline, state: State, row: Row, mixture: Aggregate, issued: Issued) -> State:
+    """The state after a row, with what was issued before it."""
     layout, history = pipe.layout, state.history
-    view = look(layout, history, row, state.scale)
     place = history.count % layout.furthest  # of this origin, in what waits for targets
-    settled = state.mixture.settle(layout.stride)
-    mixture = jax.tree.map(partial(_choose, row.issue), settled, state.mixture)
-    issued = _issue(pipe, state, mixture, view)
     origins = history.count // layout.stride
     heads = state.heads.issue(place, origins, issued.base, state.errors.regressors, row.issue)
-    walk = state.walk.issue(place, origins, view.everywhere(view.last)[None], _differences(history)[None], row.issue)
+    last = jnp.broadcast_to(history.recent[0], (1, len(layout.steps)))
+    walk = state.walk.issue(place, origins, last, _differences(history)[None], row.issue)
     mixture = mixture.issue(place, issued.forecasts, issued.mixtures, issued.mixed, row.issue)
     calibration = state.calibration.issue(place, issued.low, issued.high)
 
@@ -398,7 +345,7 @@ def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
     designs = own_designs(layout, history, row, state.scale, known)
     learned = [e.learn(s, layout, row, bounded, designs) for e, s in zip(pipe.experts, state.experts, strict=True)]
     errors = [error for e, (_, error) in zip(pipe.experts, learned, strict=True) if e.targeted]
-    after = State(
+    return State(
         state.scale,
         state.wakes,
         history.learn(layout, row, bounded, known),
@@ -409,7 +356,6 @@ def _step(pipe: Pipeline, state: State, row: Row) -> tuple[State, Out]:
         mixture.learn(places, z),
         calibration,
     )
-    return after, _out(state, issued)
 
 
 def _issue(pipe: Pipeline, state: State, mixture: Aggregate, view: View) -> Issued:
@@ -449,7 +395,3 @@ def _differences(history: History) -> Float[Array, " R"]:
     """Regressors of the autoregression: 24 differences, and how far the last value is from three running means."""
     recent = history.recent
     return jnp.concatenate([recent[:-1] - recent[1:], recent[0] - history.running])
-
-
-def _choose(on: Array, new: Array, old: Array) -> Array:
-    return jnp.where(on, new, old)

@@ -16,14 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from filtax.forecasting._clock import DETECTION, Clock, blanks, detect_season
+from filtax.forecasting._clock import DETECTION, Clock
 from filtax.forecasting._experts import Expert, filtered
 from filtax.forecasting._features import QUANTILES, Scale
 from filtax.forecasting._layout import Layout, Row
 from filtax.forecasting._pipeline import Out, Pipeline, pipeline, standard
 
 FIRST, LAST = 4, 1024  # rows at which units are taken first and last where there is no season
-SHORTEST = 48  # rows from which the step of a clock is read
+SHORTEST = Clock.ROWS
 FEWEST = 3  # targets from which units are taken
 SEASONS, MOST = 30, 2000  # seasons of a known column before its bends are fixed, and the most rows of them
 LISTENED = 24  # rows after which the autoregression is listened to where there is no season
@@ -100,7 +100,7 @@ class Series:
         self._latest: Any = None  # time of the last row
         self._issued = np.full((max(self.steps), len(self.steps), 3), np.nan)  # at the last rows
         self._back = np.asarray(self.steps) - 1  # rows between a row and the origins of what is due at it
-        self._set(Layout.of(self._clock, self.steps, known, stride))
+        self._set(self._clock)
 
     def learn(self, y: Any, times: Any = None, known: Any = None, issue: Any = None) -> Out:
         """Forecast each row before it is looked at, then learn it.
@@ -117,27 +117,36 @@ class Series:
             Forecasts and intervals (T, H), the first target being the row itself; weights (T, K) as `names`; and `due`,
             what was forecast of each row as many steps before it as `steps` says.
         """
-        rows, following = self._checked(y, times, known, issue)
+        return self._learned(*self._checked(y, times, known, issue))[0]
+
+    def learn_and_predict(self, y: Any, known: Any, asked: Any) -> tuple[Out, Out]:
+        """`learn(y, known=known)`, then `predict(asked)`, mostly in one compiled call."""
+        out, said = self._learned(*self._checked(y, None, known, None), np.asarray(asked, float))
+        return out, self.predict(asked) if said is None else said
+
+    def _learned(self, rows: Table, following: Table, asked: np.ndarray | None = None) -> tuple[Out, Out | None]:
+        """Forecasts of rows, which are then learned, and of those asked about, unless a new plan came in between."""
         if self.packed is None:
             self._timed = rows.times.dtype.kind == "M"
             self._past = rows.cut(0, 0)
-        outs, due = [], [np.zeros((0, len(self.steps), 3))]
+        outs, due, said = [], [np.zeros((0, len(self.steps), 3))], None
         with jax.enable_x64(True):
             if self.packed is None:
-                self.packed = self.pipe.start(None, (0, NEVER, NEVER))
+                self.packed = self.pipe.start(Scale.start(self._known), (0, NEVER, NEVER))
             while len(rows):
                 part = rows.cut(0, self._next - self.count if self._next else None)
                 rows = rows.cut(len(part))
-                after = rows.joined(following)
-                out, own, filled = self._take(part, after)
+                after = rows.joined(following) if len(rows) else following
+                self.count += len(part)
+                plans = self._past is not None and self.count == self._next
+                out, own, filled, said = self._take(part, after, None if plans or len(rows) else asked)
                 outs.append((self._names, out))
                 due.append(own)
-                self.count += len(part)
                 if self._past is not None:
                     self._past = self._past.joined(filled)
-                    if self.count == self._next:
+                    if plans:
                         self._decide(self._past, after)
-        return _joined(outs, self._names, np.concatenate(due))
+        return _joined(outs, self._names, np.concatenate(due) if len(due) != 2 else due[1]), said
 
     def ahead(self, time: Any = None, known: Any = None) -> Out:
         """What comes next, without a row to learn from.
@@ -151,7 +160,7 @@ class Series:
         """
         rows = self._coming("ahead", time, known)
         with jax.enable_x64(True):
-            return jax.tree.map(lambda part: part[0], self.pipe.foresee(self.packed, rows))
+            return self.pipe.advance(self.packed, rows, asked=1)[1].take(0)
 
     def explain(self, time: Any = None, known: Any = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Which experts carry what comes next.
@@ -190,9 +199,8 @@ class Series:
         if self.packed is None:
             none = np.full((len(known), len(self.steps)), np.nan)
             return Out(none, none, none, np.zeros((len(known), 0)))
-        rows = self._rows(np.repeat(known[:, None, :], self.pipe.layout.furthest, axis=1), times)
         with jax.enable_x64(True):
-            return self.pipe.foresee(self.packed, rows)
+            return self.pipe.advance(self.packed, self._rows(known, times), asked=len(known))[1]
 
     @property
     def clock(self) -> Clock:
@@ -247,8 +255,7 @@ class Series:
         one = cls(tuple(given.pop("steps")), **given)
         one.count, one._next, one._timed = settings["count"], settings["next"], settings["timed"]
         one._clock = Clock(**settings["clock"])
-        shape = one._clock if settings["seasonal"] else Clock.by_index(1)
-        one._set(Layout.of(shape, one.steps, one._known, one._stride))
+        one._set(one._clock if settings["seasonal"] else Clock.by_index(1))
         one._issued, one._late = np.array(arrays["issued"]), np.array(arrays["late"])
         when = "datetime64[us]" if one._timed else int
         if "packed" in arrays:
@@ -291,21 +298,20 @@ class Series:
             self._next = 2 * n
             return
         clock, waits = self._found(past)
-        layout = Layout.of(clock, self.steps, self._known, self._stride)
-        warmup = layout.warmup()
+        warmup = self._layout(clock).warmup()
         if clock.season > 1 and n >= warmup:
             if self._timed:
                 past = self._regular(past, clock)
             fixed = min(SEASONS * clock.season, MOST) if self._known else 0
-            self._next, wakes = 0 if n >= fixed else min(2 * n, fixed), (0, warmup, len(past))
+            self._next, wakes, slots = 0 if n >= fixed else min(2 * n, fixed), (0, warmup, len(past)), clock
         else:
             waits += [warmup] if clock.season > 1 else []
-            layout = Layout.of(Clock.by_index(1), self.steps, self._known, self._stride)
             waits.append(min(2 * n, LAST))
             self._next, wakes = min((wait for wait in waits if wait > n), default=0), (0, LISTENED, FIRST)
+            slots = Clock.by_index(1)
         self._clock = clock
-        self._set(layout)
-        scale, self._late = _units(past, layout)
+        self._set(slots)
+        scale, self._late = _units(past, self.pipe.layout)
         self.packed, self._center = self.pipe.start(scale, wakes), None
         self._advance(past, following)
         self._past = past if self._next else None
@@ -313,14 +319,14 @@ class Series:
     def _found(self, past: Table) -> tuple[Clock, list[int]]:
         """The clock of the rows so far, and how many more rows it waits for."""
         if self._timed:
-            return (Clock.of(past.times), []) if self.count >= SHORTEST else (Clock.by_index(1), [SHORTEST])
+            return (Clock.of(past.times), []) if self.count >= Clock.ROWS else (Clock.by_index(1), [Clock.ROWS])
         if self._season is not None:
             return Clock.by_index(self._season), []
-        return Clock.by_index(detect_season(past.y) if self.count >= DETECTION else 1), [DETECTION]
+        return Clock.by_values(past.y) if self.count >= DETECTION else Clock.by_index(1), [DETECTION]
 
     def _regular(self, past: Table, clock: Clock) -> Table:
         """The rows so far with the steps that are missing in them, and the forecasts that wait moved accordingly."""
-        where = blanks(clock, past.times[:1], past.times)
+        where = clock.missing(past.times[:1], past.times)
         filled = _filled(past, where, clock, self._stride)
         if len(filled) > len(past):
             N = len(self._issued)
@@ -330,26 +336,28 @@ class Series:
             self._issued = moved
         return filled
 
-    def _take(self, part: Table, following: Table) -> tuple[Out, np.ndarray, Table]:
+    def _take(
+        self, part: Table, following: Table, asked: np.ndarray | None
+    ) -> tuple[Out, np.ndarray, Table, Out | None]:
         """Learn some rows by the plan as it is.
 
         Returns:
             Forecasts of these rows; what had been forecast for each earlier, (T, H, 3); the rows with missing steps
-            filled in.
+            filled in; forecasts of the rows that are asked about.
         """
         rows, own = part, np.arange(len(part))
         if self._timed and self.pipe.layout.season > 1:
-            blank = blanks(self._clock, self._latest, part.times)
+            blank = self._clock.missing(self._latest, part.times)
             rows, own = _filled(part, blank, self._clock, self._stride), own + np.cumsum(blank)
         if self._past is None and self._late.any():
             self._find_units(part.known)
-        out, N = self._advance(rows, following), len(self._issued)
+        (out, said), N = self._advance(rows, following, asked), len(self._issued)
         if not rows.issue.all():
             out = jax.tree.map(lambda part: np.where(rows.issue[:, None], part, np.nan), out)
         every = np.concatenate([self._issued, np.stack([out.forecast, out.lower, out.upper], axis=-1)])
         due = every[N + own[:, None] - self._back, np.arange(self._back.size)]
         self._issued = every[-N:]
-        return (out if len(part) == len(rows) else jax.tree.map(lambda part: part[own], out)), due, rows
+        return (out if len(part) == len(rows) else out.take(own)), due, rows, said
 
     def _find_units(self, known: np.ndarray) -> None:
         """A column constant so far gets its first deviation as unit."""
@@ -368,23 +376,31 @@ class Series:
         scale = replace(state.scale, known_spread=jnp.asarray(spread))
         self.packed = self.pipe.pack(replace(state, scale=scale))
 
-    def _set(self, layout: Layout) -> None:
-        self.pipe = _shared(layout, self._experts, self._miss)
+    def _layout(self, slots: Clock) -> Layout:
+        return Layout.of(slots, self.steps, self._known, self._stride)
+
+    def _set(self, slots: Clock) -> None:
+        """Go on with the slots of a clock, which need not be the whole clock yet."""
+        self._slots, self.pipe = slots, _shared(self._layout(slots), self._experts, self._miss)
         self._names = self.pipe.names
 
-    def _advance(self, table: Table, following: Table) -> Out:
+    def _advance(self, table: Table, following: Table, asked: np.ndarray | None = None) -> tuple[Out, Out | None]:
         """Drive the pipeline over rows; known columns of the `following` rows serve their later targets."""
         layout = self.pipe.layout
         if len(table):
             self._latest = table.times[-1:]
         following = following.cut(0, layout.furthest - 1)
         if self._timed and layout.season > 1 and len(following):
-            blank = blanks(self._clock, self._latest, following.times)
+            blank = self._clock.missing(self._latest, following.times)
             following = _filled(following, blank, self._clock, self._stride).cut(0, layout.furthest - 1)
         known = np.concatenate([table.known, following.known])
-        rows = layout.rows(self._slots(), self._moments(table.times), table.y, known, table.issue)
-        self.packed, out = self.pipe.advance(self.packed, rows)
-        return out
+        rows = layout.rows(self._slots, table.times, table.y, known, table.issue)
+        if asked is None:
+            self.packed, out = self.pipe.advance(self.packed, rows)
+            return out, None
+        both = jax.tree.map(lambda *parts: np.concatenate(parts), rows, self._rows(asked, None))
+        self.packed, out = self.pipe.advance(self.packed, both, asked=len(asked))
+        return out.take(slice(len(table))), out.take(slice(len(table), None))
 
     def _coming(self, verb: str, time: Any, known: Any) -> Row:
         """The row that comes next, (1, ...)."""
@@ -398,22 +414,17 @@ class Series:
         return self._rows(columns[None], None if time is None else np.array([time]))
 
     def _rows(self, knowns: np.ndarray, times: Any) -> Row:
-        """Rows (T) with known columns (T, N, F), each as if it came next."""
+        """Rows, each as if it came next, with known columns (T, N, F), or (T, F) that serve all targets."""
         layout, T = self.pipe.layout, len(knowns)
+        if knowns.ndim == 2:
+            knowns = np.repeat(knowns[:, None, :], layout.furthest, axis=1)
         if times is None:
             clocked = self._timed and layout.season > 1
             after = self._clock.ahead(self._latest, np.ones(1, int))[0] if clocked else np.array([self.count])
             times = np.repeat(after, T)
         times = np.asarray(times, "datetime64[us]" if self._timed else int)
-        none, issue = np.full(T, np.nan), np.ones(T, bool)
-        rows = layout.rows(self._slots(), self._moments(times), none, knowns[:, 0], issue)
+        rows = layout.rows(self._slots, times, np.full(T, np.nan), knowns[:, 0], np.ones(T, bool))
         return replace(rows, knowns=knowns)
-
-    def _slots(self) -> Clock:
-        return self._clock if self.pipe.layout.season > 1 else Clock.by_index(1)
-
-    def _moments(self, times: np.ndarray) -> np.ndarray:
-        return times if self.pipe.layout.season > 1 else np.zeros(len(times), int)
 
 
 @cache
@@ -451,7 +462,7 @@ def _units(past: Table, layout: Layout) -> tuple[Scale, np.ndarray]:
     ]
     spread = spread or abs(center) or 1.0
     parts = (center, spread, known_center, known_spread, np.array(knots).reshape(-1, 4))
-    return Scale(*(jnp.asarray(part, float) for part in parts)), late
+    return Scale(*(np.asarray(part, float) for part in parts)), late
 
 
 def _unit(values: np.ndarray) -> tuple[float, float]:
