@@ -6,9 +6,11 @@ when it runs. 64-bit numbers and the cache of compiled programs are switched on 
 importing filtax changes neither.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from importlib.metadata import version
 from typing import Annotated
 
@@ -46,9 +48,19 @@ def main() -> None:
     """
     _open_closed_streams()
     watch_signals()
+    sys.meta_path.insert(0, _WithoutPandas())
+    gc.set_threshold(100_000, 50, 100)  # tracing makes many objects, and few of them are garbage
     code = run(sys.argv[1:])
     deaf()
     sys.exit(code)
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Pyarrow imports pandas where it is installed, for half a second, and needs it for nothing that is done here."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the command line does without pandas", name=fullname)
 
 
 def _open_closed_streams() -> None:
