@@ -4,10 +4,8 @@ A forecast of step k of row t was made k steps before it. Where known columns ar
 the rows ahead of them have been read.
 """
 
-import json
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,14 +15,13 @@ from filtax.forecasting._clock import blanks
 from filtax.forecasting._series import SHORTEST
 from filtax.monitoring import Monitor
 from filtax.pipeline._config import Config
-from filtax.pipeline._plan import Columns, Plan, label_of
-from filtax.pipeline._rows import Block
+from filtax.pipeline._rows import Block, Columns, Plan, label_of
 
 ENDS = ("forecast", "lower", "upper")
 SEEN = ("tail", "outlier", "change_probability", "runlength")
 THINNED = 500  # rows at which the weights of the experts are kept, at most
 Event = tuple[int, str, Any]  # row of a batch, kind, value
-State = dict[str, np.ndarray]
+State = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +83,7 @@ class Learned:
         return Learned(rows, np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
 
 
+@dataclass(eq=False)
 class Trace:
     """Weights of the experts at evenly spaced rows, at most `THINNED` of them, whatever the batches.
 
@@ -96,18 +94,20 @@ class Trace:
     (300, [0, 4, 8], (300, 2))
     """
 
-    def __init__(self) -> None:
-        self.names: tuple[str, ...] = ()
-        self.rows, self.weights, self.stride, self.count = np.zeros(0, np.int64), np.zeros((0, 0)), 1, 0
+    names: list[str] = field(default_factory=list)
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    stride: int = 1
+    count: int = 0
 
-    def learn(self, names: tuple[str, ...], weights: np.ndarray) -> None:
+    def learn(self, names: Sequence[str], weights: np.ndarray) -> None:
         """Weights (T, K) of the next rows; experts that are new had no weight before."""
-        if names != self.names:
+        if list(names) != self.names:
             wide = np.zeros((len(self.weights), len(names)))
             for i, name in enumerate(self.names):
                 if name in names:
                     wide[:, names.index(name)] = self.weights[:, i]
-            self.names, self.weights = names, wide
+            self.names, self.weights = list(names), wide
         rows = np.arange(self.count, self.count + len(weights))
         self.count += len(weights)
         self.rows, self.weights = np.concatenate([self.rows, rows]), np.concatenate([self.weights, weights])
@@ -118,18 +118,6 @@ class Trace:
                 return
             self.stride *= 2
 
-    def settings(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return {"names": list(self.names), "stride": self.stride, "count": self.count}
-
-    @classmethod
-    def restore(cls, settings: dict[str, Any], rows: np.ndarray, weights: np.ndarray) -> "Trace":
-        """Go on from what was kept."""
-        trace = cls()
-        trace.names, trace.stride, trace.count = tuple(settings["names"]), settings["stride"], settings["count"]
-        trace.rows, trace.weights = rows, weights
-        return trace
-
 
 class Track:
     """One series of numbers: its forecasts, and what is unusual.
@@ -137,10 +125,10 @@ class Track:
     Args:
         config: Of the run.
         plan: Of the run.
-        saved: Settings and arrays to go on from.
+        saved: What `state` returned, to go on from.
     """
 
-    def __init__(self, config: Config, plan: Plan, saved: tuple[dict, State] | None = None) -> None:
+    def __init__(self, config: Config, plan: Plan, saved: State | None = None) -> None:
         self.config, self.plan = config, plan
         steps = tuple(step + config.delay for step in config.steps)
         self.waits = steps[-1] - 1 if plan.width else 0
@@ -152,21 +140,14 @@ class Track:
             self.monitor = Monitor(config.level, config.false_alarms)
             self.last: int | float | None = None  # time of the last row
             self.held = Learned.nothing(0, plan.width).rows
-            return
-        settings, arrays = saved
-        parts: dict[str, State] = {"series": {}, "monitor": {}, "held": {}}
-        for name, array in arrays.items():
-            room, _, own = name.partition(".")
-            parts[room][own] = array
-        self.series = Series.restore(settings["series"], parts["series"])
-        self.monitor = Monitor.restore(settings["monitor"], parts["monitor"])
-        self.last, self.held = settings["last"], Rows(**parts["held"])
+        else:
+            self.series, self.monitor = Series.restore(*saved["series"]), Monitor.restore(*saved["monitor"])
+            self.last, self.held = saved["last"], Rows(**saved["held"])
 
-    def state(self) -> tuple[dict, State]:
-        """Settings and arrays to go on from."""
-        parts = {"series": self.series.arrays(), "monitor": self.monitor.arrays(), "held": vars(self.held)}
-        arrays = {f"{room}.{name}": np.asarray(each) for room, part in parts.items() for name, each in part.items()}
-        return {"series": self.series.settings(), "monitor": self.monitor.settings(), "last": self.last}, arrays
+    def state(self) -> State:
+        """All that it needs to go on."""
+        parts = {"series": _parts(self.series), "monitor": _parts(self.monitor)}
+        return {**parts, "last": self.last, "held": vars(self.held)}
 
     def learn(self, rows: Rows, trace: Trace | None, end: bool = False) -> Learned:
         """Learn rows, but those that wait for known columns ahead; at the end these too."""
@@ -282,19 +263,16 @@ class Numbers:
 
     def state(self) -> State:
         """All that a resumed run needs."""
-        met = [columns.met for columns in self.columns] if self.plan.texts else []
-        about = {"keys": list(self.keys), "met": met, "trace": self.trace.settings()}
-        state = pack([track.state() for track in self.tracks])
-        return {**state, "about": to_bytes(about), "trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
+        met = [columns.met for columns in self.columns]
+        tracks = [track.state() for track in self.tracks]
+        return {"keys": list(self.keys), "met": met, "trace": vars(self.trace), "tracks": tracks}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` returned."""
-        state = dict(state)
-        about = from_bytes(state.pop("about"))
-        self.keys = {key: number for number, key in enumerate(about["keys"])}
-        self.columns = [Columns(self.plan, met) for met in about["met"] or [{}] * len(self.keys)]
-        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
-        self.tracks = [Track(self.config, self.plan, saved) for saved in unpack(state)]
+        self.keys = {key: number for number, key in enumerate(state["keys"])}
+        self.columns = [Columns(self.plan, met) for met in state["met"]]
+        self.trace = Trace(**state["trace"])
+        self.tracks = [Track(self.config, self.plan, saved) for saved in state["tracks"]]
 
 
 class Classes:
@@ -349,28 +327,19 @@ class Classes:
 
     def state(self) -> State:
         """All that a resumed run needs."""
-        settings = {"labels": self.labels.settings(), "monitor": self.monitor.settings()}
-        about = {"codes": list(self.codes), "met": self.columns.met, "trace": self.trace.settings()}
-        arrays = {f"labels.{name}": each for name, each in self.labels.arrays().items()}
-        arrays |= {f"monitor.{name}": each for name, each in self.monitor.arrays().items()}
-        trace = {"trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
-        return {**pack([(settings, arrays)]), "about": to_bytes(about), **trace}
+        parts = {"labels": _parts(self.labels), "monitor": _parts(self.monitor)}
+        return {**parts, "codes": list(self.codes), "met": self.columns.met, "trace": vars(self.trace)}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` returned."""
-        state = dict(state)
-        about = from_bytes(state.pop("about"))
-        self.codes = {label: code for code, label in enumerate(about["codes"])}
-        self.columns = Columns(self.plan, about["met"])
-        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
-        [(settings, arrays)] = unpack(state)
-        self.labels = Labels.restore(settings["labels"], _under("labels.", arrays))
-        self.monitor = Monitor.restore(settings["monitor"], _under("monitor.", arrays))
+        self.labels, self.monitor = Labels.restore(*state["labels"]), Monitor.restore(*state["monitor"])
+        self.codes = {label: code for code, label in enumerate(state["codes"])}
+        self.columns, self.trace = Columns(self.plan, state["met"]), Trace(**state["trace"])
 
 
-def _under(prefix: str, arrays: State) -> State:
-    """The arrays whose names begin with a prefix, named without it."""
-    return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+def _parts(one: Series | Labels | Monitor) -> list[Any]:
+    """What its `restore` takes."""
+    return [one.settings(), one.arrays()]
 
 
 Learner = Numbers | Classes
@@ -379,50 +348,6 @@ Learner = Numbers | Classes
 def make(config: Config, plan: Plan) -> Learner:
     """The learner of a plan."""
     return Classes(config, plan) if plan.task == "classify" else Numbers(config, plan)
-
-
-def pack(parts: list[tuple[dict, State]]) -> State:
-    """The settings and arrays of many objects; arrays of equal shape in one array each.
-
-    >>> state = pack([({"a": 1}, {"x": np.zeros(2)}), ({"a": 2}, {"x": np.ones(2)})])
-    >>> state["0/x|float64"].tolist(), [settings["a"] for settings, _ in unpack(state)]
-    ([[0.0, 0.0], [1.0, 1.0]], [1, 2])
-    """
-    kinds: dict[tuple, list[int]] = {}
-    for number, (_, arrays) in enumerate(parts):
-        kind = tuple((name, np.asarray(each).dtype.name, np.shape(each)) for name, each in sorted(arrays.items()))
-        kinds.setdefault(kind, []).append(number)
-    state = {"settings": to_bytes([settings for settings, _ in parts])}
-    for group, (kind, members) in enumerate(kinds.items()):
-        state[f"{group}/"] = np.array(members, np.int64)
-        for name, dtype, _ in kind:
-            stacked = np.stack([np.asarray(parts[number][1][name]) for number in members])
-            state[f"{group}/{name}|{dtype}"] = stacked.view(np.int64) if stacked.dtype.kind in "mM" else stacked
-    return state
-
-
-def unpack(state: State) -> list[tuple[dict, State]]:
-    """The settings and arrays of each object."""
-    settings = from_bytes(state["settings"])
-    arrays: list[State] = [{} for _ in settings]
-    for name, stacked in state.items():
-        group, slash, own = name.partition("/")
-        if slash and own:
-            own, _, dtype = own.rpartition("|")
-            stacked = stacked.view(dtype) if np.dtype(dtype).kind in "mM" else stacked
-            for number, array in zip(state[f"{group}/"].tolist(), stacked, strict=True):
-                arrays[number][own] = array
-    return list(zip(settings, arrays, strict=True))
-
-
-def to_bytes(value: Any) -> np.ndarray:
-    """JSON as bytes, for what grows with the keys: a manifest has a largest size."""
-    return np.frombuffer(zlib.compress(json.dumps(value).encode()), np.uint8).copy()
-
-
-def from_bytes(stored: np.ndarray) -> Any:
-    """What `to_bytes` stored."""
-    return json.loads(zlib.decompress(stored.tobytes()))
 
 
 def _rows(block: Block, first: int, series: np.ndarray, y: np.ndarray, known: np.ndarray) -> Rows:

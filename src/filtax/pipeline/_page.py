@@ -304,10 +304,7 @@ def _errors(run: Run, found: Scores) -> str:
 
 def _events(run: Run, kind: str) -> str:
     """The latest events of a kind; of gaps the longest ones, of rejected rows the first."""
-    done = {(each["file"], each["line"]) for each in run.events() if each["event"] == "completed"}
-    found = (
-        e for e in run.events() if e["event"] == kind and (kind != "rejected" or (e["file"], e["line"]) not in done)
-    )
+    found = (event for event in run.events() if event["event"] == kind)
     if kind == "gap":
         shown = heapq.nlargest(SHOWN, found, key=lambda event: event["missing"])
     elif kind == "rejected":

@@ -14,10 +14,9 @@ from pyarrow import parquet
 
 from filtax.io._files import PARTIAL, drop, flush_folder, open_no_link, unwritten
 from filtax.pipeline._config import Config
-from filtax.pipeline._folder import CHECKPOINT
+from filtax.pipeline._folder import CHECKPOINT, read_chances, read_events, read_records, record_type
 from filtax.pipeline._learner import ENDS, Classes, Learned, Learner
-from filtax.pipeline._plan import Plan
-from filtax.pipeline._records import read_chances, read_events, read_records, record_type
+from filtax.pipeline._rows import Plan
 from filtax.pipeline._runner import restored
 
 GROUP = 65536  # rows of a group in the file
@@ -85,8 +84,7 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
     config = Config.read(root)
     if config.task == "segment":
         raise ValueError(f"{root} holds a series that was segmented, and no forecasts; name a run of `filtax run`.")
-    learner, plan, manifest = restored(config, root / CHECKPOINT, warn)
-    note = manifest["note"]
+    learner, plan, note, _ = restored(config, root / CHECKPOINT, warn)
     kind = record_type(learner, note["dated"])
     if note["done"]:
         learner.finish()

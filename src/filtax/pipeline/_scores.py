@@ -18,7 +18,7 @@ from filtax.forecasting import Clock
 from filtax.forecasting._clock import blanks
 from filtax.io._files import write_whole
 from filtax.pipeline._learner import Numbers
-from filtax.pipeline._plan import Plan
+from filtax.pipeline._rows import Plan
 from filtax.pipeline._run import Run, open_run
 
 MEDIAN, MOST = Metric("median", mae.per_step), 100_000  # errors of which a median is taken, at most

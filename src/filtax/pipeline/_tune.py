@@ -20,9 +20,7 @@ from filtax.io._files import LOCK, write_whole
 from filtax.pipeline._config import Config
 from filtax.pipeline._folder import refuse_foreign
 from filtax.pipeline._learner import make
-from filtax.pipeline._plan import Plan, decide
-from filtax.pipeline._rows import Block, blocks
-from filtax.pipeline._runner import open_source
+from filtax.pipeline._rows import Block, Plan, blocks, decide, open_source
 from filtax.tuning import Log, Uniform, tune
 
 TUNED, JOURNAL, ASKED = "tuned.toml", "journal.log", "asked.json"
