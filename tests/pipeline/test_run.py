@@ -303,6 +303,13 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(asked, words):
         Config("t.csv", "y", **asked)
 
 
+def test_a_horizon_that_would_need_too_much_memory_is_refused_in_a_sentence(tmp_path):
+    source = write(tmp_path / "t.csv", load(0, 60), wind=range(60), sun=range(60), rain=range(60))
+    asked = Config(source, "load", time="when", features=("wind", "sun", "rain"), horizon=9000, delay=1000)
+    with pytest.raises(ValueError, match=r"look at 30000 numbers ahead, and 20000 is the most; shorten them, or name"):
+        run_pipeline(asked, tmp_path / "run")
+
+
 def test_of_a_long_horizon_some_steps_are_forecast():
     steps = Config("t.csv", "y", time="t", horizon=1440).steps
     assert len(steps) <= 48

@@ -20,7 +20,7 @@ from filtax import io as store
 from filtax.io import Damaged, Position, lock
 from filtax.io._files import LOCK, PARTIAL, open_no_link, unwritten
 from filtax.pipeline._config import CONFIG, Config
-from filtax.pipeline._learner import Classes, Learned, Learner
+from filtax.pipeline._learner import Classes, Learned, Learner, head_type
 
 CHECKPOINT = "checkpoint"
 FILES = {"rows": "checkpoint/rows.bin", "chances": "checkpoint/chances.bin", "events": "events.jsonl"}
@@ -123,7 +123,7 @@ def to_bytes(tree: Any) -> dict[str, np.ndarray]:
     def put(array: Any) -> dict[str, Any]:
         array = np.asarray(array)
         parts.append(array.tobytes())
-        return {ARRAY: [array.dtype.str, array.shape]}
+        return {ARRAY: [array.dtype.descr if array.dtype.names else array.dtype.str, array.shape]}
 
     text = zlib.compress(json.dumps(tree, default=put).encode())
     return {"tree": np.frombuffer(text, np.uint8), "arrays": np.frombuffer(b"".join(parts), np.uint8)}
@@ -137,8 +137,9 @@ def of_bytes(stored: Mapping[str, np.ndarray]) -> Any:
         nonlocal at
         if ARRAY not in found:
             return found
-        dtype, shape = found[ARRAY]
-        array = np.ndarray(shape, dtype, content, at).copy()
+        kind, shape = found[ARRAY]
+        kind = [tuple(field) for field in kind] if isinstance(kind, list) else kind
+        array = np.ndarray(shape, kind, content, at).copy()
         at += array.nbytes
         return array
 
@@ -221,11 +222,10 @@ def check(path: Path, mark: Mark) -> None:
         )
 
 
-def record_type(learner: Learner, dated: bool) -> np.dtype:
-    """The type of a record: where a row stood, its target, and the columns of the learner."""
-    head = [("row", "<i8"), ("line", "<i8"), ("file", "<i4"), ("series", "<i4"), ("time", "<i8" if dated else "<f8")]
+def record_type(learner: Learner) -> np.dtype:
+    """The type of a record: the head of a row, and the columns of the learner."""
     labels = [("classes", "<i4")] if isinstance(learner, Classes) else []
-    return np.dtype([*head, ("y", "<f8"), *((name, "<f8") for name in learner.names), *labels])
+    return np.dtype([*head_type(learner.plan.dated).descr, *((name, "<f8") for name in learner.names), *labels])
 
 
 class Records:
@@ -247,12 +247,11 @@ class Records:
 
     def append(self, learned: Learned) -> None:
         """Write the records of rows."""
-        rows, records = learned.rows, np.zeros(len(learned.rows), self.kind)
-        for name, column in zip(("row", "line", "file", "series"), rows.place.T, strict=False):
-            records[name] = column
-        records["time"] = rows.place[:, 4] if self.kind["time"].kind == "i" else rows.time
-        records["y"] = rows.y
-        names = [name for name in (self.kind.names or ())[6:] if name != "classes"]
+        head, records = learned.rows.head, np.zeros(len(learned.rows), self.kind)
+        names = [name for name in (self.kind.names or ()) if name != "classes"]
+        for name in head.dtype.names or ():
+            records[name] = head[name]
+            names.remove(name)
         for name, column in zip(names, learned.columns.T, strict=True):
             records[name] = column
         if "classes" in (self.kind.names or ()):

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from filtax.forecasting import Clock, Labels, Series
-from filtax.forecasting._clock import blanks
 from filtax.forecasting._series import SHORTEST
 from filtax.monitoring import Monitor
 from filtax.pipeline._config import Config
-from filtax.pipeline._rows import Block, Columns, Plan, label_of
+from filtax.pipeline._rows import Block, Columns, Plan, label_of, missing_steps
 
 ENDS = ("forecast", "lower", "upper")
 SEEN = ("tail", "outlier", "change_probability", "runlength")
@@ -24,38 +23,52 @@ Event = tuple[int, str, Any]  # row of a batch, kind, value
 State = dict[str, Any]
 
 
+def head_type(dated: bool) -> np.dtype:
+    """What is known of each row before it is learned: where it stood, its time (NaN without one) and its target."""
+    place = [("row", "<i8"), ("line", "<i8"), ("file", "<i4"), ("series", "<i4")]
+    return np.dtype([*place, ("time", "<M8[us]" if dated else "<f8"), ("y", "<f8")])
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a table.
 
     Attributes:
-        place: (T, 5) number of the row, line, number of the file, number of the series, microseconds since 1970.
-        y: (T,) targets, or codes of labels; NaN where missing.
+        head: (T,) records, as `head_type`; the target of a label is its code, NaN where missing.
         known: (T, F) known columns.
-        time: (T,) times that are plain numbers; NaN where they are dates.
     """
 
-    place: np.ndarray
-    y: np.ndarray
+    head: np.ndarray
     known: np.ndarray
-    time: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.head)
+
+    @property
+    def y(self) -> np.ndarray:
+        """Targets (T,)."""
+        return self.head["y"]
+
+    @property
+    def time(self) -> np.ndarray:
+        """Times (T,)."""
+        return self.head["time"]
 
     def take(self, rows: Any) -> "Rows":
         """Some of the rows."""
-        return Rows(*(part[rows] for part in vars(self).values()))
+        return Rows(self.head[rows], self.known[rows])
 
     @staticmethod
-    def joined(parts: list["Rows"]) -> "Rows":
+    def joined(parts: Sequence["Rows"]) -> "Rows":
         """Rows one after the other."""
-        return Rows(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
+        return Rows(np.concatenate([part.head for part in parts]), np.concatenate([part.known for part in parts]))
 
-    @property
-    def times(self) -> np.ndarray:
-        """Dates, for a series that has them."""
-        return np.ascontiguousarray(self.place[:, 4]).view("datetime64[us]")
+    @staticmethod
+    def blank(count: int, plan: Plan) -> "Rows":
+        """Rows of which nothing is known but that they come."""
+        rows = Rows(np.zeros(count, head_type(plan.dated)), np.full((count, plan.width), np.nan))
+        rows.head["y"] = np.nan
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +90,9 @@ class Learned:
     events: list[Event]
 
     @staticmethod
-    def nothing(width: int, known: int) -> "Learned":
-        """No rows."""
-        rows = Rows(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros((0, known)), np.zeros(0))
-        return Learned(rows, np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
+    def nothing(plan: Plan, width: int) -> "Learned":
+        """No rows, and columns of a width."""
+        return Learned(Rows.blank(0, plan), np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
 
 
 @dataclass(eq=False)
@@ -132,14 +144,13 @@ class Track:
         self.config, self.plan = config, plan
         steps = tuple(step + config.delay for step in config.steps)
         self.waits = steps[-1] - 1 if plan.width else 0
-        self.dated = plan.clock.kind != "index"
         if saved is None:
             self.series = Series(
                 steps, known=plan.width, season=config.season, miss=round(1.0 - config.level, 12), method=config.method
             )
             self.monitor = Monitor(config.level, config.false_alarms)
-            self.last: int | float | None = None  # time of the last row
-            self.held = Learned.nothing(0, plan.width).rows
+            self.last: np.ndarray | None = None  # time of the last row, (1,)
+            self.held = Rows.blank(0, plan)
         else:
             self.series, self.monitor = Series.restore(*saved["series"]), Monitor.restore(*saved["monitor"])
             self.last, self.held = saved["last"], Rows(**saved["held"])
@@ -155,13 +166,13 @@ class Track:
         ready = len(whole) if end else max(len(whole) - self.waits, 0)
         self.held, rows = whole.take(slice(ready, None)), whole.take(slice(ready))
         if not ready:
-            return Learned.nothing(3 * len(self.config.steps) + len(SEEN), self.plan.width)
+            return Learned.nothing(self.plan, 3 * len(self.config.steps) + len(SEEN))
         ahead = whole.take(slice(ready + self.waits)) if self.plan.width else rows
         known = ahead.known if self.plan.width else None
-        out = self.series.learn(rows.y, ahead.times if self.dated else None, known)
+        out = self.series.learn(rows.y, ahead.time if self.plan.dated else None, known)
         if trace is not None:
             trace.learn(self.series.names, out.weights)
-        seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.times if self.dated else None)
+        seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.time if self.plan.dated else None)
         events = [(row, "gap", missing) for row, missing in self._gaps(rows)]
         events += [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
         changes = (seen.change_probability, seen.runlength)
@@ -172,7 +183,7 @@ class Track:
         unusual = np.stack([seen.tail, seen.outlier, *changes], axis=1)
         said = np.concatenate([out.due[:, -1:], out.due[:, :-1]], axis=1).reshape(ready, -1)
         columns = np.concatenate([said, unusual], axis=1)
-        released = whole.place[len(whole) - ready :, 0]
+        released = whole.head["row"][len(whole) - ready :]
         return Learned(rows, released, columns, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
 
     @property
@@ -183,25 +194,23 @@ class Track:
 
     def after(self, count: int) -> Rows:
         """The next rows, of which nothing is known."""
-        last, steps = self.last or 0.0, np.arange(1, count + 1)
-        place, time = np.zeros((count, 5), np.int64), np.full(count, np.nan)
-        if self.dated:
-            times = self.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
-            place[:, 4] = times.astype(np.int64)
-        else:
-            time = last + self.clock.step * steps
-        return Rows(place, np.full(count, np.nan), np.full((count, self.plan.width), np.nan), time)
+        rows, steps = Rows.blank(count, self.plan), np.arange(1, count + 1)
+        if self.last is not None and self.plan.dated:
+            rows.head["time"] = self.clock.ahead(self.last, steps)[0]
+        elif not self.plan.dated:
+            rows.head["time"] = (0.0 if self.last is None else self.last) + self.clock.step * steps
+        return rows
 
     def _gaps(self, rows: Rows) -> list[tuple[int, int]]:
         """Rows before which steps of the clock are missing, and how many."""
-        if not self.dated:
-            self.last = float(rows.time[-1]) if np.isfinite(rows.time[-1]) else (self.last or 0.0) + len(rows)
+        before, self.last = self.last, rows.time[-1:].copy()
+        if not self.plan.dated:
+            if np.isnan(self.last[0]):  # the number of rows then takes the place of a time
+                self.last = (np.zeros(1) if before is None else before) + len(rows)
             return []
-        before = rows.times[:1] if self.last is None else np.array([int(self.last)]).view("datetime64[us]")
-        missing = blanks(self.clock, before, rows.times)
+        missing = missing_steps(self.clock, before, rows.time)
         if self.config.key is not None:  # whatever the batches: the first rows of a key do not know its clock
             missing[: max(SHORTEST - (self.series.count - len(rows)), 0)] = 0
-        self.last = int(rows.place[-1, 4])
         return [(int(row), int(missing[row])) for row in np.flatnonzero(missing)]
 
 
@@ -238,15 +247,15 @@ class Numbers:
             )
             known[own] = self.columns[number].read(numbers, texts)
         y = block.numbers.get(target, np.full(T, np.nan))
-        return _rows(block, first, series, y, known)
+        return _rows(self.plan, block, first, series, y, known)
 
     def learn(self, rows: Rows) -> Learned:
         """Learn rows, those of a series together. Results are ordered by `released`."""
         self.make_room()
         found = []
-        for number, own in by_series(rows.place[:, 3]):
+        for number, own in by_series(rows.head["series"]):
             found.append(self.tracks[number].learn(rows.take(own), self.trace if number == 0 else None))
-        return _in_order(found, len(self.names), self.plan.width)
+        return _in_order(found) if found else Learned.nothing(self.plan, len(self.names))
 
     def make_room(self) -> None:
         """A track for each key."""
@@ -256,10 +265,10 @@ class Numbers:
 
     def finish(self) -> Learned:
         """Learn the rows that wait, whose known columns ahead are those of the last row."""
-        none = Learned.nothing(0, self.plan.width).rows
+        none = Rows.blank(0, self.plan)
         tracks = [(number, track) for number, track in enumerate(self.tracks) if len(track.held)]
         found = [track.learn(none, self.trace if number == 0 else None, end=True) for number, track in tracks]
-        return _in_order(found, len(self.names), self.plan.width)
+        return _in_order(found) if found else Learned.nothing(self.plan, len(self.names))
 
     def state(self) -> State:
         """All that a resumed run needs."""
@@ -297,7 +306,7 @@ class Classes:
         else:
             words = [""] * T
         codes = [self.codes.setdefault(word, len(self.codes)) if word else np.nan for word in words]
-        return _rows(block, first, np.zeros(T, np.int64), np.array(codes, float), known)
+        return _rows(self.plan, block, first, 0, codes, known)
 
     def learn(self, rows: Rows) -> Learned:
         """Forecast each row, then learn it."""
@@ -319,11 +328,11 @@ class Classes:
         if not self.config.delay:
             events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
         events.sort(key=lambda event: event[0])
-        return Learned(rows, rows.place[:, 0], np.stack([*said, *unusual], axis=1), chances, events)
+        return Learned(rows, rows.head["row"], np.stack([*said, *unusual], axis=1), chances, events)
 
     def finish(self) -> Learned:
         """No row waits."""
-        return Learned.nothing(len(self.names), self.plan.width)
+        return Learned.nothing(self.plan, len(self.names))
 
     def state(self) -> State:
         """All that a resumed run needs."""
@@ -350,13 +359,11 @@ def make(config: Config, plan: Plan) -> Learner:
     return Classes(config, plan) if plan.task == "classify" else Numbers(config, plan)
 
 
-def _rows(block: Block, first: int, series: np.ndarray, y: np.ndarray, known: np.ndarray) -> Rows:
-    T = len(block)
-    dated = block.time is not None and block.time.dtype.kind == "M"
-    when = block.time.astype("datetime64[us]").astype(np.int64) if dated and block.time is not None else np.zeros(T)
-    place = np.stack([first + np.arange(T), block.line, block.file, series, when.astype(np.int64)], axis=1)
-    time = np.full(T, np.nan) if dated or block.time is None else block.time.astype(float)
-    return Rows(place.astype(np.int64), np.asarray(y, float), known, time)
+def _rows(plan: Plan, block: Block, first: int, series: Any, y: Any, known: np.ndarray) -> Rows:
+    head = np.zeros(len(block), head_type(plan.dated))
+    head["row"], head["line"], head["file"] = first + np.arange(len(block)), block.line, block.file
+    head["time"], head["series"], head["y"] = np.nan if block.time is None else block.time, series, y
+    return Rows(head, known)
 
 
 def by_series(series: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -366,10 +373,8 @@ def by_series(series: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=False)  # no row, no series
 
 
-def _in_order(found: list[Learned], width: int, known: int) -> Learned:
+def _in_order(found: list[Learned]) -> Learned:
     """Rows of all series in the order of the rows that released them."""
-    if not found:
-        return Learned.nothing(width, known)
     released = np.concatenate([learned.released for learned in found])
     order = np.argsort(released, kind="stable")
     place = np.empty_like(order)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from filtax.forecasting import Clock
-from filtax.forecasting._clock import detect_season
+from filtax.forecasting._clock import blanks, detect_season
 from filtax.io import Chunk, InputError, Position, Rejected, Table, open_table
 from filtax.pipeline._config import Config
 
@@ -19,6 +19,7 @@ FEW = 10  # different whole numbers that count as labels
 SAMPLE = 1000  # rows that decide
 WIDTH = 12  # indicators of a column of text
 MOST = 2048  # known columns
+AHEAD = 20_000  # numbers of known columns that a row looks at, up to its last target
 
 
 def open_source(config: Config, home: Path | None, start: Position | None = None, **more: Any) -> Table:
@@ -63,6 +64,11 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.line)
+
+    @property
+    def dated(self) -> bool:
+        """Whether times are dates."""
+        return self.time is not None and self.time.dtype.kind == "M"
 
 
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
@@ -163,12 +169,14 @@ class Plan:
         numbers: Known columns of numbers.
         texts: Known columns of text.
         clock: The clock of the series; its season is that of the seasonal baseline.
+        dated: Whether times are dates.
     """
 
     task: str
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
     clock: Clock
+    dated: bool = False
 
     @property
     def width(self) -> int:
@@ -182,8 +190,8 @@ class Plan:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Plan":
         """Read it back."""
-        columns = tuple(plain["numbers"]), tuple(plain["texts"])
-        return cls(plain["task"], *columns, Clock(**plain["clock"]))
+        columns = {name: tuple(plain[name]) for name in ("numbers", "texts")}
+        return cls(**{**plain, **columns, "clock": Clock(**plain["clock"])})
 
 
 def decide(config: Config, block: Block) -> Plan:
@@ -200,11 +208,17 @@ def decide(config: Config, block: Block) -> Plan:
             if given:
                 raise ValueError(f"{name}: it means nothing for labels; omit it, or say --task regress.")
     numbers, texts = (tuple(n for n in part if n != config.target) for part in (block.numbers, block.texts))
-    plan = Plan(task, numbers, texts, _clock(config, block, task))
+    plan = Plan(task, numbers, texts, _clock(config, block, task), block.dated)
     if plan.width > MOST:
         raise ValueError(
             f"{config.source}: its columns have {plan.width} weights, and {MOST} is the most; name those that matter "
             "with --features."
+        )
+    if plan.width * (config.horizon + config.delay) > AHEAD:
+        raise ValueError(
+            f"--horizon {config.horizon}, --delay {config.delay} and known columns of {plan.width} weights: a row would "
+            f"look at {plan.width * (config.horizon + config.delay)} numbers ahead, and {AHEAD} is the most; shorten "
+            "them, or name fewer --features."
         )
     return plan
 
@@ -223,7 +237,7 @@ def _clock(config: Config, block: Block, task: str) -> Clock:
     own = slice(None) if block.key is None else block.key == block.key[0]
     if task == "classify":
         return Clock.by_index(1)
-    if block.time is not None and block.time.dtype.kind == "M":
+    if block.time is not None and block.dated:
         return Clock.of(block.time[own][:SAMPLE])
     clock = Clock.by_index(config.season or detect_season(block.numbers[config.target][own][:SAMPLE]))
     if block.time is None or len(block.time[own]) < 2:
@@ -255,6 +269,11 @@ def _task(config: Config, block: Block) -> str:
             f"{str(found[0])!r:.60}: that is no label; {advice}."
         )
     return "classify" if labels and (text or not config.time) else "regress"
+
+
+def missing_steps(clock: Clock, last: np.ndarray | None, time: np.ndarray) -> np.ndarray:
+    """Steps that are missing before each of some times (T,), the row before the first of them being at `last` (1,)."""
+    return blanks(clock, time[:1] if last is None else last, time)
 
 
 class Columns:

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from filtax.io._files import PARTIAL, drop, flush_folder, open_no_link, unwritten
 from filtax.pipeline._config import Config
-from filtax.pipeline._folder import CHECKPOINT, read_chances, read_events, read_records, record_type
+from filtax.pipeline._folder import CHECKPOINT, FILES, read_chances, read_events, read_records, record_type
 from filtax.pipeline._learner import ENDS, Classes, Learned, Learner
 from filtax.pipeline._rows import Plan
 from filtax.pipeline._runner import restored
@@ -62,6 +62,12 @@ class Run:
         """Its records, some at a time: row, line, file, series, time, y, and the columns of predictions.parquet."""
         return read_records(self.root, self.kind, self.note["whole"], step)
 
+    def latest(self, series: int, count: int) -> np.ndarray:
+        """The last records of a series."""
+        path = self.root / FILES["rows"]
+        whole = np.memmap(path, self.kind, "r", shape=(self.rows,)) if self.rows else np.zeros(0, self.kind)
+        return whole[np.flatnonzero(whole["series"] == series)[-count:]]
+
     def events(self) -> Iterator[dict[str, Any]]:
         """Its events, in order."""
         return read_events(self.root, self.note["whole"])
@@ -85,10 +91,9 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
     if config.task == "segment":
         raise ValueError(f"{root} holds a series that was segmented, and no forecasts; name a run of `filtax run`.")
     learner, plan, note, _ = restored(config, root / CHECKPOINT, warn)
-    kind = record_type(learner, note["dated"])
     if note["done"]:
         learner.finish()
-    return Run(root, config, plan, learner, note, kind)
+    return Run(root, config, plan, learner, note, record_type(learner))
 
 
 def write_predictions(run: Run) -> Path:
@@ -131,15 +136,15 @@ def texts_of(labels: list[str], codes: np.ndarray) -> np.ndarray:
 def plain_columns(config: Config, learner: Learner, learned: Learned) -> dict[str, np.ndarray]:
     """What `filtax run --print` shows of rows that were learned."""
     rows = learned.rows
-    found: dict[str, np.ndarray] = {"line": rows.place[:, 1]}
+    found: dict[str, np.ndarray] = {"line": rows.head["line"]}
     if config.time:
-        found["time"] = rows.times if np.isnan(rows.time).all() else rows.time
+        found["time"] = rows.time
     if isinstance(learner, Classes):
         labels = list(learner.codes)
         said = {"forecast": texts_of(labels, learned.columns[:, 0]), "probability": learned.columns[:, 1]}
         return {**found, **said, "y": texts_of(labels, rows.y)}
     if config.key:
-        found["key"] = np.array(list(learner.keys), object)[rows.place[:, 3]]
+        found["key"] = np.array(list(learner.keys), object)[rows.head["series"]]
     return {**found, **dict(zip(ENDS, learned.columns[:, :3].T, strict=True)), "y": rows.y}
 
 
@@ -150,7 +155,7 @@ def _named(run: Run, part: np.ndarray, chances: np.ndarray | None) -> dict[str, 
     if run.config.key:
         found["key"] = np.array(run.keys, object)[part["series"]]
     if run.config.time:
-        found["time"] = part["time"].astype("datetime64[us]") if run.note["dated"] else part["time"]
+        found["time"] = part["time"]
     found["y"] = part["y"]
     found |= {name: part[name] for name in run.learner.names}
     found["outlier"] = part["outlier"] > 0.0

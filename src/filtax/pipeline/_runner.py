@@ -21,6 +21,7 @@ PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
 WAIT = 50  # rows that standard input must give before anything is decided
 TIMED = 64  # rows that standard input must give at once for their time to say how long a row takes
 BLOCK, KEYED = 4096, 65536  # rows of a block; more with keys, so that each series has some
+LOOKED = 1 << 20  # rows ahead of all rows of a block, where known columns are looked at
 
 
 @dataclass
@@ -133,7 +134,7 @@ class _Job:
         self.latest: Callable[[], Position] | None = None  # behind the last row since
         self.marks = EMPTY  # of the files behind the last row
         self.behind = 0  # rows rejected since
-        self.dated, self.read, self.progress = False, 0, Progress()
+        self.read, self.progress = 0, Progress()
         self.early: list[Rejected] = []  # rows rejected before the first good one
         self.saved, self.warm, self.busy = (0, perf_counter()), False, False
         if store.generations(folder):
@@ -150,6 +151,8 @@ class _Job:
             why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
             raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
         size = min(c.block or (KEYED if c.key else BLOCK), c.checkpoint_every)
+        if c.features or not c.time:  # of each row, all known columns up to its last target are in memory
+            size = min(size, max(64, LOOKED // (c.horizon + c.delay)))
         least = 1 if self.learner else WAIT if eager else SAMPLE
         yield from blocks(self.table, size, self.files, eager=eager, least=least)
 
@@ -166,7 +169,7 @@ class _Job:
                 learned = self.learner.learn(rows)
             if self.records is None:  # a method that cannot run has left nothing
                 self.config.write(self.root)
-                self.records = Records(self.root, record_type(self.learner, self.dated), EMPTY)
+                self.records = Records(self.root, record_type(self.learner), EMPTY)
             self._write(learned, [(self.read + place, event) for place, event in before])
             self.read, self.latest = self.read + len(block), block.position or self.latest
             self.marks, self.behind = self.records.marks(), 0
@@ -202,7 +205,6 @@ class _Job:
             "whole": self.records.flush(),
             "read": self.read,
             "files": self.files,
-            "dated": self.dated,
             "before": asdict(before),
             "progress": asdict(self.progress),
             "plan": self.plan.to_json(),
@@ -222,15 +224,14 @@ class _Job:
         self.plan = decide(self.config, block)
         self.config = replace(self.config, task=self.plan.task, version=version("filtax"))
         self.learner = make(self.config, self.plan)
-        self.dated = block.time is not None and block.time.dtype.kind == "M"
 
     def _restore(self, warn: Any) -> None:
         self.learner, self.plan, note, self.position = restored(self.config, self.folder, warn)
         if self.position is None:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
-        self.files, self.dated, self.read, self.marks = (note[name] for name in ("files", "dated", "read", "marks"))
+        self.files, self.read, self.marks = note["files"], note["read"], note["marks"]
         self.progress = Progress(**{**note["before"], "stopped": False})
-        self.records = Records(self.root, record_type(self.learner, self.dated), self.marks)
+        self.records = Records(self.root, record_type(self.learner), self.marks)
         self.saved = (self.read, perf_counter())
 
     def _rejected(self, block: Block) -> tuple[list[tuple[float, dict[str, Any]]], list[Rejected]]:
@@ -272,14 +273,13 @@ class _Job:
 
     def _event(self, learned: Learned, keys: list[str], first: int, row: int, kind: str, value: Any) -> dict[str, Any]:
         assert self.records is not None
-        number, line, file, series, _ = learned.rows.place[row].tolist()
-        event: dict[str, Any] = {"event": kind, "row": number + 1, "file": self.files[file], "line": line}
-        if self.dated:
-            event["time"] = str(learned.rows.times[row]).removesuffix(".000000")
-        elif self.config.time:
-            event["time"] = str(learned.rows.time[row])
+        head = learned.rows.head[row]
+        event: dict[str, Any] = {"event": kind, "row": int(head["row"]) + 1, "file": self.files[head["file"]]}
+        event["line"] = int(head["line"])
+        if self.config.time:
+            event["time"] = str(head["time"]).removesuffix(".000000")
         if keys:
-            event["key"] = keys[series]
+            event["key"] = keys[head["series"]]
         if kind == "change":
             self.progress.changes += 1
             event["began"] = self.records.earlier(first + row, value)

@@ -3,6 +3,7 @@
 The whole series is in memory. A run that goes on reads it again, and segments it only where it has grown.
 """
 
+import html
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,6 @@ class Segments:
             segmented, the probability that a segment begins there.
         files: Names of the files.
         rejected: The first rows that could not be read, as plain values; `count` of them in all.
-        dated: Whether times are dates.
         found: Changes, period, alarms and their starts, by row; None before.
     """
 
@@ -50,7 +50,6 @@ class Segments:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     rejected: list[dict[str, Any]] = field(default_factory=list)
-    dated: bool = False
     count: int = 0
     found: dict[str, Any] | None = None
 
@@ -129,7 +128,7 @@ def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     means = np.array([np.nan if part["mean"] is None else part["mean"] for part in parts])[number - 1]
     found = {"line": columns["line"]}
     found |= {"file": np.array(one.files, object)[columns["file"]]} if len(one.files) > 1 else {}
-    found |= {"time": _times(one)} if one.config.time else {}
+    found |= {"time": one.columns["time"]} if one.config.time else {}
     found |= {"y": y, "segment": number, "level": means, "change_probability": columns["probability"]}
     write_table([name_columns(one.config, found)], root / "predictions.parquet")
     events = [{"event": "rejected", **each} for each in one.rejected]
@@ -192,19 +191,13 @@ def _columns(one: Segments, chunk: Chunk) -> dict[str, np.ndarray]:
     if one.config.target in chunk.texts:
         raise ValueError(f"segment: the target {one.config.target} holds no numbers; name a column of numbers.")
     times = np.zeros(len(chunk)) if chunk.time is None else chunk.time
-    one.dated = times.dtype.kind == "M"
-    times = times.astype("datetime64[us]").astype(np.int64) if one.dated else times.astype(float)
     file = np.full(len(chunk), one.files.index(chunk.file))
     y = np.array(chunk.column(one.config.target), float)
     return {"line": chunk.line.astype(np.int64), "file": file, "time": times, "y": y}
 
 
-def _times(one: Segments) -> np.ndarray:
-    return one.columns["time"].view("datetime64[us]") if one.dated else one.columns["time"]
-
-
 def _place(one: Segments, row: int) -> dict[str, Any]:
-    when = {"time": str(_times(one)[row]).removesuffix(".000000")} if one.config.time else {}
+    when = {"time": str(one.columns["time"][row]).removesuffix(".000000")} if one.config.time else {}
     return {
         "row": row + 1,
         "file": one.files[int(one.columns["file"][row])],
@@ -242,17 +235,18 @@ def _in_words(told: dict[str, Any]) -> str:
 
 def _page(one: Segments, told: dict[str, Any], words: str, means: np.ndarray) -> bytes:
     x = one.columns["time"].astype(float) if one.config.time else np.arange(len(means)) + 1.0
+    timed = one.columns["time"].dtype.kind == "M"
     marks = [(float(x[part["row"] - 1]), f"row {part['row']}") for part in told["segments"][1 : LISTED + 1]]
     lines = {"mean of the segment": means, one.config.target: one.columns["y"]}
     names = ("row", "file", "line", "time", "rows", "mean", "probability")
     alarms = [{**alarm, "began with row": alarm["began"]["row"]} for alarm in told["alarms"][:LISTED]]
     cards = [(f"{told[name]:,}", name) for name in ("rows", "rejected", "missing")]
     cards += [(str(len(told["segments"])), "segments"), (str(len(told["alarms"])), "alarms")]
-    chance = chart(x, {"probability": one.columns["probability"]}, timed=one.dated, floor=0.0, ceiling=1.0)
+    chance = chart(x, {"probability": one.columns["probability"]}, timed=timed, floor=0.0, ceiling=1.0)
     rejected = listing(one.rejected[:LISTED], ("file", "line", "column", "reason")) if one.rejected else ""
     sections = [
-        ("In short", f'{cards_of(cards)}<p class="words">{words.replace("&", "&amp;").replace("<", "&lt;")}</p>'),
-        ("The series and its segments", chart(x, lines, timed=one.dated, marks=marks)),
+        ("In short", f'{cards_of(cards)}<p class="words">{html.escape(words)}</p>'),
+        ("The series and its segments", chart(x, lines, timed=timed, marks=marks)),
         ("The segments", listing(told["segments"][:LISTED], names)),
         ("Probability that a segment begins", chance),
         (
