@@ -13,7 +13,7 @@ from filtax.io import Rejected
 from filtax.pipeline._config import Config
 from filtax.pipeline._learner import ENDS, Classes, Learned, Numbers, Rows, Track, by_series
 from filtax.pipeline._rows import blocks, missing_steps, open_source
-from filtax.pipeline._run import Run, name_columns, texts_of
+from filtax.pipeline._run import Run, head_columns, name_columns, texts_of
 from filtax.pipeline._runner import BLOCK
 
 
@@ -36,9 +36,10 @@ def next_steps(run: Run, only: str | None = None) -> dict[str, np.ndarray]:
         learned = track.learn(track.after(count), None)
         parts.append((learned.rows, _chosen(run.config, learned, np.arange(1, count + 1))))
     rows, ends = Rows.joined([rows for rows, _ in parts]), np.concatenate([ends for _, ends in parts])
-    found = {"key": np.repeat(np.array(names, object), count), "time": rows.time}
+    found = {"key": np.repeat(np.array(names, object), count)} if run.config.key else {}
+    found |= {"time": rows.time} if run.config.time else {}
     found |= {"step": np.tile(np.arange(1, count + 1), len(names)), **dict(zip(ENDS, ends.T, strict=True))}
-    return _named(run.config, found)
+    return name_columns(run.config, found)
 
 
 class Prediction:
@@ -140,16 +141,13 @@ class Prediction:
         return self._columns(rows, found, texts_of(labels, rows.y))
 
     def _columns(self, rows: Rows, said: dict[str, np.ndarray], y: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        learner = self.run.learner
+        learner, config = self.run.learner, self.run.config
         self.rows += len(rows)
         self.blank += int(np.isnan(said["forecast"]).sum()) if isinstance(learner, Numbers) else 0
-        found: dict[str, np.ndarray] = {"line": rows.head["line"]}
-        if isinstance(learner, Numbers):
-            found["key"] = np.array(list(learner.keys), object)[rows.head["series"]]
-        found["time"] = rows.time
+        found = head_columns(config, learner, rows.head)
         if self.given:
             found["y"] = rows.y if y is None else y
-        return _named(self.run.config, {**found, **said})
+        return name_columns(config, {**found, **said})
 
 
 def _chosen(config: Config, learned: Learned, ahead: np.ndarray) -> np.ndarray:
@@ -159,8 +157,3 @@ def _chosen(config: Config, learned: Learned, ahead: np.ndarray) -> np.ndarray:
     column = 3 * ((np.minimum(which, len(steps) - 1) + 1) % len(steps))  # those of the horizon come first
     ends = learned.columns[np.arange(len(ahead))[:, None], column[:, None] + np.arange(3)]
     return np.where((which < len(steps))[:, None], ends, np.nan)
-
-
-def _named(config: Config, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    unused = {name for name, column in (("key", config.key), ("time", config.time)) if column is None}
-    return name_columns(config, {name: each for name, each in found.items() if name not in unused})

@@ -49,7 +49,7 @@ class Block:
         key: Keys, or None.
         line: Line of each row.
         file: Number of the file of each row.
-        rejected: Rows that were rejected before the last of these.
+        rejected: Rows that were rejected before the last of these; in a block without rows, those behind them.
         position: Where to go on behind it, when it is called; None if the source cannot be read again.
     """
 
@@ -74,8 +74,8 @@ class Block:
 def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int = 1) -> Iterator[Block]:
     r"""Cut a table into blocks; the last may be shorter, and where rows are wanted at once, any.
 
-    Where the table ends in a fault, or standard input is interrupted, the rows before it come first. Where many rows
-    are rejected, a block without rows holds their records.
+    Where the table ends in a fault, or standard input is interrupted, the rows before it come first. What was rejected
+    behind the last row, and many rejected rows in a row, come in blocks without rows.
 
     Args:
         table: An open table.
@@ -122,17 +122,14 @@ def blocks(table: Table, size: int, files: list[str], *, eager: bool, least: int
         if eager and held and sum(stop - start for _, start, stop in held) >= least:
             yield _joined(table, held, rejected, files, eager)
             held, least, wanted = [], 1, size
-    if held or rejected:
-        yield _joined(table, held, rejected, files, eager, whole=True)
+    if held:
+        yield _joined(table, held, rejected, files, eager)
+    if rejected:
+        yield _joined(table, [], rejected, files, eager)
 
 
 def _joined(
-    table: Table,
-    held: list[tuple[Chunk, int, int]],
-    rejected: list[Rejected],
-    files: list[str],
-    eager: bool,
-    whole: bool = False,
+    table: Table, held: list[tuple[Chunk, int, int]], rejected: list[Rejected], files: list[str], eager: bool
 ) -> Block:
     if not held:
         all_of, rejected[:] = list(rejected), []
@@ -146,7 +143,7 @@ def _joined(
     numbers, line = join(lambda chunk: chunk.numbers), join(lambda chunk: chunk.line)
     file = [np.full(stop - start, files.index(chunk.file), np.int32) for chunk, start, stop in held]
     end = (files.index(last[0].file), int(line[-1]))
-    before = [row for row in rejected if whole or (files.index(row.file), row.line) < end]
+    before = [row for row in rejected if (files.index(row.file), row.line) < end]
     rejected[:] = rejected[len(before) :]
     return Block(
         {name: numbers[:, i] for i, name in enumerate(first.names)},
@@ -214,11 +211,11 @@ def decide(config: Config, block: Block) -> Plan:
             f"{config.source}: its columns have {plan.width} weights, and {MOST} is the most; name those that matter "
             "with --features."
         )
-    if plan.width * (config.horizon + config.delay) > AHEAD:
+    looked = plan.width * (config.horizon + config.delay)
+    if looked > AHEAD:
         raise ValueError(
-            f"--horizon {config.horizon}, --delay {config.delay} and known columns of {plan.width} weights: a row would "
-            f"look at {plan.width * (config.horizon + config.delay)} numbers ahead, and {AHEAD} is the most; shorten "
-            "them, or name fewer --features."
+            f"--horizon {config.horizon} --delay {config.delay}: with these columns a row would look at {looked} "
+            f"numbers ahead, and {AHEAD} is the most; shorten them, or name fewer --features."
         )
     return plan
 

@@ -161,7 +161,7 @@ class _Job:
         began, self.busy = perf_counter(), True
         if self.learner is None and len(block):
             self._begin(block)
-        before, behind = self._rejected(block)
+        rejected = [(row, {"event": "rejected", **row.to_json()}) for row in self._rejected(block)]
         learned = None
         if len(block) and self.learner is not None:
             rows = self.learner.read(block, self.read)
@@ -170,12 +170,12 @@ class _Job:
             if self.records is None:  # a method that cannot run has left nothing
                 self.config.write(self.root)
                 self.records = Records(self.root, record_type(self.learner), EMPTY)
-            self._write(learned, [(self.read + place, event) for place, event in before])
+            self._write(learned, [(self._place(block, row), event) for row, event in rejected])
             self.read, self.latest = self.read + len(block), block.position or self.latest
             self.marks, self.behind = self.records.marks(), 0
-        if self.records is not None:
-            for row in behind:
-                self.records.event({"event": "rejected", **row.to_json()})
+        elif self.records is not None:
+            for row, event in rejected:
+                self.records.event(event)
                 self.behind += row.reason != NAMELESS
         if self.warm and (self.config.source != "-" or len(block) >= TIMED):
             self.progress.seconds += perf_counter() - began
@@ -234,28 +234,20 @@ class _Job:
         self.records = Records(self.root, record_type(self.learner), self.marks)
         self.saved = (self.read, perf_counter())
 
-    def _rejected(self, block: Block) -> tuple[list[tuple[float, dict[str, Any]]], list[Rejected]]:
-        """Events of rejected rows, each with its place among the rows of the block, and the rejected rows behind them.
-
-        Without a learner they are kept for the first block that has rows.
-        """
+    def _rejected(self, block: Block) -> list[Rejected]:
+        """What was rejected with a block and was not met before; with the first rows, all that was until then."""
         known = [] if self.position is None else [self.files.index(self.position.files[-1][0]), self.position.line]
         met = [row for row in block.rejected if [self.files.index(row.file), row.line] >= known]
         self.progress.rejected += sum(row.reason != NAMELESS for row in met)  # a column is no row
-        if self.learner is None:
-            self.early += met[: KEPT - len(self.early)]
-            return [], []
-        before: list[tuple[float, dict[str, Any]]] = []
-        behind: list[Rejected] = []
-        for row in [*self.early, *met]:
-            file = self.files.index(row.file)
-            place = int(np.sum((block.file < file) | ((block.file == file) & (block.line < row.line))))
-            if place < len(block):
-                before.append((place - 0.5, {"event": "rejected", **row.to_json()}))
-            else:
-                behind.append(row)
-        self.early = []
-        return before, behind
+        if self.records is not None:
+            return met
+        self.early = [*self.early, *met][:KEPT]
+        return self.early if len(block) else []
+
+    def _place(self, block: Block, row: Rejected) -> float:
+        """Where a rejected row stands among the rows of the table."""
+        file = self.files.index(row.file)
+        return self.read - 0.5 + int(np.sum((block.file < file) | ((block.file == file) & (block.line < row.line))))
 
     def _write(self, learned: Learned, events: list[tuple[float, dict[str, Any]]]) -> None:
         """Write records and events, in an order that does not depend on how rows were cut."""
