@@ -71,6 +71,7 @@ def test_busy_is_4_changed_and_damaged_are_3(done, home):
         (("load.csv", "--target", "laod"), "Did you mean 'load'"),
         (("load.csv", "--target", "load", "--horizon", "3"), "--time"),
         (("load.csv", "--target", "load", "--method", "LG+C-Statik"), "Static"),
+        (("load.csv", "--target", "load", "--features", "load"), "--features load: it is the target"),
     ],
 )
 def test_what_cannot_be_read_is_2(arguments, words, home):
@@ -90,11 +91,6 @@ def test_measured_numbers_written_with_a_comma_are_no_labels(home):
     assert "1,5" not in said
     asked = ("--target", "y", "--task", "classify", "--out", "out/names")
     assert filtax("run", "names.csv", *asked, home=home).returncode == 0
-
-
-def test_the_target_is_no_feature(home):
-    asked = ("--target", "load", "--features", "load", "--out", "out/leak")
-    assert "--features load: it is the target" in sentence(filtax("run", "load.csv", *asked, home=home), 2)
 
 
 @pytest.mark.filterwarnings("error")

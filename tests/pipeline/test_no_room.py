@@ -1,6 +1,5 @@
 """Disks that are full, read-only or limited: exit code 4, a sentence that says what to do, and a run that goes on."""
 
-import errno
 import os
 import re
 import resource
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from command import filtax, sentence
-from filtax.io._files import advice, unwritten
 
 pytestmark = pytest.mark.x64
 ARGUMENTS = ("--target", "load", "--time", "when", "--checkpoint-every", 256)
@@ -96,21 +94,6 @@ def test_a_read_only_disk_is_refused_in_a_sentence(disk, home):
     assert "read-only: name a folder on another one" in said
     said = sentence(filtax("predict", "whole", "load.csv", "--out", disk / "told.csv", home=home), 4)
     assert f"{disk / 'told.csv'} could not be written (Read-only file system)" in said
-
-
-def test_the_words_for_each_reason(tmp_path):
-    full = unwritten(tmp_path / "a", OSError(errno.ENOSPC, "No space left on device"), 4096, "what was there is intact")
-    disk = os.statvfs(tmp_path)
-    assert full.errno == errno.ENOSPC
-    head, tail = (full.strerror or "").split(" bytes are needed and ")
-    assert head == f"{tmp_path / 'a'} could not be written (No space left on device): 4096"
-    free = int(tail.split(" ")[0])
-    assert abs(free - disk.f_bavail * disk.f_frsize) < 0.5 * free  # others write, too
-    assert tail.endswith("; what was there is intact")
-    assert "quota" in advice(OSError(errno.EDQUOT, ""), tmp_path, 1)
-    assert "ulimit" in advice(OSError(errno.EFBIG, ""), tmp_path)
-    assert "few bytes are free" in advice(OSError(errno.ENOSPC, ""), "no/such/folder/a")
-    assert "another folder" in advice(OSError(errno.EBADF, ""), tmp_path)
 
 
 def test_a_full_standard_output_is_told_as_such(home):

@@ -81,7 +81,7 @@ def test_other_commands_read_it_or_say_why_not(done, home):
     ("at", "words", "then"),
     [
         ("open_source", "before a row was learned: there is nothing to go on from.", None),
-        ("_segment", "To go on: filtax resume r", "resume"),
+        ("_segment", "before a checkpoint was written. To start again: filtax resume r", "resume"),
         ("write_whole", "the report is not written. To write it: filtax report r", "report"),
     ],
 )

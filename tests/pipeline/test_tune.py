@@ -9,7 +9,6 @@ import pytest
 from command import filtax, sentence
 from filtax import io as store
 from filtax.pipeline import Config, _tune, open_run, run_pipeline
-from filtax.pipeline._tune import knobs_of, turned
 
 pytestmark = pytest.mark.x64
 ROWS = 120
@@ -121,18 +120,3 @@ def test_what_cannot_be_done_is_said_in_a_sentence(more, words, home):
 def test_without_optuna_it_says_what_to_install(home, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert "install filtax[tune]" in sentence(filtax(*ASK, "--out", "bare", home=home), 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "point", "want"),
-    [
-        ("LG+C-Static", {}, "LG+C-Static"),
-        ("LG+C-OU(rate=0.9)", {"rate": 0.01}, "LG+C-OU(rate=0.99)"),
-        ("LoFi(rank=10)+C-ACI(q=0.1)", {"q": 1e-4}, "LoFi(rank=10)+C-ACI(q=0.0001)"),
-        ("OGD(rate=0.1, memory=10)+C-Static", {}, "OGD(rate=0.1, memory=10)+C-Static"),
-    ],
-)
-def test_numbers_in_a_name_are_turned_in_place(name, point, want):
-    knobs = knobs_of(name)
-    assert [knob.name for knob in knobs] == list(point)
-    assert turned(name, knobs, point) == want

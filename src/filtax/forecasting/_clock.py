@@ -89,7 +89,7 @@ class Clock:
         >>> Clock.by_values(np.sin(np.arange(300) * 2 * np.pi / 24)).season
         24
         """
-        return cls.by_index(detect_season(y))
+        return cls.by_index(_season(y))
 
     @property
     def bins(self) -> int:
@@ -159,14 +159,8 @@ class Clock:
         return np.where(gap, count - 1, 0).astype(int)
 
 
-def detect_season(y: Float[np.ndarray, " T"]) -> int:
-    """The season of rows without times: the first autocorrelation peak that is nearly the highest; 1 if there is none.
-
-    The highest peak itself is often a multiple of the season.
-
-    >>> detect_season(np.sin(np.arange(300) * 2 * np.pi / 24))
-    24
-    """
+def _season(y: Float[np.ndarray, " T"]) -> int:
+    """The first autocorrelation peak that is nearly the highest, which is often a multiple; 1 if there is none."""
     values = np.asarray(y, float)[:DETECTION]
     values = values[np.isfinite(values)]
     if values.size < 20 or np.ptp(values) == 0:
@@ -192,6 +186,3 @@ def _seconds(times: np.ndarray) -> np.ndarray:
 
 def _none(rows: np.ndarray) -> np.ndarray:
     return np.zeros((len(rows), 0))
-
-
-blanks = Clock.missing

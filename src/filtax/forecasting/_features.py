@@ -210,10 +210,12 @@ def _designs(
 
 def _smooth_ahead(layout: Layout, history: History, z: Float[Array, "N F"]) -> Float[Array, "H F R"]:
     """The running means of known columns at the targets, which go on through all rows up to there."""
-    power = np.arange(layout.furthest)[:, None] - np.arange(layout.furthest)[None, :]
     at, smooth = np.asarray(layout.steps) - 1, []
+    if not layout.known:
+        return jnp.zeros((at.size, 0, layout.known_rates.size))
+    power = at[:, None] - np.arange(layout.furthest)
     for rate, sums, weight in zip(layout.known_rates, history.known_means, history.known_weights, strict=True):
-        decay = jnp.asarray(np.where(power >= 0, rate * (1.0 - rate) ** np.maximum(power, 0), 0.0)[at])
+        decay = jnp.asarray(np.where(power >= 0, rate * (1.0 - rate) ** np.maximum(power, 0), 0.0))
         left = jnp.asarray((1.0 - rate) ** (at + 1.0))[:, None]
         total = left * weight + jnp.sum(decay, axis=1, keepdims=True)
         smooth.append((left * sums[None] + jnp.sum(decay[:, :, None] * z[None], axis=1)) / total)

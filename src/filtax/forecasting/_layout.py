@@ -133,7 +133,7 @@ class Layout:
         T, N, ahead = len(y), self.furthest, np.asarray(self.steps) - 1
         own = clock.moments(times)
         later = clock.moments(clock.ahead(times, ahead).reshape(-1))
-        window = np.minimum(np.arange(T)[:, None] + np.arange(N), len(known) - 1)
+        window = np.minimum(np.arange(T)[:, None] + np.arange(N if self.known else 0), len(known) - 1)
         return Row(
             np.asarray(y, float),
             np.asarray(issue, bool),
@@ -144,5 +144,5 @@ class Layout:
             later.slot.reshape(T, -1).astype(np.int32),
             later.week.reshape(T, -1).astype(np.int32),
             later.calendar.reshape(T, ahead.size, -1),
-            known[window],
+            known[window].reshape(T, N, self.known),
         )

@@ -23,7 +23,6 @@ from filtax.forecasting._layout import Layout, Row
 from filtax.forecasting._pipeline import Out, Pipeline, pipeline, standard
 
 FIRST, LAST = 4, 1024  # rows at which units are taken first and last where there is no season
-SHORTEST = Clock.ROWS
 FEWEST = 3  # targets from which units are taken
 SEASONS, MOST = 30, 2000  # seasons of a known column before its bends are fixed, and the most rows of them
 LISTENED = 24  # rows after which the autoregression is listened to where there is no season

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+NAMELESS = "the column has no name"
+
 
 class InputError(ValueError):
     """The source cannot be read, or not any further; the message says where, why, and what to do."""
@@ -44,7 +46,6 @@ class Rejected:
         line: Line in the file, counted from 1; for Parquet, the row, counted from 1.
         column: Character in the line where the trouble begins, counted from 1; for Parquet, the column.
         reason: What is wrong, in words.
-        unended: Whether it is the last line of its file and has no end, so that it may not be complete yet.
 
     Example:
         >>> from filtax.io import Rejected
@@ -59,11 +60,15 @@ class Rejected:
     line: int
     column: int
     reason: str
-    unended: bool = False
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column without a name, which costs no row."""
+        return self.reason == NAMELESS
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.reason}"
 
     def to_json(self) -> dict[str, str | int]:
         """Return where it is and what is wrong as plain values."""
-        return {name: value for name, value in asdict(self).items() if name != "unended"}
+        return asdict(self)

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from filtax.io._errors import InputError, Rejected, RowError
+from filtax.io._errors import NAMELESS, InputError, Rejected, RowError
 from filtax.io._layout import Layout, Raw, Request, choose, has_all
 from filtax.io._text import Block, ByteStream, Lines, decode, number, read_numbers, show, shown
 
-NAMELESS = "the column has no name"
 SEPARATORS = (",", ";", "\t", "|")
 SAMPLE = 1000  # rows by which columns of numbers are found
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')

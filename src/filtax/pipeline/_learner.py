@@ -4,27 +4,28 @@ A forecast of step k of row t was made k steps before it. Where known columns ar
 the rows ahead of them have been read.
 """
 
-import json
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from filtax.forecasting import Clock, Labels, Series
-from filtax.forecasting._clock import blanks
-from filtax.forecasting._series import SHORTEST
 from filtax.monitoring import Monitor
 from filtax.pipeline._config import Config
-from filtax.pipeline._plan import Columns, Plan, label_of
-from filtax.pipeline._rows import Block
+from filtax.pipeline._rows import Block, Columns, Plan, label_of, missing_steps
 
 ENDS = ("forecast", "lower", "upper")
 SEEN = ("tail", "outlier", "change_probability", "runlength")
 THINNED = 500  # rows at which the weights of the experts are kept, at most
 Event = tuple[int, str, Any]  # row of a batch, kind, value
-State = dict[str, np.ndarray]
+State = dict[str, Any]
+
+
+def head_type(dated: bool) -> np.dtype:
+    """What is known of each row before it is learned: where it stood, its time (NaN without one) and its target."""
+    place = [("row", "<i8"), ("line", "<i8"), ("file", "<i4"), ("series", "<i4")]
+    return np.dtype([*place, ("time", "<M8[us]" if dated else "<f8"), ("y", "<f8")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,33 +33,41 @@ class Rows:
     """Rows of a table.
 
     Attributes:
-        place: (T, 5) number of the row, line, number of the file, number of the series, microseconds since 1970.
-        y: (T,) targets, or codes of labels; NaN where missing.
+        head: (T,) records, as `head_type`; the target of a label is its code, NaN where missing.
         known: (T, F) known columns.
-        time: (T,) times that are plain numbers; NaN where they are dates.
     """
 
-    place: np.ndarray
-    y: np.ndarray
+    head: np.ndarray
     known: np.ndarray
-    time: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.head)
+
+    @property
+    def y(self) -> np.ndarray:
+        """Targets (T,)."""
+        return self.head["y"]
+
+    @property
+    def time(self) -> np.ndarray:
+        """Times (T,)."""
+        return self.head["time"]
 
     def take(self, rows: Any) -> "Rows":
         """Some of the rows."""
-        return Rows(*(part[rows] for part in vars(self).values()))
+        return Rows(self.head[rows], self.known[rows])
 
     @staticmethod
-    def joined(parts: list["Rows"]) -> "Rows":
+    def joined(parts: Sequence["Rows"]) -> "Rows":
         """Rows one after the other."""
-        return Rows(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
+        return Rows(np.concatenate([part.head for part in parts]), np.concatenate([part.known for part in parts]))
 
-    @property
-    def times(self) -> np.ndarray:
-        """Dates, for a series that has them."""
-        return np.ascontiguousarray(self.place[:, 4]).view("datetime64[us]")
+    @staticmethod
+    def blank(count: int, plan: Plan) -> "Rows":
+        """Rows of which nothing is known but that they come."""
+        rows = Rows(np.zeros(count, head_type(plan.dated)), np.full((count, plan.width), np.nan))
+        rows.head["y"] = np.nan
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +89,12 @@ class Learned:
     events: list[Event]
 
     @staticmethod
-    def nothing(width: int, known: int) -> "Learned":
-        """No rows."""
-        rows = Rows(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros((0, known)), np.zeros(0))
-        return Learned(rows, np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
+    def nothing(plan: Plan, width: int) -> "Learned":
+        """No rows, and columns of a width."""
+        return Learned(Rows.blank(0, plan), np.zeros(0, np.int64), np.zeros((0, width)), np.zeros((0, 0)), [])
 
 
+@dataclass(eq=False)
 class Trace:
     """Weights of the experts at evenly spaced rows, at most `THINNED` of them, whatever the batches.
 
@@ -96,18 +105,20 @@ class Trace:
     (300, [0, 4, 8], (300, 2))
     """
 
-    def __init__(self) -> None:
-        self.names: tuple[str, ...] = ()
-        self.rows, self.weights, self.stride, self.count = np.zeros(0, np.int64), np.zeros((0, 0)), 1, 0
+    names: list[str] = field(default_factory=list)
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    stride: int = 1
+    count: int = 0
 
-    def learn(self, names: tuple[str, ...], weights: np.ndarray) -> None:
+    def learn(self, names: Sequence[str], weights: np.ndarray) -> None:
         """Weights (T, K) of the next rows; experts that are new had no weight before."""
-        if names != self.names:
+        if list(names) != self.names:
             wide = np.zeros((len(self.weights), len(names)))
             for i, name in enumerate(self.names):
                 if name in names:
                     wide[:, names.index(name)] = self.weights[:, i]
-            self.names, self.weights = names, wide
+            self.names, self.weights = list(names), wide
         rows = np.arange(self.count, self.count + len(weights))
         self.count += len(weights)
         self.rows, self.weights = np.concatenate([self.rows, rows]), np.concatenate([self.weights, weights])
@@ -118,18 +129,6 @@ class Trace:
                 return
             self.stride *= 2
 
-    def settings(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return {"names": list(self.names), "stride": self.stride, "count": self.count}
-
-    @classmethod
-    def restore(cls, settings: dict[str, Any], rows: np.ndarray, weights: np.ndarray) -> "Trace":
-        """Go on from what was kept."""
-        trace = cls()
-        trace.names, trace.stride, trace.count = tuple(settings["names"]), settings["stride"], settings["count"]
-        trace.rows, trace.weights = rows, weights
-        return trace
-
 
 class Track:
     """One series of numbers: its forecasts, and what is unusual.
@@ -137,36 +136,28 @@ class Track:
     Args:
         config: Of the run.
         plan: Of the run.
-        saved: Settings and arrays to go on from.
+        saved: What `state` returned, to go on from.
     """
 
-    def __init__(self, config: Config, plan: Plan, saved: tuple[dict, State] | None = None) -> None:
+    def __init__(self, config: Config, plan: Plan, saved: State | None = None) -> None:
         self.config, self.plan = config, plan
         steps = tuple(step + config.delay for step in config.steps)
         self.waits = steps[-1] - 1 if plan.width else 0
-        self.dated = plan.clock.kind != "index"
         if saved is None:
             self.series = Series(
                 steps, known=plan.width, season=config.season, miss=round(1.0 - config.level, 12), method=config.method
             )
             self.monitor = Monitor(config.level, config.false_alarms)
-            self.last: int | float | None = None  # time of the last row
-            self.held = Learned.nothing(0, plan.width).rows
-            return
-        settings, arrays = saved
-        parts: dict[str, State] = {"series": {}, "monitor": {}, "held": {}}
-        for name, array in arrays.items():
-            room, _, own = name.partition(".")
-            parts[room][own] = array
-        self.series = Series.restore(settings["series"], parts["series"])
-        self.monitor = Monitor.restore(settings["monitor"], parts["monitor"])
-        self.last, self.held = settings["last"], Rows(**parts["held"])
+            self.last: np.ndarray | None = None  # time of the last row, (1,)
+            self.held = Rows.blank(0, plan)
+        else:
+            self.series, self.monitor = Series.restore(*saved["series"]), Monitor.restore(*saved["monitor"])
+            self.last, self.held = saved["last"], Rows(**saved["held"])
 
-    def state(self) -> tuple[dict, State]:
-        """Settings and arrays to go on from."""
-        parts = {"series": self.series.arrays(), "monitor": self.monitor.arrays(), "held": vars(self.held)}
-        arrays = {f"{room}.{name}": np.asarray(each) for room, part in parts.items() for name, each in part.items()}
-        return {"series": self.series.settings(), "monitor": self.monitor.settings(), "last": self.last}, arrays
+    def state(self) -> State:
+        """All that it needs to go on."""
+        parts = {"series": _parts(self.series), "monitor": _parts(self.monitor)}
+        return {**parts, "last": self.last, "held": vars(self.held)}
 
     def learn(self, rows: Rows, trace: Trace | None, end: bool = False) -> Learned:
         """Learn rows, but those that wait for known columns ahead; at the end these too."""
@@ -174,13 +165,13 @@ class Track:
         ready = len(whole) if end else max(len(whole) - self.waits, 0)
         self.held, rows = whole.take(slice(ready, None)), whole.take(slice(ready))
         if not ready:
-            return Learned.nothing(3 * len(self.config.steps) + len(SEEN), self.plan.width)
+            return Learned.nothing(self.plan, 3 * len(self.config.steps) + len(SEEN))
         ahead = whole.take(slice(ready + self.waits)) if self.plan.width else rows
         known = ahead.known if self.plan.width else None
-        out = self.series.learn(rows.y, ahead.times if self.dated else None, known)
+        out = self.series.learn(rows.y, ahead.time if self.plan.dated else None, known)
         if trace is not None:
             trace.learn(self.series.names, out.weights)
-        seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.times if self.dated else None)
+        seen = self.monitor.learn(rows.y, *out.due[:, 0].T, times=rows.time if self.plan.dated else None)
         events = [(row, "gap", missing) for row, missing in self._gaps(rows)]
         events += [(int(i), "outlier", float(seen.tail[i])) for i in np.flatnonzero(seen.outlier)]
         changes = (seen.change_probability, seen.runlength)
@@ -191,7 +182,7 @@ class Track:
         unusual = np.stack([seen.tail, seen.outlier, *changes], axis=1)
         said = np.concatenate([out.due[:, -1:], out.due[:, :-1]], axis=1).reshape(ready, -1)
         columns = np.concatenate([said, unusual], axis=1)
-        released = whole.place[len(whole) - ready :, 0]
+        released = whole.head["row"][len(whole) - ready :]
         return Learned(rows, released, columns, np.zeros((ready, 0)), sorted(events, key=lambda event: event[0]))
 
     @property
@@ -202,25 +193,23 @@ class Track:
 
     def after(self, count: int) -> Rows:
         """The next rows, of which nothing is known."""
-        last, steps = self.last or 0.0, np.arange(1, count + 1)
-        place, time = np.zeros((count, 5), np.int64), np.full(count, np.nan)
-        if self.dated:
-            times = self.clock.ahead(np.array([int(last)]).view("datetime64[us]"), steps)[0]
-            place[:, 4] = times.astype(np.int64)
-        else:
-            time = last + self.clock.step * steps
-        return Rows(place, np.full(count, np.nan), np.full((count, self.plan.width), np.nan), time)
+        rows, steps = Rows.blank(count, self.plan), np.arange(1, count + 1)
+        if self.last is not None and self.plan.dated:
+            rows.head["time"] = self.clock.ahead(self.last, steps)[0]
+        elif not self.plan.dated:
+            rows.head["time"] = (0.0 if self.last is None else self.last) + self.clock.step * steps
+        return rows
 
     def _gaps(self, rows: Rows) -> list[tuple[int, int]]:
         """Rows before which steps of the clock are missing, and how many."""
-        if not self.dated:
-            self.last = float(rows.time[-1]) if np.isfinite(rows.time[-1]) else (self.last or 0.0) + len(rows)
+        before, self.last = self.last, rows.time[-1:].copy()
+        if not self.plan.dated:
+            if np.isnan(self.last[0]):  # the number of rows then takes the place of a time
+                self.last = (np.zeros(1) if before is None else before) + len(rows)
             return []
-        before = rows.times[:1] if self.last is None else np.array([int(self.last)]).view("datetime64[us]")
-        missing = blanks(self.clock, before, rows.times)
+        missing = missing_steps(self.clock, before, rows.time)
         if self.config.key is not None:  # whatever the batches: the first rows of a key do not know its clock
-            missing[: max(SHORTEST - (self.series.count - len(rows)), 0)] = 0
-        self.last = int(rows.place[-1, 4])
+            missing[: max(Clock.ROWS - (self.series.count - len(rows)), 0)] = 0
         return [(int(row), int(missing[row])) for row in np.flatnonzero(missing)]
 
 
@@ -257,15 +246,15 @@ class Numbers:
             )
             known[own] = self.columns[number].read(numbers, texts)
         y = block.numbers.get(target, np.full(T, np.nan))
-        return _rows(block, first, series, y, known)
+        return _rows(self.plan, block, first, series, y, known)
 
     def learn(self, rows: Rows) -> Learned:
         """Learn rows, those of a series together. Results are ordered by `released`."""
         self.make_room()
         found = []
-        for number, own in by_series(rows.place[:, 3]):
+        for number, own in by_series(rows.head["series"]):
             found.append(self.tracks[number].learn(rows.take(own), self.trace if number == 0 else None))
-        return _in_order(found, len(self.names), self.plan.width)
+        return _in_order(found) if found else Learned.nothing(self.plan, len(self.names))
 
     def make_room(self) -> None:
         """A track for each key."""
@@ -275,26 +264,23 @@ class Numbers:
 
     def finish(self) -> Learned:
         """Learn the rows that wait, whose known columns ahead are those of the last row."""
-        none = Learned.nothing(0, self.plan.width).rows
+        none = Rows.blank(0, self.plan)
         tracks = [(number, track) for number, track in enumerate(self.tracks) if len(track.held)]
         found = [track.learn(none, self.trace if number == 0 else None, end=True) for number, track in tracks]
-        return _in_order(found, len(self.names), self.plan.width)
+        return _in_order(found) if found else Learned.nothing(self.plan, len(self.names))
 
     def state(self) -> State:
         """All that a resumed run needs."""
-        met = [columns.met for columns in self.columns] if self.plan.texts else []
-        about = {"keys": list(self.keys), "met": met, "trace": self.trace.settings()}
-        state = pack([track.state() for track in self.tracks])
-        return {**state, "about": to_bytes(about), "trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
+        met = [columns.met for columns in self.columns]
+        tracks = [track.state() for track in self.tracks]
+        return {"keys": list(self.keys), "met": met, "trace": vars(self.trace), "tracks": tracks}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` returned."""
-        state = dict(state)
-        about = from_bytes(state.pop("about"))
-        self.keys = {key: number for number, key in enumerate(about["keys"])}
-        self.columns = [Columns(self.plan, met) for met in about["met"] or [{}] * len(self.keys)]
-        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
-        self.tracks = [Track(self.config, self.plan, saved) for saved in unpack(state)]
+        self.keys = {key: number for number, key in enumerate(state["keys"])}
+        self.columns = [Columns(self.plan, met) for met in state["met"]]
+        self.trace = Trace(**state["trace"])
+        self.tracks = [Track(self.config, self.plan, saved) for saved in state["tracks"]]
 
 
 class Classes:
@@ -319,7 +305,7 @@ class Classes:
         else:
             words = [""] * T
         codes = [self.codes.setdefault(word, len(self.codes)) if word else np.nan for word in words]
-        return _rows(block, first, np.zeros(T, np.int64), np.array(codes, float), known)
+        return _rows(self.plan, block, first, 0, codes, known)
 
     def learn(self, rows: Rows) -> Learned:
         """Forecast each row, then learn it."""
@@ -341,36 +327,27 @@ class Classes:
         if not self.config.delay:
             events += [(int(i), "change", int(seen.start[i])) for i in np.flatnonzero(seen.change)]
         events.sort(key=lambda event: event[0])
-        return Learned(rows, rows.place[:, 0], np.stack([*said, *unusual], axis=1), chances, events)
+        return Learned(rows, rows.head["row"], np.stack([*said, *unusual], axis=1), chances, events)
 
     def finish(self) -> Learned:
         """No row waits."""
-        return Learned.nothing(len(self.names), self.plan.width)
+        return Learned.nothing(self.plan, len(self.names))
 
     def state(self) -> State:
         """All that a resumed run needs."""
-        settings = {"labels": self.labels.settings(), "monitor": self.monitor.settings()}
-        about = {"codes": list(self.codes), "met": self.columns.met, "trace": self.trace.settings()}
-        arrays = {f"labels.{name}": each for name, each in self.labels.arrays().items()}
-        arrays |= {f"monitor.{name}": each for name, each in self.monitor.arrays().items()}
-        trace = {"trace_rows": self.trace.rows, "trace_weights": self.trace.weights}
-        return {**pack([(settings, arrays)]), "about": to_bytes(about), **trace}
+        parts = {"labels": _parts(self.labels), "monitor": _parts(self.monitor)}
+        return {**parts, "codes": list(self.codes), "met": self.columns.met, "trace": vars(self.trace)}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` returned."""
-        state = dict(state)
-        about = from_bytes(state.pop("about"))
-        self.codes = {label: code for code, label in enumerate(about["codes"])}
-        self.columns = Columns(self.plan, about["met"])
-        self.trace = Trace.restore(about["trace"], state.pop("trace_rows"), state.pop("trace_weights"))
-        [(settings, arrays)] = unpack(state)
-        self.labels = Labels.restore(settings["labels"], _under("labels.", arrays))
-        self.monitor = Monitor.restore(settings["monitor"], _under("monitor.", arrays))
+        self.labels, self.monitor = Labels.restore(*state["labels"]), Monitor.restore(*state["monitor"])
+        self.codes = {label: code for code, label in enumerate(state["codes"])}
+        self.columns, self.trace = Columns(self.plan, state["met"]), Trace(**state["trace"])
 
 
-def _under(prefix: str, arrays: State) -> State:
-    """The arrays whose names begin with a prefix, named without it."""
-    return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+def _parts(one: Series | Labels | Monitor) -> list[Any]:
+    """What its `restore` takes."""
+    return [one.settings(), one.arrays()]
 
 
 Learner = Numbers | Classes
@@ -381,57 +358,11 @@ def make(config: Config, plan: Plan) -> Learner:
     return Classes(config, plan) if plan.task == "classify" else Numbers(config, plan)
 
 
-def pack(parts: list[tuple[dict, State]]) -> State:
-    """The settings and arrays of many objects; arrays of equal shape in one array each.
-
-    >>> state = pack([({"a": 1}, {"x": np.zeros(2)}), ({"a": 2}, {"x": np.ones(2)})])
-    >>> state["0/x|float64"].tolist(), [settings["a"] for settings, _ in unpack(state)]
-    ([[0.0, 0.0], [1.0, 1.0]], [1, 2])
-    """
-    kinds: dict[tuple, list[int]] = {}
-    for number, (_, arrays) in enumerate(parts):
-        kind = tuple((name, np.asarray(each).dtype.name, np.shape(each)) for name, each in sorted(arrays.items()))
-        kinds.setdefault(kind, []).append(number)
-    state = {"settings": to_bytes([settings for settings, _ in parts])}
-    for group, (kind, members) in enumerate(kinds.items()):
-        state[f"{group}/"] = np.array(members, np.int64)
-        for name, dtype, _ in kind:
-            stacked = np.stack([np.asarray(parts[number][1][name]) for number in members])
-            state[f"{group}/{name}|{dtype}"] = stacked.view(np.int64) if stacked.dtype.kind in "mM" else stacked
-    return state
-
-
-def unpack(state: State) -> list[tuple[dict, State]]:
-    """The settings and arrays of each object."""
-    settings = from_bytes(state["settings"])
-    arrays: list[State] = [{} for _ in settings]
-    for name, stacked in state.items():
-        group, slash, own = name.partition("/")
-        if slash and own:
-            own, _, dtype = own.rpartition("|")
-            stacked = stacked.view(dtype) if np.dtype(dtype).kind in "mM" else stacked
-            for number, array in zip(state[f"{group}/"].tolist(), stacked, strict=True):
-                arrays[number][own] = array
-    return list(zip(settings, arrays, strict=True))
-
-
-def to_bytes(value: Any) -> np.ndarray:
-    """JSON as bytes, for what grows with the keys: a manifest has a largest size."""
-    return np.frombuffer(zlib.compress(json.dumps(value).encode()), np.uint8).copy()
-
-
-def from_bytes(stored: np.ndarray) -> Any:
-    """What `to_bytes` stored."""
-    return json.loads(zlib.decompress(stored.tobytes()))
-
-
-def _rows(block: Block, first: int, series: np.ndarray, y: np.ndarray, known: np.ndarray) -> Rows:
-    T = len(block)
-    dated = block.time is not None and block.time.dtype.kind == "M"
-    when = block.time.astype("datetime64[us]").astype(np.int64) if dated and block.time is not None else np.zeros(T)
-    place = np.stack([first + np.arange(T), block.line, block.file, series, when.astype(np.int64)], axis=1)
-    time = np.full(T, np.nan) if dated or block.time is None else block.time.astype(float)
-    return Rows(place.astype(np.int64), np.asarray(y, float), known, time)
+def _rows(plan: Plan, block: Block, first: int, series: Any, y: Any, known: np.ndarray) -> Rows:
+    head = np.zeros(len(block), head_type(plan.dated))
+    head["row"], head["line"], head["file"] = first + np.arange(len(block)), block.line, block.file
+    head["time"], head["series"], head["y"] = np.nan if block.time is None else block.time, series, y
+    return Rows(head, known)
 
 
 def by_series(series: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -441,10 +372,8 @@ def by_series(series: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=False)  # no row, no series
 
 
-def _in_order(found: list[Learned], width: int, known: int) -> Learned:
+def _in_order(found: list[Learned]) -> Learned:
     """Rows of all series in the order of the rows that released them."""
-    if not found:
-        return Learned.nothing(width, known)
     released = np.concatenate([learned.released for learned in found])
     order = np.argsort(released, kind="stable")
     place = np.empty_like(order)

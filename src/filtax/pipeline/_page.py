@@ -18,6 +18,7 @@ from filtax.pipeline._scores import Scores, microseconds, own_name, scores, step
 from filtax.report.page import page
 
 SHOWN, DRAWN = 25, 8  # events of a kind that are listed, experts that are drawn
+LAST = 336  # rows whose forecasts are drawn
 BEFORE = 3  # horizons of readings that are drawn before the forecasts, and 48 at least
 TITLES = {
     "change": "Changes",
@@ -139,6 +140,7 @@ def write_page(run: Run, found: Scores) -> Path:
         ("What comes next", _coming(run, found)),
         ("Against the baselines", _table(run, found)),
         ("Forecasts and targets", _last(run, found) if number else ""),
+        ("How the error spreads over the keys", _keys(run, found)),
         ("Which experts carried the forecast", _experts(run)),
         ("Share of targets inside of the interval", _coverage(run, found) if number else ""),
         ("Errors", _errors(run, found)),
@@ -212,51 +214,72 @@ def _x(run: Run, records: np.ndarray) -> np.ndarray:
 
 def _coming(run: Run, found: Scores) -> str:
     """The next steps of the first series."""
-    if run.labels is not None or run.plan.width or not len(found.last):
+    if run.labels is not None or run.plan.width or not run.rows:
         return ""
     said, name = next_steps(run, run.keys[0]), run.config.time
     forecast, lower, upper = said["forecast"], said["lower"], said["upper"]
-    last = found.last[-max(48, BEFORE * len(forecast)) :]
+    last = run.latest(0, max(48, BEFORE * len(forecast)))
     times = said[name] if name else last["row"][-1] + 1.0 + said["step"]
-    x = np.concatenate([_x(run, last), times.astype("datetime64[us]").astype(float) if run.note["dated"] else times])
+    x = np.concatenate([_x(run, last), times.astype(float)])
     before, after = np.full(len(last), np.nan), np.full(len(forecast), np.nan)
     lines = {"forecast": np.concatenate([before, forecast]), "target": np.concatenate([last["y"], after])}
     lines["forecast"][len(last) - 1] = last["y"][-1]  # from where the forecasts leave
     edges = tuple(np.concatenate([before[1:], last["y"][-1:], each]) for each in (lower, upper))
-    drawn = chart(x, lines, timed=run.note["dated"], band=(edges[0], edges[1]))
+    drawn = chart(x, lines, timed=run.plan.dated, band=(edges[0], edges[1]))
     at = np.unique(np.linspace(0, len(forecast) - 1, min(len(forecast), 12)).astype(int)).tolist()
     rows = [{"step": i + 1, "forecast": forecast[i], "lower": lower[i], "upper": upper[i]} for i in at]
     if name:
         rows = [{"time": str(times[i]).removesuffix(".000000"), **row} for i, row in zip(at, rows, strict=True)]
-    which = f" of {html.escape(run.keys[0])}" if run.config.key else ""
     command = f"<code>filtax predict {html.escape(str(run.root))}</code>"
-    words = f"<p>Forecasts{which} with {run.config.level:.0%} intervals; {command} prints all of them.</p>"
+    words = f"<p>Forecasts{_first(run)} with {run.config.level:.0%} intervals; {command} prints all of them.</p>"
     return drawn + words + listing(rows, ("time", "step", "forecast", "lower", "upper"))
 
 
+def _first(run: Run) -> str:
+    """Which series is shown, where there are several."""
+    return f" of {html.escape(run.keys[0])}" if run.config.key else ""
+
+
 def _table(run: Run, found: Scores) -> str:
-    names = list(next(iter(found.table.values())))
-    best = {n: (max if n == "accuracy" else min)(line[n] for line in found.table.values()) for n in names}
-    rows = "".join(
-        f"<tr><td>{html.escape(who)}</td>"
-        + "".join(f"<td{' class=best' if line[n] == best[n] else ''}>{short(line[n])}</td>" for n in names)
-        + "</tr>"
-        for who, line in found.table.items()
-    )
-    head = "".join(f"<th>{name}</th>" for name in ("", *names))
+    rows = [{"": who, **line} for who, line in found.table.items()]
     unit = "" if run.labels else f" In the unit of {html.escape(run.config.target)}; smaller is better."
-    return (
-        f"<table><tr>{head}</tr>{rows}</table><p>On {counted(found.rows, 'row')} that all of them forecast.{unit}</p>"
+    return listing(rows, list(rows[0])) + f"<p>On {counted(found.rows, 'row')} that all of them forecast.{unit}</p>"
+
+
+def _some_keys(found: Scores) -> dict[str, dict[str, Any]]:
+    """The keys with the least, the median and the largest error."""
+    last = len(found.keys) - 1
+    places = {0: "best", (last + 1) // 2: "median", last: "worst"}
+    return {title: found.keys[place] for place, title in places.items()}
+
+
+def _keys(run: Run, found: Scores) -> str:
+    """How the error spreads over the keys."""
+    if len(found.keys) < 2:
+        return ""
+    own, *rivals = found.table
+    errors = np.array([each[own] for each in found.keys])
+    beaten = sum(each[own] < min(each[name] for name in rivals) for each in found.keys)
+    low, high = np.quantile(errors, (0.25, 0.75))
+    rows = [{"": title, **each} for title, each in _some_keys(found).items()]
+    words = (
+        f"<p>Mean absolute error of {counted(len(found.keys), 'key')}: half of them lie between {short(low)} and "
+        f"{short(high)}; {beaten} have one below that of every baseline.</p>"
     )
+    return listing(rows, ("", "key", "rows", *found.table)) + words
 
 
 def _last(run: Run, found: Scores) -> str:
-    last, which = found.last, f" of {html.escape(run.keys[0])}" if run.config.key else ""
-    lines = {"forecast": last["forecast"], "target": last["y"]}
-    drawn = chart(_x(run, last), lines, timed=run.note["dated"], band=(last["lower"], last["upper"]))
-    return (
-        f"{drawn}<p>The last {counted(len(last), 'row')}{which}; the band is the {run.config.level:.0%} interval.</p>"
-    )
+    """Forecasts and targets of the last rows; with keys, of the best, the median and the worst one."""
+    shown = _some_keys(found) if found.keys else {"": {"series": 0, "key": run.keys[0]}}
+    drawn = []
+    for title, each in shown.items():
+        last = run.latest(each["series"], LAST)
+        lines, band = {"forecast": last["forecast"], "target": last["y"]}, (last["lower"], last["upper"])
+        head = f"<h3>{html.escape(each['key'])}, the {title} key</h3>" if title else ""
+        drawn.append(head + chart(_x(run, last), lines, timed=run.plan.dated, band=band))
+    words = f"The last rows, {LAST} at most; the band is the {run.config.level:.0%} interval."
+    return "".join(drawn) + f"<p>{words}</p>"
 
 
 def _experts(run: Run) -> str:
@@ -269,29 +292,24 @@ def _experts(run: Run) -> str:
     layers = {trace.names[i]: weights[:, i] for i in order[:DRAWN]}
     if len(order) > DRAWN:
         layers["others"] = weights[:, order[DRAWN:]].sum(axis=1)
-    which = f" of {html.escape(run.keys[0])}" if run.config.key else ""
     step = "" if run.config.horizon == 1 else " of the first step"
-    return f"{stack(trace.rows + 1.0, layers)}<p>Weights{step} by rows{which}; the forecast is their mixture.</p>"
+    words = f"Weights{step} by rows{_first(run)}; the forecast is their mixture."
+    return f"{stack(trace.rows + 1.0, layers)}<p>{words}</p>"
 
 
 def _coverage(run: Run, found: Scores) -> str:
     if found.coverage is None:
         return ""
-    rows = [{"rows": f"quarter {i + 1}", "inside": "-" if q != q else f"{q:.1%}"} for i, q in enumerate(found.quarters)]
-    inside = np.array([each["coverage"] for each in found.steps])
-    drawn = ""
+    drawn, inside = "", np.array([each["coverage"] for each in found.steps])
     if len(inside) > 1:
         x = np.array([each["step"] for each in found.steps], float)
         drawn = chart(x, {"share inside, by steps ahead": inside}, level=run.config.level, floor=0.5, ceiling=1.0)
-    words = (
-        f"<p>{found.coverage:.1%} of all targets, where {run.config.level:.0%} is wanted; by quarter of the rows:</p>"
-    )
-    return words + listing(rows, ("rows", "inside")) + drawn
+    return f"{drawn}<p>{found.coverage:.1%} of all targets, where {run.config.level:.0%} is wanted.</p>"
 
 
 def _errors(run: Run, found: Scores) -> str:
     what = "Share of wrong labels" if run.labels else "Mean absolute error"
-    course = chart(found.x, found.course, timed=run.note["dated"], floor=0.0)
+    course = chart(found.x, found.course, timed=run.plan.dated, floor=0.0)
     text = f"<h3>{what} over time</h3>{course}"
     known = [each for each in found.steps if each["rows"]]
     if len(known) > 1:
@@ -304,10 +322,7 @@ def _errors(run: Run, found: Scores) -> str:
 
 def _events(run: Run, kind: str) -> str:
     """The latest events of a kind; of gaps the longest ones, of rejected rows the first."""
-    done = {(each["file"], each["line"]) for each in run.events() if each["event"] == "completed"}
-    found = (
-        e for e in run.events() if e["event"] == kind and (kind != "rejected" or (e["file"], e["line"]) not in done)
-    )
+    found = (event for event in run.events() if event["event"] == kind)
     if kind == "gap":
         shown = heapq.nlargest(SHOWN, found, key=lambda event: event["missing"])
     elif kind == "rejected":

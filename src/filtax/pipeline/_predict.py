@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from filtax.forecasting._clock import blanks
 from filtax.io import Rejected
 from filtax.pipeline._config import Config
 from filtax.pipeline._learner import ENDS, Classes, Learned, Numbers, Rows, Track, by_series
-from filtax.pipeline._rows import blocks
-from filtax.pipeline._run import Run, name_columns, texts_of
-from filtax.pipeline._runner import BLOCK, open_source
+from filtax.pipeline._rows import blocks, missing_steps, open_source
+from filtax.pipeline._run import Run, head_columns, name_columns, texts_of
+from filtax.pipeline._runner import BLOCK
 
 
 def next_steps(run: Run, only: str | None = None) -> dict[str, np.ndarray]:
@@ -37,9 +36,10 @@ def next_steps(run: Run, only: str | None = None) -> dict[str, np.ndarray]:
         learned = track.learn(track.after(count), None)
         parts.append((learned.rows, _chosen(run.config, learned, np.arange(1, count + 1))))
     rows, ends = Rows.joined([rows for rows, _ in parts]), np.concatenate([ends for _, ends in parts])
-    found = {"key": np.repeat(np.array(names, object), count), "time": rows.times if run.note["dated"] else rows.time}
+    found = {"key": np.repeat(np.array(names, object), count)} if run.config.key else {}
+    found |= {"time": rows.time} if run.config.time else {}
     found |= {"step": np.tile(np.arange(1, count + 1), len(names)), **dict(zip(ENDS, ends.T, strict=True))}
-    return _named(run.config, found)
+    return name_columns(run.config, found)
 
 
 class Prediction:
@@ -81,10 +81,7 @@ class Prediction:
                 continue
             target = self.run.config.target
             self.given = target in block.numbers or (target in block.texts and isinstance(learner, Classes))
-            if (
-                self.run.config.time
-                and (block.time is not None and block.time.dtype.kind == "M") != self.run.note["dated"]
-            ):
+            if self.run.config.time and block.dated != self.run.plan.dated:
                 raise ValueError(f"{self.source}: its times are of another kind than those of the run.")
             rows = learner.read(block, read)
             read += len(block)
@@ -95,13 +92,13 @@ class Prediction:
             else:
                 yield from self._each(learner, rows)
         if isinstance(learner, Numbers) and self.follows:
-            yield from self._follow(learner, Learned.nothing(0, self.run.plan.width).rows, end=True)
+            yield from self._follow(learner, Rows.blank(0, self.run.plan), end=True)
 
     def _follow(self, learner: Numbers, rows: Rows, end: bool) -> Iterator[dict[str, np.ndarray]]:
         """Rows behind the end of the run."""
         learner.make_room()
         parts, said = [], []
-        every = dict(by_series(rows.place[:, 3]))
+        every = dict(by_series(rows.head["series"]))
         for series in range(len(learner.tracks)) if end else every:
             track = learner.tracks[series]
             last, away = self.at.get(series, (track.last, 0))
@@ -109,30 +106,29 @@ class Prediction:
             if not len(learned.rows):
                 continue
             steps = np.ones(len(learned.rows), np.int64)
-            if track.dated:
-                before = learned.rows.place[:1, 4] if last is None else np.array([last])
-                steps += blanks(track.clock, before.view("datetime64[us]"), learned.rows.times)
+            if track.plan.dated:
+                steps += missing_steps(track.clock, last, learned.rows.time)
             cells, seen = away + np.cumsum(steps), np.isfinite(learned.rows.y)
             ahead = cells - np.maximum.accumulate(np.concatenate([[0], np.where(seen, cells, 0)]))[:-1]
-            self.at[series] = (int(learned.rows.place[-1, 4]), 0 if seen[-1] else int(ahead[-1]))
+            self.at[series] = (learned.rows.time[-1:], 0 if seen[-1] else int(ahead[-1]))
             parts.append(learned.rows)
             said.append(_chosen(self.run.config, learned, ahead))
         if parts:
             rows, ends = Rows.joined(parts), np.concatenate(said)
-            order = np.argsort(rows.place[:, 0], kind="stable")
+            order = np.argsort(rows.head["row"], kind="stable")
             yield self._columns(rows.take(order), dict(zip(ENDS, ends[order].T, strict=True)))
 
     def _behind(self, track: Any, rows: Rows) -> Rows:
         if self.run.config.time is None or track.last is None:
             return rows
-        later = (rows.place[:, 4] if self.run.note["dated"] else rows.time) > track.last
+        later = rows.time > track.last
         self.early += int((~later).sum())
         return rows.take(later)
 
     def _each(self, learner: Numbers, rows: Rows) -> Iterator[dict[str, np.ndarray]]:
         """Each row as if it came next."""
         ends = np.full((len(rows), 3), np.nan)
-        for series, own in by_series(rows.place[:, 3]):
+        for series, own in by_series(rows.head["series"]):
             if series < len(learner.tracks):
                 out = learner.tracks[series].series.predict(rows.known[own])
                 ends[own] = np.concatenate([out.forecast, out.lower, out.upper], axis=1)
@@ -145,16 +141,13 @@ class Prediction:
         return self._columns(rows, found, texts_of(labels, rows.y))
 
     def _columns(self, rows: Rows, said: dict[str, np.ndarray], y: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        learner = self.run.learner
+        learner, config = self.run.learner, self.run.config
         self.rows += len(rows)
         self.blank += int(np.isnan(said["forecast"]).sum()) if isinstance(learner, Numbers) else 0
-        found: dict[str, np.ndarray] = {"line": rows.place[:, 1]}
-        if isinstance(learner, Numbers):
-            found["key"] = np.array(list(learner.keys), object)[rows.place[:, 3]]
-        found["time"] = rows.times if self.run.note["dated"] else rows.time
+        found = head_columns(config, learner, rows.head)
         if self.given:
             found["y"] = rows.y if y is None else y
-        return _named(self.run.config, {**found, **said})
+        return name_columns(config, {**found, **said})
 
 
 def _chosen(config: Config, learned: Learned, ahead: np.ndarray) -> np.ndarray:
@@ -164,8 +157,3 @@ def _chosen(config: Config, learned: Learned, ahead: np.ndarray) -> np.ndarray:
     column = 3 * ((np.minimum(which, len(steps) - 1) + 1) % len(steps))  # those of the horizon come first
     ends = learned.columns[np.arange(len(ahead))[:, None], column[:, None] + np.arange(3)]
     return np.where((which < len(steps))[:, None], ends, np.nan)
-
-
-def _named(config: Config, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    unused = {name for name, column in (("key", config.key), ("time", config.time)) if column is None}
-    return name_columns(config, {name: each for name, each in found.items() if name not in unused})

@@ -3,7 +3,7 @@
 import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from pyarrow import parquet
 
 from filtax.io._files import PARTIAL, drop, flush_folder, open_no_link, unwritten
 from filtax.pipeline._config import Config
-from filtax.pipeline._folder import CHECKPOINT
-from filtax.pipeline._learner import ENDS, Classes, Learned, Learner
-from filtax.pipeline._plan import Plan
-from filtax.pipeline._records import read_chances, read_events, read_records, record_type
+from filtax.pipeline._folder import CHECKPOINT, FILES, read_chances, read_events, read_records, record_type
+from filtax.pipeline._learner import ENDS, Classes, Learned, Learner, Numbers
+from filtax.pipeline._rows import Plan
 from filtax.pipeline._runner import restored
 
 GROUP = 65536  # rows of a group in the file
@@ -63,6 +62,12 @@ class Run:
         """Its records, some at a time: row, line, file, series, time, y, and the columns of predictions.parquet."""
         return read_records(self.root, self.kind, self.note["whole"], step)
 
+    def latest(self, series: int, count: int) -> np.ndarray:
+        """The last records of a series."""
+        path = self.root / FILES["rows"]
+        whole = np.memmap(path, self.kind, "r", shape=(self.rows,)) if self.rows else np.zeros(0, self.kind)
+        return whole[np.flatnonzero(whole["series"] == series)[-count:]]
+
     def events(self) -> Iterator[dict[str, Any]]:
         """Its events, in order."""
         return read_events(self.root, self.note["whole"])
@@ -85,12 +90,10 @@ def open_run(root: Path, warn: Callable[[str], object] | None = None) -> Run:
     config = Config.read(root)
     if config.task == "segment":
         raise ValueError(f"{root} holds a series that was segmented, and no forecasts; name a run of `filtax run`.")
-    learner, plan, manifest = restored(config, root / CHECKPOINT, warn)
-    note = manifest["note"]
-    kind = record_type(learner, note["dated"])
+    learner, plan, note, _ = restored(config, root / CHECKPOINT, warn)
     if note["done"]:
         learner.finish()
-    return Run(root, config, plan, learner, note, kind)
+    return Run(root, config, plan, learner, note, record_type(learner))
 
 
 def write_predictions(run: Run) -> Path:
@@ -130,30 +133,33 @@ def texts_of(labels: list[str], codes: np.ndarray) -> np.ndarray:
     return np.array([*labels, None], object)[np.where(known, np.nan_to_num(codes), len(labels)).astype(int)]
 
 
+def head_columns(
+    config: Config, learner: Learner, head: np.ndarray, files: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Where rows stood, as columns: line, file if there are several, key and time if there are any."""
+    found: dict[str, np.ndarray] = {"line": head["line"]}
+    if len(files) > 1:
+        found["file"] = np.array(files, object)[head["file"]]
+    if config.key and isinstance(learner, Numbers):
+        found["key"] = np.array(list(learner.keys), object)[head["series"]]
+    if config.time:
+        found["time"] = head["time"]
+    return found
+
+
 def plain_columns(config: Config, learner: Learner, learned: Learned) -> dict[str, np.ndarray]:
     """What `filtax run --print` shows of rows that were learned."""
     rows = learned.rows
-    found: dict[str, np.ndarray] = {"line": rows.place[:, 1]}
-    if config.time:
-        found["time"] = rows.times if np.isnan(rows.time).all() else rows.time
-    if isinstance(learner, Classes):
-        labels = list(learner.codes)
-        said = {"forecast": texts_of(labels, learned.columns[:, 0]), "probability": learned.columns[:, 1]}
-        return {**found, **said, "y": texts_of(labels, rows.y)}
-    if config.key:
-        found["key"] = np.array(list(learner.keys), object)[rows.place[:, 3]]
-    return {**found, **dict(zip(ENDS, learned.columns[:, :3].T, strict=True)), "y": rows.y}
+    found = head_columns(config, learner, rows.head)
+    if isinstance(learner, Numbers):
+        return {**found, **dict(zip(ENDS, learned.columns[:, :3].T, strict=True)), "y": rows.y}
+    labels = list(learner.codes)
+    said = {"forecast": texts_of(labels, learned.columns[:, 0]), "probability": learned.columns[:, 1]}
+    return {**found, **said, "y": texts_of(labels, rows.y)}
 
 
 def _named(run: Run, part: np.ndarray, chances: np.ndarray | None) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {"line": part["line"]}
-    if len(run.note["files"]) > 1:
-        found["file"] = np.array(run.note["files"], object)[part["file"]]
-    if run.config.key:
-        found["key"] = np.array(run.keys, object)[part["series"]]
-    if run.config.time:
-        found["time"] = part["time"].astype("datetime64[us]") if run.note["dated"] else part["time"]
-    found["y"] = part["y"]
+    found = {**head_columns(run.config, run.learner, part, run.note["files"]), "y": part["y"]}
     found |= {name: part[name] for name in run.learner.names}
     found["outlier"] = part["outlier"] > 0.0
     if run.labels is not None and chances is not None:

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 
 from filtax import io as store
-from filtax.io import InputError, Position, Rejected, Table, open_table
-from filtax.io._rows import NAMELESS
+from filtax.io import InputError, Position, Rejected, Table
 from filtax.pipeline._config import Config
-from filtax.pipeline._folder import hold
-from filtax.pipeline._learner import Learned, Learner, Numbers, from_bytes, make, to_bytes
-from filtax.pipeline._plan import SAMPLE, Plan, decide
-from filtax.pipeline._records import EMPTY, Records, record_type
-from filtax.pipeline._rows import KEPT, Block, blocks
+from filtax.pipeline._folder import EMPTY, Records, hold, load_state, record_type, to_bytes
+from filtax.pipeline._learner import Learned, Learner, Numbers, make
+from filtax.pipeline._rows import KEPT, SAMPLE, Block, Plan, blocks, decide, open_source
 
 PATIENCE = 10.0  # seconds after which a checkpoint is due, however few the rows
 WAIT = 50  # rows that standard input must give before anything is decided
 TIMED = 64  # rows that standard input must give at once for their time to say how long a row takes
 BLOCK, KEYED = 4096, 65536  # rows of a block; more with keys, so that each series has some
+LOOKED = 1 << 20  # rows ahead of all rows of a block, where known columns are looked at
 
 
 @dataclass
@@ -118,7 +116,11 @@ def run_pipeline(
 
 
 class _Job:
-    """One process's part of a run."""
+    """One process's part of a run.
+
+    Rows that were rejected behind the last good one are read again by a run that goes on, as a line may be completed
+    until then. So a checkpoint counts on what was written before them, and on the state before rows that waited.
+    """
 
     def __init__(self, config: Config, root: Path, folder: Path, home: Path | None, warn: Any) -> None:
         self.config, self.root, self.folder, self.home = config, root, folder, home
@@ -127,11 +129,12 @@ class _Job:
         self.learner: Learner | None = None
         self.records: Records | None = None
         self.table: Table | None = None
-        self.position: Position | None = None  # of the latest checkpoint
-        self.latest: Callable[[], Position] | None = None  # of the latest block
-        self.dated, self.read, self.progress = False, 0, Progress()
-        self.met, self.open = [-1, 0], list[int]()  # file and line of the last rejected row; if that had no line end
-        self.early: list[Rejected] = []  # rows rejected before there was a folder to write to
+        self.position: Position | None = None  # behind the last row of the latest checkpoint
+        self.latest: Callable[[], Position] | None = None  # behind the last row since
+        self.marks = EMPTY  # of the files behind the last row
+        self.behind = 0  # rows rejected since
+        self.read, self.progress = 0, Progress()
+        self.early: list[Rejected] = []  # rows rejected before the first good one
         self.saved, self.warm, self.busy = (0, perf_counter()), False, False
         if store.generations(folder):
             self._restore(warn)
@@ -147,6 +150,8 @@ class _Job:
             why = str(problem) if str(problem).endswith("?") else f"{str(problem).rstrip('.')}."
             raise store.Damaged(f"{why} The run in {self.root} cannot go on.") from None
         size = min(c.block or (KEYED if c.key else BLOCK), c.checkpoint_every)
+        if c.features or not c.time:  # of each row, all known columns up to its last target are in memory
+            size = min(size, max(64, LOOKED // (c.horizon + c.delay)))
         least = 1 if self.learner else WAIT if eager else SAMPLE
         yield from blocks(self.table, size, self.files, eager=eager, least=least)
 
@@ -155,7 +160,7 @@ class _Job:
         began, self.busy = perf_counter(), True
         if self.learner is None and len(block):
             self._begin(block)
-        events = [(self.read + before, event) for before, event in self._rejected(block)]
+        rejected = [(row, {"event": "rejected", **row.to_json()}) for row in self._rejected(block)]
         learned = None
         if len(block) and self.learner is not None:
             rows = self.learner.read(block, self.read)
@@ -163,12 +168,14 @@ class _Job:
                 learned = self.learner.learn(rows)
             if self.records is None:  # a method that cannot run has left nothing
                 self.config.write(self.root)
-                self.records = Records(self.root, record_type(self.learner, self.dated), EMPTY)
+                self.records = Records(self.root, record_type(self.learner), EMPTY)
+            self._write(learned, [(self._place(block, row), event) for row, event in rejected])
             self.read, self.latest = self.read + len(block), block.position or self.latest
-            self._write(learned, events)
+            self.marks, self.behind = self.records.marks(), 0
         elif self.records is not None:
-            for _, event in events:
+            for row, event in rejected:
                 self.records.event(event)
+                self.behind += not row.is_column
         if self.warm and (self.config.source != "-" or len(block) >= TIMED):
             self.progress.seconds += perf_counter() - began
         else:
@@ -183,31 +190,26 @@ class _Job:
         """Write a checkpoint: first what it counts on, then itself. At the end, also the rows that waited."""
         if self.learner is None or self.records is None or self.plan is None:
             return None
-        # A file may grow: what a resumed run goes on from is the state before the rows that waited were learned.
-        marks, state, progress = self.records.flush(), self.learner.state(), asdict(self.progress)
-        learned = None
+        if self.latest is not None:
+            self.position, self.latest = self.latest(), None
+        place = None if self.position is None else self.position.to_json()
+        stored, learned = to_bytes([self.learner.state(), place]), None
+        before = replace(self.progress, rejected=self.progress.rejected - self.behind)
         if end:
             self.busy = True  # an interrupt from here on leaves the checkpoint before
             learned = self.learner.finish()
             self._write(learned, [])
-        if self.latest is not None:
-            self.position, self.latest = self.latest(), None
         note = {
-            "marks": marks,
+            "marks": self.marks,
             "whole": self.records.flush(),
             "read": self.read,
             "files": self.files,
-            "met": self.met,
-            "open": self.open,
-            "dated": self.dated,
-            "before": progress,
+            "before": asdict(before),
             "progress": asdict(self.progress),
             "plan": self.plan.to_json(),
             "done": end,
         }
-        source = None if self.position is None else self.position.to_json()
-        state |= {"latest": to_bytes(source.pop("latest") if source else {})}  # times of the last row of each key
-        store.save(self.folder, state, config=self.config.to_json(), source=source, note=note, held=True)
+        store.save(self.folder, stored, config=self.config.to_json(), note=note, held=True)
         self.saved = (self.read, perf_counter())
         return learned
 
@@ -221,46 +223,30 @@ class _Job:
         self.plan = decide(self.config, block)
         self.config = replace(self.config, task=self.plan.task, version=version("filtax"))
         self.learner = make(self.config, self.plan)
-        self.dated = block.time is not None and block.time.dtype.kind == "M"
 
     def _restore(self, warn: Any) -> None:
-        self.learner, self.plan, manifest = restored(self.config, self.folder, warn)
-        note = manifest["note"]
-        if manifest["source"] is None:
+        self.learner, self.plan, note, self.position = restored(self.config, self.folder, warn)
+        if self.position is None:
             raise store.Damaged(f"{self.root}: a run on standard input cannot be resumed; name a file.")
-        self.position = Position.from_json(manifest["source"])
-        self.files, self.dated, self.read = note["files"], note["dated"], note["read"]
-        self.met, self.open = note["met"], note["open"]
+        self.files, self.read, self.marks = note["files"], note["read"], note["marks"]
         self.progress = Progress(**{**note["before"], "stopped": False})
-        self.records = Records(self.root, record_type(self.learner, self.dated), note["marks"])
+        self.records = Records(self.root, record_type(self.learner), self.marks)
         self.saved = (self.read, perf_counter())
 
-    def _rejected(self, block: Block) -> list[tuple[float, dict[str, Any]]]:
-        """Events of rejected rows, each with how many rows of the block precede it; none twice.
+    def _rejected(self, block: Block) -> list[Rejected]:
+        """What was rejected with a block and was not met before; with the first rows, all that was until then."""
+        known = [] if self.position is None else [self.files.index(self.position.files[-1][0]), self.position.line]
+        met = [row for row in block.rejected if [self.files.index(row.file), row.line] >= known]
+        self.progress.rejected += sum(not row.is_column for row in met)
+        if self.records is not None:
+            return met
+        self.early = [*self.early, *met][:KEPT]
+        return self.early if len(block) else []
 
-        A run that goes on reads what was rejected after the last row again. A line without an end that was rejected
-        may have been completed since.
-        """
-        for row in block.rejected:
-            at = [self.files.index(row.file), row.line]
-            if at > self.met:
-                self.met, self.open = at, at if row.unended else []
-                self.progress.rejected += row.reason != NAMELESS  # a column is no row
-                if self.learner is not None or len(self.early) < KEPT:
-                    self.early.append(row)
-        if self.learner is None:
-            return []
-        found: list[tuple[float, dict[str, Any]]] = []
-        rows, self.early = self.early, []
-        for row in rows:
-            file = self.files.index(row.file)
-            before = int(np.sum((block.file < file) | ((block.file == file) & (block.line < row.line))))
-            found.append((before - 0.5, {"event": "rejected", **row.to_json()}))
-        if self.open and ((block.file == self.open[0]) & (block.line == self.open[1])).any():
-            self.progress.rejected -= 1
-            found.append((-0.5, {"event": "completed", "file": self.files[self.open[0]], "line": self.open[1]}))
-            self.open = []
-        return found
+    def _place(self, block: Block, row: Rejected) -> float:
+        """Where a rejected row stands among the rows of the table."""
+        file = self.files.index(row.file)
+        return self.read - 0.5 + int(np.sum((block.file < file) | ((block.file == file) & (block.line < row.line))))
 
     def _write(self, learned: Learned, events: list[tuple[float, dict[str, Any]]]) -> None:
         """Write records and events, in an order that does not depend on how rows were cut."""
@@ -278,14 +264,13 @@ class _Job:
 
     def _event(self, learned: Learned, keys: list[str], first: int, row: int, kind: str, value: Any) -> dict[str, Any]:
         assert self.records is not None
-        number, line, file, series, _ = learned.rows.place[row].tolist()
-        event: dict[str, Any] = {"event": kind, "row": number + 1, "file": self.files[file], "line": line}
-        if self.dated:
-            event["time"] = str(learned.rows.times[row]).removesuffix(".000000")
-        elif self.config.time:
-            event["time"] = str(learned.rows.time[row])
+        head = learned.rows.head[row]
+        event: dict[str, Any] = {"event": kind, "row": int(head["row"]) + 1, "file": self.files[head["file"]]}
+        event["line"] = int(head["line"])
+        if self.config.time:
+            event["time"] = str(head["time"]).removesuffix(".000000")
         if keys:
-            event["key"] = keys[series]
+            event["key"] = keys[head["series"]]
         if kind == "change":
             self.progress.changes += 1
             event["began"] = self.records.earlier(first + row, value)
@@ -298,42 +283,10 @@ class _Job:
         return event
 
 
-def open_source(config: Config, home: Path | None, start: Position | None = None, **more: Any) -> Table:
-    """Open the table of a run with the columns that it reads: with times and a target of numbers no others."""
-    asked = {"target": config.target, "time": config.time, "key": config.key, "on_error": config.on_error}
-    asked |= {"folder": home, "start": start, **more}
-    features = None if config.features is None else list(config.features)
-    if "features" in more:
-        return open_table(config.source, **asked)
-    if features is None and config.time is not None and config.task != "classify":
-        table = open_table(config.source, **asked, features=[])
-        text = table.layout is not None and table.layout.kinds.get(config.target) == "text"
-        if not text or config.source == "-":
-            return table
-        table.close()
-    return open_table(config.source, **asked, features=features)
-
-
-def restored(config: Config, folder: Path, warn: Any) -> tuple[Learner, Plan, dict[str, Any]]:
+def restored(config: Config, folder: Path, warn: Any) -> tuple[Learner, Plan, dict[str, Any], Position | None]:
     """What the newest sound checkpoint of a run holds; a sentence to `warn` for each newer one."""
-
-    def like(manifest: dict) -> dict[str, np.ndarray]:
-        return {name[2:-2]: np.zeros(each["shape"], each["dtype"]) for name, each in manifest["arrays"].items()}
-
-    state, manifest = store.load(folder, like, config=config.to_json())
-    plan = Plan.from_json(manifest["note"]["plan"])
+    state, note, position = load_state(folder, config, warn)
+    plan = Plan.from_json(note["plan"])
     learner = make(config, plan)
-    latest = from_bytes(state.pop("latest"))
-    if manifest["source"] is not None:
-        manifest["source"]["latest"] = latest
     learner.restore(state)
-    for number, reason in enumerate(manifest["skipped"], 1):
-        where = ""
-        if number == len(manifest["skipped"]) and manifest["source"] is not None:
-            place = Position.from_json(manifest["source"])
-            where = (
-                f", which stands behind row {manifest['note']['read']}, line {place.line - 1} of {place.files[-1][0]}"
-            )
-        if warn is not None:
-            warn(f"{reason.rstrip('.')}; the checkpoint before it is used{where}.")
-    return learner, plan, manifest
+    return learner, plan, note, position

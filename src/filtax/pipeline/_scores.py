@@ -15,15 +15,14 @@ import numpy as np
 from filtax.evaluate._comparison import compare_in_words, format_table, join_words
 from filtax.evaluate.metrics import Metric, accuracy, mae, rmse
 from filtax.forecasting import Clock
-from filtax.forecasting._clock import blanks
 from filtax.io._files import write_whole
 from filtax.pipeline._learner import Numbers
-from filtax.pipeline._plan import Plan
+from filtax.pipeline._rows import Plan, missing_steps
 from filtax.pipeline._run import Run, open_run
 
 MEDIAN, MOST = Metric("median", mae.per_step), 100_000  # errors of which a median is taken, at most
 LOG_LOSS = Metric("log_loss", mae.per_step)
-STRETCHES, LAST, QUARTERS = 240, 336, 4
+STRETCHES = 240  # of the rows, in the figure of errors
 
 
 class Baselines:
@@ -42,7 +41,9 @@ class Baselines:
         self.names = ("last-value", f"seasonal-naive({self.season})" if self.season > 1 else "running-mean")
         self.back = [self.season * -(-step // self.season) if self.season > 1 else step for step in steps]
         self.memory = max(*self.back, *steps, self.season)
-        self.past: dict[int, tuple[np.ndarray, float, float, int]] = {}  # filled values, sum, count, last time
+        self.past: dict[
+            int, tuple[np.ndarray, float, float, np.ndarray | None]
+        ] = {}  # filled values, sum, count, last time
 
     def forecast(self, part: np.ndarray) -> np.ndarray:
         """Forecasts of the rows of some records: (2, H, T)."""
@@ -54,12 +55,11 @@ class Baselines:
 
     def _of(self, series: int, time: np.ndarray, y: np.ndarray) -> np.ndarray:
         blank = np.full((2, self.memory), np.nan)
-        filled, total, count, last = self.past.get(series, (blank, 0.0, 0.0, time[0]))
+        filled, total, count, last = self.past.get(series, (blank, 0.0, 0.0, None))
         every = np.ones(len(y), np.int64)
-        if time.dtype.kind == "i":
-            before = np.array([last]) if series in self.past else time[:1]
+        if time.dtype.kind == "M":
             clock = self.clocks[series] if self.clocks else self.plan.clock
-            every += blanks(clock, before.view("datetime64[us]"), np.ascontiguousarray(time).view("datetime64[us]"))
+            every += missing_steps(clock, last, time)
         cells = np.cumsum(every) - 1
         dense = np.full(cells[-1] + 1, np.nan)
         dense[cells] = y
@@ -79,7 +79,7 @@ class Baselines:
                 second = (sums / counts)[1:]
             total, count = sums[-1], counts[-1]
         whole = np.concatenate([filled, np.stack([latest, second])], axis=1)
-        self.past[series] = (whole[:, -self.memory :], total, count, time[-1])
+        self.past[series] = (whole[:, -self.memory :], total, count, time[-1:])
         at = self.memory + cells
         pairs = zip(self.steps, self.back, strict=True)
         return np.stack([[whole[0, at - step], whole[1, at - back]] for step, back in pairs], axis=1)
@@ -131,21 +131,20 @@ class Scores:
         table: Name to scores, this run first, at the horizon.
         rows: Rows that were scored.
         steps: For each step its errors, coverage and baselines; empty for labels.
-        coverage: Share of targets inside of the interval, at the horizon.
-        quarters: The same in each quarter of the rows.
+        coverage: Share of targets inside of the interval, at the horizon; None for labels.
+        keys: For each series its number, name, rows and the mean absolute error of each line, at the horizon, the least
+            error first; empty without keys.
         x: Where each stretch of rows ends: microseconds, or number of a row.
         course: Mean error of each line of the table over each stretch.
-        last: The last records of the first series.
     """
 
-    table: dict[str, dict[str, float]] = field(default_factory=dict)
-    rows: int = 0
+    table: dict[str, dict[str, float]]
+    rows: int
     steps: list[dict[str, Any]] = field(default_factory=list)
     coverage: float | None = None
-    quarters: list[float] = field(default_factory=list)
+    keys: list[dict[str, Any]] = field(default_factory=list)
     x: np.ndarray = field(default_factory=lambda: np.zeros(0))
     course: dict[str, np.ndarray] = field(default_factory=dict)
-    last: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def scores(run: Run) -> Scores:
@@ -153,22 +152,20 @@ def scores(run: Run) -> Scores:
     tally = _Labels(run) if run.labels is not None else _Numbers(run)
     stretches = max(1, min(STRETCHES, run.rows))
     sums, counts = np.zeros((2, len(tally.names), stretches))
-    x, last, row = np.full(stretches, np.nan), np.zeros(0, run.kind), 0
+    x, row = np.full(stretches, np.nan), 0
     for part in run.records():
         number = row + np.arange(len(part))
         row += len(part)
-        errors = tally.add(part, number)
         at = number * stretches // run.rows
         x[at] = part["time"] if run.config.time else number + 1
-        for i, error in enumerate(errors):
+        for i, error in enumerate(tally.add(part, number)):
             known = np.isfinite(error)
-            np.add.at(sums[i], at[known], error[known])
-            np.add.at(counts[i], at[known], 1.0)
-        last = np.concatenate([last, part[part["series"] == 0]])[-LAST:]
+            sums[i] += np.bincount(at[known], error[known], stretches)
+            counts[i] += np.bincount(at[known], minlength=stretches)
     found = tally.scores()
     with np.errstate(invalid="ignore"):
         found.course = dict(zip(tally.names, sums / counts, strict=True))
-    found.x, found.last = x, last
+    found.x = x
     return found
 
 
@@ -178,22 +175,23 @@ def own_name(run: Run) -> str:
 
 
 class _Numbers:
-    """Sums over the rows of a run of numbers, for each step and each line of the table."""
+    """Sums over the rows of a run of numbers, for each line of the table and each step or key."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.steps = run, run.config.steps
         clocks = [track.clock for track in run.learner.tracks] if isinstance(run.learner, Numbers) else []
         self.rules = Baselines(run.plan, [step + run.config.delay for step in self.steps], clocks)
         self.names = (own_name(run), *self.rules.names)
-        H = len(self.steps)
+        H, K = len(self.steps), len(run.keys)
         self.sums, self.squares, self.rows = np.zeros((3, H)), np.zeros((3, H)), np.zeros(H)
-        self.inside, self.judged = np.zeros((H, QUARTERS)), np.zeros((H, QUARTERS))
+        self.inside, self.judged = np.zeros(H), np.zeros(H)
+        self.of_keys, self.rows_of_keys = np.zeros((3, K)), np.zeros(K)
         self.stride, self.kept = max(1, -(-run.rows // MOST)), [[] for _ in self.steps]
 
     def add(self, part: np.ndarray, number: np.ndarray) -> np.ndarray:
         """Take in some records; errors of each line at the horizon (3, T)."""
-        rules, y, errors = self.rules.forecast(part), part["y"], np.zeros((3, len(part)))
-        quarter = number * QUARTERS // self.run.rows
+        rules, y = self.rules.forecast(part), part["y"]
+        errors, ready = np.zeros((3, len(part))), np.zeros(len(part), bool)
         for j, step in enumerate(self.steps):
             mark = "" if j == len(self.steps) - 1 else f"_{step}"
             with np.errstate(over="ignore", invalid="ignore"):
@@ -205,16 +203,17 @@ class _Numbers:
             lines = 1 if mark else 3  # of baselines, medians are shown at the horizon alone
             self.kept[j].append(errors[:lines, ready & (number % self.stride == 0)])
             low, high = part[f"lower{mark}"], part[f"upper{mark}"]
-            judged = np.isfinite(y) & np.isfinite(low) & np.isfinite(high)
-            np.add.at(self.judged[j], quarter[judged], 1.0)
-            np.add.at(self.inside[j], quarter[judged], ((low <= y) & (y <= high))[judged])
+            self.judged[j] += (np.isfinite(y) & np.isfinite(low) & np.isfinite(high)).sum()
+            self.inside[j] += ((low <= y) & (y <= high)).sum()
+        series, K = part["series"][ready], len(self.rows_of_keys)
+        self.of_keys += [np.bincount(series, error, K) for error in errors[:, ready]]
+        self.rows_of_keys += np.bincount(series, minlength=K)
         return errors
 
     def scores(self) -> Scores:
         """The scores of all rows."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            means, roots = self.sums / self.rows, np.sqrt(self.squares / self.rows)
-            covered, quarters = self.inside.sum(1) / self.judged.sum(1), self.inside[-1] / self.judged[-1]
+            means, roots, covered = self.sums / self.rows, np.sqrt(self.squares / self.rows), self.inside / self.judged
         medians = [
             np.median(np.concatenate(kept, axis=1), axis=1) if n else np.full(3, np.nan)
             for kept, n in zip(self.kept, self.rows, strict=True)
@@ -222,21 +221,33 @@ class _Numbers:
         steps = [
             {
                 "step": step,
-                **{"mae": means[0, j], "median": medians[j][0], "rmse": roots[0, j], "coverage": covered[j]},
-                **{
-                    "rows": int(self.rows[j]),
-                    "baselines": dict(zip(self.names[1:], means[1:, j].tolist(), strict=True)),
-                },
+                "mae": means[0, j],
+                "median": medians[j][0],
+                "rmse": roots[0, j],
+                "coverage": covered[j],
+                "rows": int(self.rows[j]),
+                "baselines": dict(zip(self.names[1:], means[1:, j].tolist(), strict=True)),
             }
             for j, step in enumerate(self.steps)
         ]
-        columns = zip(means[:, -1].tolist(), medians[-1].tolist(), roots[:, -1].tolist(), strict=True)
         table = {
-            name: {"mae": mae, "median": median, "rmse": rmse}
-            for name, (mae, median, rmse) in zip(self.names, columns, strict=True)
+            name: {"mae": float(means[i, -1]), "median": float(medians[-1][i]), "rmse": float(roots[i, -1])}
+            for i, name in enumerate(self.names)
         }
         coverage = float(covered[-1]) if np.isfinite(covered[-1]) else None
-        return Scores(table, int(self.rows[-1]), steps, coverage, quarters.tolist())
+        return Scores(table, int(self.rows[-1]), steps, coverage, self._keys())
+
+    def _keys(self) -> list[dict[str, Any]]:
+        if not self.run.config.key:
+            return []
+        known = np.flatnonzero(self.rows_of_keys)
+        means = (self.of_keys[:, known] / self.rows_of_keys[known]).T
+        found = [
+            {"series": series, "key": self.run.keys[series], "rows": int(self.rows_of_keys[series])}
+            | dict(zip(self.names, line, strict=True))
+            for series, line in zip(known.tolist(), means.tolist(), strict=True)
+        ]
+        return sorted(found, key=lambda each: each[self.names[0]])
 
 
 class _Labels:
@@ -252,19 +263,16 @@ class _Labels:
         said, chance = self.rules.forecast(part["y"])
         said, chance = np.concatenate([part["forecast"][None], said]), np.concatenate([part["p_true"][None], chance])
         ready = np.isfinite(part["y"]) & np.isfinite(said).all(axis=0)
-        wrong = np.where(ready, said != part["y"], np.nan)
         self.right += (said == part["y"])[:, ready].sum(axis=1)
         self.loss -= np.log(np.maximum(chance[:, ready], 1e-300)).sum(axis=1)
         self.rows += int(ready.sum())
-        return wrong
+        return np.where(ready, said != part["y"], np.nan)
 
     def scores(self) -> Scores:
         """The scores of all rows."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            right, loss = self.right / self.rows, self.loss / self.rows
-        return Scores(
-            {name: {"accuracy": right[i], "log_loss": loss[i]} for i, name in enumerate(self.names)}, self.rows
-        )
+            lines = zip(self.names, self.right / self.rows, self.loss / self.rows, strict=True)
+        return Scores({name: {"accuracy": right, "log_loss": loss} for name, right, loss in lines}, self.rows)
 
 
 def contests(run: Run) -> list[Metric]:
@@ -311,7 +319,7 @@ def write_metrics(run: Run, found: Scores) -> Path:
     """Write metrics.json."""
     progress = {name: value for name, value in run.note["progress"].items() if name != "stopped"}
     own = {"table": found.table, "scored": found.rows, "steps": found.steps}
-    own |= {} if run.labels else {"coverage": found.coverage, "quarters": found.quarters}
+    own |= {} if run.labels else {"coverage": found.coverage}
     whole = {**own, **progress, "done": run.note["done"], "words": verdict(run, found)[1]}
     path = run.root / "metrics.json"
     write_whole(path, json.dumps(_finite(whole), indent=1, allow_nan=False).encode() + b"\n")

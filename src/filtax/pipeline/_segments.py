@@ -1,11 +1,12 @@
 """A series cut into segments, looking back, and the alarms that could have been given as it came.
 
-Its rows are read and kept, then it is segmented; both survive a crash. The whole series is in memory.
+The whole series is in memory. A run that goes on reads it again, and segments it only where it has grown.
 """
 
+import html
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -14,17 +15,14 @@ from typing import Any
 import numpy as np
 
 from filtax import io as store
-from filtax.io import Chunk, InputError, Position
+from filtax.io import Chunk
 from filtax.io._files import write_whole
-from filtax.io._rows import NAMELESS
 from filtax.pipeline._config import Config
 from filtax.pipeline._figures import chart, short
-from filtax.pipeline._folder import CHECKPOINT, hold
+from filtax.pipeline._folder import CHECKPOINT, FILES, hold, load_state, to_bytes
 from filtax.pipeline._page import Written, cards_of, counted, html_of, listing
-from filtax.pipeline._records import FILES
-from filtax.pipeline._rows import KEPT
-from filtax.pipeline._run import write_table
-from filtax.pipeline._runner import open_source
+from filtax.pipeline._rows import KEPT, open_source
+from filtax.pipeline._run import name_columns, write_table
 from filtax.segmentation import detect, segment
 from filtax.segmentation._segments import MUCH, neighbour_correlation
 
@@ -43,19 +41,15 @@ class Segments:
         columns: Line, number of the file, time (0 without one) and target of each row, (T,) each; once it is
             segmented, the probability that a segment begins there.
         files: Names of the files.
-        rejected: The first rows that could not be read, as plain values; `count` of them, `behind` of which are behind
-            the last row and will be read again.
-        dated: Whether times are dates.
+        rejected: The first rows that could not be read, as plain values; `count` of them in all.
         found: Changes, period, alarms and their starts, by row; None before.
     """
 
     config: Config
-    columns: dict[str, np.ndarray]
-    files: list[str]
-    rejected: list[dict[str, Any]]
-    dated: bool
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
-    behind: int = 0
     found: dict[str, Any] | None = None
 
 
@@ -67,7 +61,7 @@ def segment_source(
     tell: Callable[[str], object] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Segments:
-    """Read a series to its end, from the latest checkpoint in the folder if there is one, and segment it.
+    """Read a series to its end and segment it; one that has not grown since it was segmented is not segmented again.
 
     Args:
         config: What to do, with the task "segment".
@@ -77,28 +71,33 @@ def segment_source(
         warn: Called with a sentence for each newer checkpoint that could not be used.
     """
     with hold(root) as folder:
-        known, position = _restored(config, root, warn) if store.generations(folder) else (None, None)
-        config = config if known else replace(config, version=version("filtax"))
-        if known is not None and position is None:
+        known = _restored(config, root, warn) if store.generations(folder) else None
+        if known is None:
+            config = replace(config, version=version("filtax"))
+        elif config.source == "-":
             raise store.Damaged(f"{root}: a run on standard input cannot be resumed; name a file.")
-        read, position = _read(config, root, known, position, home)
-        if known is None or len(read.columns["y"]) > len(known.columns["y"]) or known.found is None:
-            config.write(root)
-            read.columns.pop("probability", None)
-            _save(folder, read, position)
-            if tell is not None:
-                tell(f"{len(read.columns['y'])} rows read; looking for changes ...")
-            _segment(read)
-            _save(folder, read, position)
-        return read
+        one = _read(config, home)
+        if known is not None:
+            _agree(known, one, root)
+            if len(known.columns["y"]) == len(one.columns["y"]):
+                one.columns, one.found = known.columns, known.found
+                return one
+        config.write(root)
+        if tell is not None:
+            tell(f"{len(one.columns['y'])} rows read; looking for changes ...")
+        _segment(one)
+        state = {name: value for name, value in vars(one).items() if name != "config"}
+        stored, note = to_bytes([state, None]), {"rows": len(one.columns["y"])}
+        store.save(folder, stored, config=config.to_json(), note=note, held=True)
+        return one
 
 
 def open_segments(root: Path, warn: Callable[[str], object] | None = None) -> Segments:
-    """Open the folder of a series that was segmented; one that is only half done is refused in a sentence."""
-    found, _ = _restored(Config.read(root), root, warn)
-    if found.found is None:
-        raise ValueError(f"{root}: its series was read and not segmented yet; to go on: filtax resume {root}")
-    return found
+    """Open the folder of a series that was segmented; one that is not yet is refused in a sentence."""
+    config = Config.read(root)
+    if not store.generations(root / CHECKPOINT):
+        raise ValueError(f"{root}: its series is not segmented yet; to go on: filtax resume {root}")
+    return _restored(config, root, warn)
 
 
 def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
@@ -126,14 +125,12 @@ def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     whole = {**told, "changes": len(parts) - 1, "done": True, "words": words}
     number = np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
     means = np.array([np.nan if part["mean"] is None else part["mean"] for part in parts])[number - 1]
-    own = {"line": columns["line"]}
-    own |= {"file": np.array(one.files, object)[columns["file"]]} if len(one.files) > 1 else {}
-    own |= {str(one.config.time): _times(one)} if one.config.time else {}
-    name = one.config.target + ("_" if one.config.target in own else "")
-    more = {"segment": number, "level": means, "change_probability": columns["probability"]}
-    write_table([{**own, name: y, **more}], root / "predictions.parquet")
-    order = ("file", "line", "column", "reason")  # a checkpoint sorts them
-    events = [{"event": "rejected", **{name: each[name] for name in order}} for each in one.rejected]
+    found = {"line": columns["line"]}
+    found |= {"file": np.array(one.files, object)[columns["file"]]} if len(one.files) > 1 else {}
+    found |= {"time": one.columns["time"]} if one.config.time else {}
+    found |= {"y": y, "segment": number, "level": means, "change_probability": columns["probability"]}
+    write_table([name_columns(one.config, found)], root / "predictions.parquet")
+    events = [{"event": "rejected", **each} for each in one.rejected]
     events += [{"event": "change", **alarm, "began": alarm["began"]["row"]} for alarm in alarms]
     events += [{"event": "segment", **part} for part in parts]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in events)
@@ -152,82 +149,54 @@ def _segment(one: Segments) -> None:
     one.found["correlation"] = float(neighbour_correlation(y, found.changes, period))
 
 
-def _restored(config: Config, root: Path, warn: Any) -> tuple[Segments, Position | None]:
-    def like(manifest: dict) -> dict[str, np.ndarray]:
-        return {name[2:-2]: np.zeros(each["shape"], each["dtype"]) for name, each in manifest["arrays"].items()}
-
-    arrays, manifest = store.load(root / CHECKPOINT, like, config=config.to_json())
-    for reason in manifest["skipped"]:
-        if warn is not None:
-            warn(f"{reason.rstrip('.')}; the checkpoint before it is used.")
-    place = manifest["source"]
-    return Segments(config, dict(arrays), **manifest["note"]), None if place is None else Position.from_json(place)
+def _restored(config: Config, root: Path, warn: Callable[[str], object] | None) -> Segments:
+    return Segments(config, **load_state(root / CHECKPOINT, config, warn)[0])
 
 
-def _save(folder: Path, one: Segments, position: Position | None) -> None:
-    note = {name: value for name, value in vars(one).items() if name not in ("config", "columns")}
-    source = None if position is None else asdict(position)
-    store.save(folder, one.columns, config=one.config.to_json(), source=source, note=note, held=True)
+def _agree(known: Segments, one: Segments, root: Path) -> None:
+    """Refuse a series whose first rows are not those that were segmented before."""
+    T = len(known.columns["y"])
+    pairs = ((known.columns[name], each[:T]) for name, each in one.columns.items())
+    if known.files != one.files[: len(known.files)] or not all(np.array_equal(a, b, equal_nan=True) for a, b in pairs):
+        raise store.Damaged(
+            f"{one.config.source} has changed since it was read: the run in {root} cannot go on; bring it back, or "
+            "start in another folder."
+        )
 
 
-def _read(
-    config: Config, root: Path, known: Segments | None, position: Position | None, home: Path | None
-) -> tuple[Segments, Position | None]:
-    """The rows that are known and those behind them, and where the source stands behind the last."""
-    try:
-        table = open_source(config, home, position, features=[])
-    except (InputError, OSError) as problem:
-        if known is None:
-            raise
-        raise store.Damaged(f"{str(problem).rstrip('.')}. The run in {root} cannot go on.") from None
-    one = known or Segments(config, {}, [], [], False)
-    if position is not None:
-        end = (one.files.index(position.files[-1][0]), position.line)
-        one.rejected = [each for each in one.rejected if (one.files.index(each["file"]), each["line"]) < end]
-        one.count -= one.behind
-    parts, rows, one.behind = [one.columns] if known else [], len(one.columns.get("y", ())), 0
-    before = rows
-    for chunk in table:
+def _read(config: Config, home: Path | None) -> Segments:
+    """The rows of a series."""
+    one, parts, rows = Segments(config), list[dict[str, np.ndarray]](), 0
+    for chunk in open_source(config, home, features=[]):
         one.files += [chunk.file] if chunk.file not in one.files else []
         one.rejected += [row.to_json() for row in chunk.rejected[: KEPT - len(one.rejected)]]
-        bad = [row.line for row in chunk.rejected if row.reason != NAMELESS]
-        one.count += len(bad)
-        one.behind = sum(line > int(chunk.line[-1]) for line in bad) if len(chunk) else one.behind + len(bad)
+        one.count += sum(not row.is_column for row in chunk.rejected)
+        rows += len(chunk)
         if len(chunk) and rows <= LONGEST:
             parts.append(_columns(one, chunk))
-            rows += len(chunk)
-            position = None if config.source == "-" else table.position(chunk)
     if not 2 <= rows <= LONGEST:
         count = f"more than {LONGEST} readings" if rows > LONGEST else counted(rows, "reading")
         raise ValueError(
             f"segment: {count}; it takes 2 to {LONGEST}. Average them over longer steps, or use `filtax run`, which "
             "finds changes as they come."
         )
-    if rows > before:
-        one.columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
-        one.found = None
+    one.columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if not np.isfinite(one.columns["y"]).any():
         raise ValueError(f"segment: the target {config.target} is empty in all rows; name another column.")
-    return one, position
+    return one
 
 
 def _columns(one: Segments, chunk: Chunk) -> dict[str, np.ndarray]:
     if one.config.target in chunk.texts:
         raise ValueError(f"segment: the target {one.config.target} holds no numbers; name a column of numbers.")
     times = np.zeros(len(chunk)) if chunk.time is None else chunk.time
-    one.dated = times.dtype.kind == "M"
-    times = times.astype("datetime64[us]").astype(np.int64) if one.dated else times.astype(float)
     file = np.full(len(chunk), one.files.index(chunk.file))
     y = np.array(chunk.column(one.config.target), float)
     return {"line": chunk.line.astype(np.int64), "file": file, "time": times, "y": y}
 
 
-def _times(one: Segments) -> np.ndarray:
-    return one.columns["time"].view("datetime64[us]") if one.dated else one.columns["time"]
-
-
 def _place(one: Segments, row: int) -> dict[str, Any]:
-    when = {"time": str(_times(one)[row]).removesuffix(".000000")} if one.config.time else {}
+    when = {"time": str(one.columns["time"][row]).removesuffix(".000000")} if one.config.time else {}
     return {
         "row": row + 1,
         "file": one.files[int(one.columns["file"][row])],
@@ -265,17 +234,18 @@ def _in_words(told: dict[str, Any]) -> str:
 
 def _page(one: Segments, told: dict[str, Any], words: str, means: np.ndarray) -> bytes:
     x = one.columns["time"].astype(float) if one.config.time else np.arange(len(means)) + 1.0
+    timed = one.columns["time"].dtype.kind == "M"
     marks = [(float(x[part["row"] - 1]), f"row {part['row']}") for part in told["segments"][1 : LISTED + 1]]
     lines = {"mean of the segment": means, one.config.target: one.columns["y"]}
     names = ("row", "file", "line", "time", "rows", "mean", "probability")
     alarms = [{**alarm, "began with row": alarm["began"]["row"]} for alarm in told["alarms"][:LISTED]]
     cards = [(f"{told[name]:,}", name) for name in ("rows", "rejected", "missing")]
     cards += [(str(len(told["segments"])), "segments"), (str(len(told["alarms"])), "alarms")]
-    chance = chart(x, {"probability": one.columns["probability"]}, timed=one.dated, floor=0.0, ceiling=1.0)
+    chance = chart(x, {"probability": one.columns["probability"]}, timed=timed, floor=0.0, ceiling=1.0)
     rejected = listing(one.rejected[:LISTED], ("file", "line", "column", "reason")) if one.rejected else ""
     sections = [
-        ("In short", f'{cards_of(cards)}<p class="words">{words.replace("&", "&amp;").replace("<", "&lt;")}</p>'),
-        ("The series and its segments", chart(x, lines, timed=one.dated, marks=marks)),
+        ("In short", f'{cards_of(cards)}<p class="words">{html.escape(words)}</p>'),
+        ("The series and its segments", chart(x, lines, timed=timed, marks=marks)),
         ("The segments", listing(told["segments"][:LISTED], names)),
         ("Probability that a segment begins", chance),
         (

@@ -20,15 +20,14 @@ from filtax.io._files import LOCK, write_whole
 from filtax.pipeline._config import Config
 from filtax.pipeline._folder import refuse_foreign
 from filtax.pipeline._learner import make
-from filtax.pipeline._plan import Plan, decide
-from filtax.pipeline._rows import Block, blocks
-from filtax.pipeline._runner import open_source
+from filtax.pipeline._rows import Block, Plan, blocks, decide, open_source
 from filtax.tuning import Log, Uniform, tune
 
 TUNED, JOURNAL, ASKED = "tuned.toml", "journal.log", "asked.json"
 LOSSES = ("interval", "mae")
 FEWEST = 50  # rows that a choice can be made on
 _PART = re.compile(r"(?P<part>[A-Za-z][A-Za-z-]*)(?:\[[^\]]*\])?\((?P<settings>[^()]*)\)")
+_SETTING = re.compile(r"(?P<name>[^=,\s]+)\s*=(?P<value>[^,]*[^,\s][^,]*)")
 RANGES: dict[str, Uniform] = {
     "c": Log(0.5, 20.0),
     "hazard": Log(1e-6, 0.2),
@@ -74,17 +73,14 @@ def knobs_of(method: str) -> list[Knob]:
     """
     found: list[Knob] = []
     for match in _PART.finditer(method):
-        at, part = match.start("settings"), match["part"].split("-")[-1]
-        for text in match["settings"].split(","):
-            setting, _, value = text.partition("=")
-            name = setting.strip()
-            kept = (part, name) in KEPT
-            space = NEAR_ONE if kept else None if name == "rate" else RANGES.get(name)
-            if space is not None and value.strip():
-                start = at + len(setting) + 1
-                called = f"{part} {name}" if any(knob.name == name for knob in found) else name
-                found.append(Knob(called, start, start + len(value), space, kept))
-            at += len(text) + 1
+        part = match["part"].split("-")[-1]
+        for setting in _SETTING.finditer(method, *match.span("settings")):
+            kept = (part, setting["name"]) in KEPT
+            space = NEAR_ONE if kept else RANGES.get(setting["name"])
+            if space is not None:
+                twice = any(knob.name == setting["name"] for knob in found)
+                called = f"{part} {setting['name']}" if twice else setting["name"]
+                found.append(Knob(called, *setting.span("value"), space, kept))
     return found
 
 
