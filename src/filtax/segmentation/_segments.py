@@ -91,9 +91,9 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
 def _alone(y: np.ndarray, found: Segmentation) -> list[int]:
     """Segments of one reading that came, but for the last, which may be the first of many."""
     bounds = [0, *found.changes] if found.block == 1 else []
-    came = np.isfinite(y).any(axis=1)
-    inside = [start + np.flatnonzero(came[start:end]) for start, end in pairwise(bounds)]
-    return [int(rows[0]) for rows in inside if len(rows) == 1]
+    rows = np.flatnonzero(np.any(np.isfinite(y), axis=1))
+    inside = [rows[(start <= rows) & (rows < end)] for start, end in pairwise(bounds)]
+    return [int(one[0]) for one in inside if len(one) == 1]
 
 
 def _segmented(y: np.ndarray, settings: Settings, period: Any, margin: int) -> Segmentation:
