@@ -179,7 +179,7 @@ def run(y, slot, week, calendar, groups, *, steps, season, weeks, center, spread
         z = min(max(z, expected - reach), expected + reach)  # only the mixture and the intervals see gross errors
         if not np.isnan(error):
             judged += 1
-            size = error if judged == 1 else size + max(0.05, 1.0 / judged) * (min(error, 30.0 * size) - size)
+            size = error if judged == 1 else size + max(0.05, 1.0 / judged) * (min(error, 10.0 * size) - size)
         for k in range(3):
             heads[k].learn(t, steps, z)
         walk.learn(t, steps, z)

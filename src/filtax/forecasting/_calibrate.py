@@ -21,7 +21,7 @@ from filtax.protocols import pytree
 STEP = 0.25  # of a log multiplier, one row ahead
 LIMIT = 30.0  # of a log multiplier: beyond any that data ask for
 RATE, SLOW = 0.05, 0.005  # of the running errors
-BOUND = 30.0  # running errors that one error counts for at most
+BOUND, SLOW_BOUND = 10.0, 1000.0  # running errors that one error counts for at most
 SLOT_RATE, SLOT_PRIOR = 0.01, 15.0  # of the ratio of a slot, and the errors that its first value counts for
 
 
@@ -96,17 +96,17 @@ class Calibration:
             self,
             lower=lower,
             upper=upper,
-            error=_run(self.error, error, count, RATE),
-            slow=_run(self.slow, error, count, SLOW),
+            error=_run(self.error, error, count, RATE, BOUND),
+            slow=_run(self.slow, error, count, SLOW, SLOW_BOUND),
             count=count,
             ratio=self.ratio.at[:, here].set(jnp.where(seen, ratio + rate * (relative - ratio), ratio)),
             visits=self.visits.at[:, here].set(visits),
         )
 
 
-def _run(before: Array, error: Array, count: Array, rate: float) -> Float[Array, " H"]:
+def _run(before: Array, error: Array, count: Array, rate: float, bound: float) -> Float[Array, " H"]:
     """A running mean after the count-th error, which is bounded; nothing happens where it is missing."""
     running = jnp.where(count == 1.0, error, before)
-    bounded = jnp.where(running > 0.0, jnp.minimum(error, BOUND * running), error)
+    bounded = jnp.where(running > 0.0, jnp.minimum(error, bound * running), error)
     moved = running + jnp.maximum(rate, 1.0 / jnp.maximum(count, 1.0)) * (bounded - running)
     return jnp.where(jnp.isnan(error), before, moved)
