@@ -43,6 +43,8 @@ def test_one_change_is_one_segment_more_and_one_alarm(done, home):
     np.testing.assert_allclose([part["mean"] for part in told["segments"]], means)
     np.testing.assert_allclose(rows["level"], np.repeat(means, [159, 60]))
     assert rows["segment"] == [1] * 159 + [2] * 60
+    assert told["outliers"] == told["segments"][0]["differs"].get("level", []) == []
+    np.testing.assert_allclose(told["segments"][1]["differs"]["level"], means, rtol=0.1)
     [alarm] = told["alarms"]
     assert alarm["change"] == alarm["began"]["row"] == 160
     assert 164 <= alarm["row"] <= 175

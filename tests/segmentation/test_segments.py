@@ -20,6 +20,7 @@ from filtax.segmentation import (
     spread_changes,
     watch,
 )
+from filtax.segmentation._segments import differing
 
 pytestmark = pytest.mark.x64
 T, UNIT, COV, SHAPE, RATE = 9, 4.0, 5.0, 1.5, 0.3
@@ -169,3 +170,30 @@ def test_a_series_without_readings_is_refused(y):
     for find in (fx.segmentation.segment, fx.segmentation.detect):
         with pytest.raises(ValueError, match=r"y has shape .*; give at least two readings"):
             find(y)
+
+
+@pytest.mark.parametrize("size", [8.0, 50.0, 1e6])
+def test_gross_errors_are_omitted(size):
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=400) + 4.0 * (np.arange(400) >= 200)
+    clean = segment(y)
+    y[[30, 90, 260, 333]] += size * np.array([1.0, -1.0, 1.0, 1.0])
+    y[89] = np.nan
+    found = segment(y)
+    assert clean.outliers == []
+    assert found.outliers == [30, 90, 260, 333]
+    assert found.changes == clean.changes == [200]
+
+
+def test_neighbouring_segments_differ_in_what_was_changed():
+    t, rng = np.arange(600), np.random.default_rng(3)
+    y = rng.normal(size=600) * np.where(t < 200, 1.0, 3.0) + np.where(t < 400, 0.0, 0.2 * (t - 400)) + 1e3
+    spread, slope = differing(y, [200, 400])
+    assert list(spread) == ["spread"]
+    np.testing.assert_allclose(spread["spread"], [1.0, 3.0], rtol=0.1)
+    assert list(slope) == ["slope"]
+    np.testing.assert_allclose(slope["slope"], [0.0, 0.2], atol=0.02)
+    (turned,) = differing(np.where(t < 300, 2.0, 5.0) * np.sin(t * np.pi / 6) + 0.1 * rng.normal(size=600), [300], 12.0)
+    assert list(turned) == ["cycle"]
+    np.testing.assert_allclose(turned["cycle"], [2.0, 5.0], rtol=0.02)
+    assert differing(y, [599]) == [{}]

@@ -1,11 +1,12 @@
 """Outliers and changes of one series, from its forecasts as they were issued."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import jax
 import numpy as np
-from scipy.special import stdtr, stdtrit, xlogy
+from scipy.special import betaln, softmax, stdtr, stdtrit, xlogy
 
 from filtax import _validation as checks
 from filtax.monitoring._posterior import BLOCK, block, packed_start
@@ -13,8 +14,10 @@ from filtax.monitoring._posterior import BLOCK, block, packed_start
 USUAL_RATE, BOUND = 0.05, 10.0  # rate of an hour's mean; its errors are clipped at so many scales
 WINDOW = 12.0  # errors within which a level that moved shows in the slow mean; later ones may be a drift
 LEAST_PROBABLE = 1e-12  # of a label
+ARRAYS = ("packed", "usual", "evidence")  # what is learned
 NARROWEST = 1e-3  # scales of the interval that errors have at least
-FREEDOM = 10.0  # degrees of freedom of errors relative to their interval, whose width follows some 20 of them
+FREEDOM = np.array([3.0, 5.0, 10.0])  # that the errors may have; the width of their interval follows some 20 of them
+FAR, MEMORY = 1.5, 1000.0  # half intervals beyond which errors count alike; errors that say which freedom is right
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +48,11 @@ class Seen:
 class Monitor:
     """Outliers by their predictive tail, changes by a run-length posterior over forecast errors.
 
-    The interval of a row gives each side a Student t, of which it holds `level`. After n errors it has
-    1 / (1/10 + 1/n) degrees of freedom: the scale of the first ones is as uncertain as a variance of n data. A row
-    whose two-sided tail is below `false_alarms` is an outlier. A change is declared when the probability of a
-    disturbance of several rows exceeds 1 - `false_alarms`.
+    The interval of a row gives each side a Student t, of which it holds `level`. Its degrees of freedom are 3, 5 or 10,
+    with the posterior probability of each given the latest 1,000 errors; that an error lay beyond 1.5 half intervals is
+    all that is learned from it. After n errors v of them count as 1 / (1/v + 1/n), as the scale of the first ones is as
+    uncertain as a variance of n data. A row whose two-sided tail is below `false_alarms` is an outlier. A change is
+    declared when the probability of a disturbance of several rows exceeds 1 - `false_alarms`.
 
     Args:
         level: Probability of the intervals.
@@ -69,6 +73,7 @@ class Monitor:
         self.level, self.false_alarms = float(level), float(false_alarms)
         self.count = 0  # errors so far
         self._packed: Any = None  # the posteriors, once a row has come
+        self._evidence = np.zeros(len(FREEDOM))  # log likelihood of each number of degrees of freedom
         self._usual = np.zeros((2, 48))  # means of hours, of weekdays and weekends, and rows in them
 
     def learn(self, y: Any, forecast: Any, lower: Any, upper: Any, times: Any = None) -> Seen:
@@ -96,9 +101,7 @@ class Monitor:
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(lower < upper, y - forecast, np.nan)
             ratio = np.abs(off) / np.where(off < 0.0, forecast - lower, upper - forecast)
-        freedom = self._freedom(np.isfinite(off))
-        quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
-        tail = 2.0 * stdtr(freedom, -quantile * ratio)
+        quantile, tail = self._tails(ratio, np.isfinite(off))
         scale, centre = 0.5 * (upper - lower) / quantile, 0.5 * (lower + upper) - forecast
         slow = [] if times is None else [self._off_usual(np.where(np.isnan(off), np.nan, y), scale, parts[4])]
         errors = np.stack([off, *slow], axis=1)
@@ -135,7 +138,7 @@ class Monitor:
         spread = np.sqrt(_sum(p * (np.log(np.maximum(p, LEAST_PROBABLE)) + mean[:, None]) ** 2))
         loss = -np.log(np.maximum(own, LEAST_PROBABLE))
         error = np.where(missing, np.nan, (loss - mean) / np.maximum(spread, LEAST_PROBABLE))
-        self._freedom(~missing)
+        self.count += int(np.sum(~missing))
         zero = np.zeros(len(y))
         return self._follow(error[:, None], zero + 1.0, zero, zero + 1.0, tail)
 
@@ -145,7 +148,7 @@ class Monitor:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What was learned."""
-        return {} if self._packed is None else {"packed": np.array(self._packed), "usual": np.array(self._usual)}
+        return {} if self._packed is None else {name: np.array(vars(self)[f"_{name}"]) for name in ARRAYS}
 
     @classmethod
     def restore(cls, settings: dict, arrays: dict[str, np.ndarray]) -> "Monitor":
@@ -158,14 +161,26 @@ class Monitor:
         monitor = cls(settings["level"], settings["false_alarms"])
         monitor.count = int(settings["count"])
         if arrays:
-            monitor._packed, monitor._usual = (np.array(arrays[name], np.float64) for name in ("packed", "usual"))
+            vars(monitor).update({f"_{name}": np.array(arrays[name], np.float64) for name in ARRAYS})
         return monitor
 
-    def _freedom(self, known: np.ndarray) -> np.ndarray:
-        """Degrees of freedom of each row, by the errors before it."""
+    def _tails(self, ratio: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Half an interval in scales, and the two-sided tail, by errors relative to half an interval before each."""
         number = self.count + np.cumsum(known) - known
         self.count += int(known.sum())
-        return 1.0 / (1.0 / FREEDOM + 1.0 / np.maximum(number, 1.0))
+        freedom = 1.0 / (1.0 / FREEDOM + 1.0 / np.maximum(number, 1.0)[:, None])
+        quantile = stdtrit(freedom, 0.5 + 0.5 * self.level)
+        z = quantile * np.where(known, np.minimum(ratio, FAR), 0.0)[:, None]
+        near = np.log(quantile / np.sqrt(freedom)) - betaln(0.5, 0.5 * freedom)
+        near -= 0.5 * (freedom + 1.0) * np.log1p(z**2 / freedom)
+        likelihood = np.where(ratio[:, None] > FAR, np.log(stdtr(freedom, -z)), near)
+        parts = np.where(known[:, None], likelihood, 0.0)
+        keep = np.where(known, 1.0 - 1.0 / MEMORY, 1.0)
+        turns = zip(keep, parts, strict=True)
+        evidence = np.array([*accumulate(turns, lambda old, turn: turn[0] * old + turn[1], initial=self._evidence)])
+        self._evidence = evidence[-1]
+        tail = np.sum(softmax(evidence[:-1], axis=1) * 2.0 * stdtr(freedom, -quantile * ratio[:, None]), axis=1)
+        return quantile[:, -1], tail
 
     def _off_usual(self, y: np.ndarray, scale: np.ndarray, hours: np.ndarray) -> np.ndarray:
         """Differences of rows from the mean of their hour, which then learns them."""

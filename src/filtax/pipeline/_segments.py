@@ -24,7 +24,7 @@ from filtax.pipeline._page import Written, cards_of, counted, html_of, listing
 from filtax.pipeline._rows import KEPT, open_source
 from filtax.pipeline._run import name_columns, write_table
 from filtax.segmentation import detect, segment
-from filtax.segmentation._segments import MUCH, neighbour_correlation
+from filtax.segmentation._segments import MUCH, differing, neighbour_correlation
 
 LONGEST = 20_000  # readings; the posterior of the run length grows with their square
 WAIT = 100  # readings before the first alarm: a cycle of up to fifty shows in them
@@ -42,7 +42,7 @@ class Segments:
             segmented, the probability that a segment begins there.
         files: Names of the files.
         rejected: The first rows that could not be read, as plain values; `count` of them in all.
-        found: Changes, period, alarms and their starts, by row; None before.
+        found: Changes, outliers, period, alarms and their starts, by row; None before.
     """
 
     config: Config
@@ -103,27 +103,11 @@ def open_segments(root: Path, warn: Callable[[str], object] | None = None) -> Se
 def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     """Write predictions.parquet, events.jsonl, metrics.json and report.html; what was found, and what to say of it."""
     y, columns = one.columns["y"], one.columns
-    assert one.found is not None
-    bounds = [0, *one.found["changes"], len(y)]
-    parts = [
-        {
-            **_place(one, a),
-            "rows": b - a,
-            "mean": _mean(y[a:b]),
-            "probability": float(columns["probability"][a]) if a else None,
-        }
-        for a, b in pairwise(bounds)
-    ]
-    alarms = [
-        {**_place(one, at), "began": _place(one, start), "change": _nearest(start, one.found["changes"])}
-        for at, start in zip(one.found["alarms"], one.found["starts"], strict=True)
-    ]
-    told: dict[str, Any] = {"source": one.config.source, "target": one.config.target, "rows": len(y)}
-    told |= {"rejected": one.count, "missing": int(np.isnan(y).sum()), "period": one.found["period"]}
-    told |= {"correlation": one.found["correlation"], "segments": parts, "alarms": alarms}
+    told = _told(one)
+    parts, alarms = told["segments"], told["alarms"]
     words = _in_words(told)
     whole = {**told, "changes": len(parts) - 1, "done": True, "words": words}
-    number = np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
+    number = np.repeat(np.arange(len(parts)) + 1, [part["rows"] for part in parts])
     means = np.array([np.nan if part["mean"] is None else part["mean"] for part in parts])[number - 1]
     found = {"line": columns["line"]}
     found |= {"file": np.array(one.files, object)[columns["file"]]} if len(one.files) > 1 else {}
@@ -131,6 +115,7 @@ def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     found |= {"y": y, "segment": number, "level": means, "change_probability": columns["probability"]}
     write_table([name_columns(one.config, found)], root / "predictions.parquet")
     events = [{"event": "rejected", **each} for each in one.rejected]
+    events += [{"event": "outlier", **each} for each in told["outliers"]]
     events += [{"event": "change", **alarm, "began": alarm["began"]["row"]} for alarm in alarms]
     events += [{"event": "segment", **part} for part in parts]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in events)
@@ -140,13 +125,40 @@ def write_segments(root: Path, one: Segments) -> tuple[dict[str, Any], Written]:
     return told, Written("", words, "", root / "report.html")
 
 
+def _told(one: Segments) -> dict[str, Any]:
+    """The segments, gross errors and alarms as plain values; a row is named by its number, file, line and time."""
+    assert one.found is not None
+    y, changes, period = one.columns["y"].copy(), one.found["changes"], one.found["period"]
+    missing, outliers = int(np.isnan(y).sum()), one.found.get("outliers", [])
+    y[outliers] = np.nan
+    differs = [{}, *differing(y, changes, period)]
+    parts = [
+        {
+            **_place(one, a),
+            "rows": b - a,
+            "mean": _mean(y[a:b]),
+            "probability": float(one.columns["probability"][a]) if a else None,
+            "differs": what,
+        }
+        for (a, b), what in zip(pairwise([0, *changes, len(y)]), differs, strict=True)
+    ]
+    alarms = [
+        {**_place(one, at), "began": _place(one, start), "change": _nearest(start, changes)}
+        for at, start in zip(one.found["alarms"], one.found["starts"], strict=True)
+    ]
+    told: dict[str, Any] = {"source": one.config.source, "target": one.config.target, "rows": len(y)}
+    told |= {"rejected": one.count, "missing": missing, "period": period}
+    told |= {"correlation": neighbour_correlation(y, changes, period), "segments": parts, "alarms": alarms}
+    return {**told, "outliers": [_place(one, row) for row in outliers]}
+
+
 def _segment(one: Segments) -> None:
     y = one.columns["y"]
     found, alarms = segment(y), detect(y, warmup=WAIT)
     period = None if found.period is None else float(found.period)
     one.columns["probability"] = np.asarray(found.probability, float)
     one.found = {"changes": found.changes, "period": period, "alarms": alarms.times, "starts": alarms.starts}
-    one.found["correlation"] = float(neighbour_correlation(y, found.changes, period))
+    one.found["outliers"] = found.outliers
 
 
 def _restored(config: Config, root: Path, warn: Callable[[str], object] | None) -> Segments:
@@ -220,6 +232,9 @@ def _in_words(told: dict[str, Any]) -> str:
     names = ", ".join(f"row {part['row']} (line {part['line']})" for part in later[:8]) + (", ..." if later[8:] else "")
     words = f"{target} changed {counted(len(later), 'time')}, with {names}." if later else ""
     words = words or f"{target} did not change in {counted(told['rows'], 'row')}."
+    words += "".join(f" At row {part['row']}: {_in_what(part)}." for part in later[:8] if part["differs"])
+    if told["outliers"]:
+        words += f" {counted(len(told['outliers']), 'gross error')} omitted."
     if told["period"] is not None:
         words += f" It has a cycle of {short(told['period'])} rows."
     right = sum(each["change"] is not None for each in alarms)
@@ -232,21 +247,27 @@ def _in_words(told: dict[str, Any]) -> str:
     return words
 
 
+def _in_what(part: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {short(a)} to {short(b)}" for name, (a, b) in part["differs"].items())
+
+
 def _page(one: Segments, told: dict[str, Any], words: str, means: np.ndarray) -> bytes:
     x = one.columns["time"].astype(float) if one.config.time else np.arange(len(means)) + 1.0
     timed = one.columns["time"].dtype.kind == "M"
     marks = [(float(x[part["row"] - 1]), f"row {part['row']}") for part in told["segments"][1 : LISTED + 1]]
     lines = {"mean of the segment": means, one.config.target: one.columns["y"]}
-    names = ("row", "file", "line", "time", "rows", "mean", "probability")
+    names = ("row", "file", "line", "time", "rows", "mean", "probability", "differs")
+    segments = [{**part, "differs": _in_what(part)} for part in told["segments"][:LISTED]]
     alarms = [{**alarm, "began with row": alarm["began"]["row"]} for alarm in told["alarms"][:LISTED]]
     cards = [(f"{told[name]:,}", name) for name in ("rows", "rejected", "missing")]
+    cards += [(str(len(told["outliers"])), "gross errors")] if told["outliers"] else []
     cards += [(str(len(told["segments"])), "segments"), (str(len(told["alarms"])), "alarms")]
     chance = chart(x, {"probability": one.columns["probability"]}, timed=timed, floor=0.0, ceiling=1.0)
     rejected = listing(one.rejected[:LISTED], ("file", "line", "column", "reason")) if one.rejected else ""
     sections = [
         ("In short", f'{cards_of(cards)}<p class="words">{html.escape(words)}</p>'),
         ("The series and its segments", chart(x, lines, timed=timed, marks=marks)),
-        ("The segments", listing(told["segments"][:LISTED], names)),
+        ("The segments", listing(segments, names)),
         ("Probability that a segment begins", chance),
         (
             "Alarms as the rows came",

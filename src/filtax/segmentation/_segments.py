@@ -15,7 +15,7 @@ most T (T + C) for the best segmentation. Thesis: experiment:segmentation; eq:tr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,10 +23,11 @@ import jax
 import numpy as np
 
 from filtax.segmentation._alarms import Watched, watch
-from filtax.segmentation._cycle import block_means, block_of, find_period
+from filtax.segmentation._cycle import block_means, block_of, cycle_features, find_period
 from filtax.segmentation._plan import RETROSPECTIVE, Settings, build, finite_readings, rows_of
 
 MUCH = 0.25  # correlation of neighbours from which on a series is cut more often than it should be
+SURE = 5.0  # standard errors by which neighbouring segments differ
 ROUNDING = 1e-9  # of the largest reading: a smaller residual is rounding
 
 
@@ -38,6 +39,7 @@ class Segmentation:
         changes: First reading of each segment after the first, where a change is more probable than not.
         best: The same of the most probable segmentation as a whole.
         probability: That a segment begins with each reading, (T,); within a block, at its first.
+        outliers: Readings that would have been segments of their own, and count as missing.
         period: Length of the cycle in steps, None if there is none.
         block: Readings that were read as one, 1 without a long cycle.
         seen: The run-length posterior over the blocks, for `filtax.report.draw_segments`.
@@ -49,6 +51,7 @@ class Segmentation:
     changes: list[int]
     best: list[int]
     probability: np.ndarray
+    outliers: list[int]
     period: float | None
     block: int
     seen: Watched
@@ -56,6 +59,9 @@ class Segmentation:
 
 def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto", margin: int = 5) -> Segmentation:
     """Find where a series changed.
+
+    A reading that is a segment of its own is a gross error. It counts as missing, and the others are segmented again,
+    as it counted in the mean and the variance of the series too.
 
     Args:
         y: Readings (T,), or (T, O) of several series that change together; NaN where missing. A reading that is
@@ -72,7 +78,26 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
     >>> segment(y).changes
     [80]
     """
-    y = finite_readings("segment", y)
+    y, outliers = finite_readings("segment", y), []
+    while True:
+        found = _segmented(y, settings, period, margin)
+        alone = _alone(y, found)
+        if not alone:
+            return replace(found, outliers=sorted(outliers))
+        outliers += alone
+        y[alone] = np.nan
+
+
+def _alone(y: np.ndarray, found: Segmentation) -> list[int]:
+    """Segments of one reading that came, but for the last, which may be the first of many."""
+    bounds = [0, *found.changes] if found.block == 1 else []
+    rows = np.flatnonzero(np.any(np.isfinite(y), axis=1))
+    inside = [rows[(start <= rows) & (rows < end)] for start, end in pairwise(bounds)]
+    return [int(one[0]) for one in inside if len(one) == 1]
+
+
+def _segmented(y: np.ndarray, settings: Settings, period: Any, margin: int) -> Segmentation:
+    """The segments of a series, gross errors among them."""
     period = find_period(y) if isinstance(period, str) else period
     block = block_of(period)
     spread = np.nanstd(y, axis=0)
@@ -87,7 +112,7 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
     found, best = _changes(z, watched, marginals, None if period is None else period / block, -(-margin // block))
     if block > 1 and period is not None:
         found = [t for t in found if t - 1 not in found or not _holds_change(z, t - 1, round(period / block))]
-    return Segmentation([block * t for t in found], [block * t for t in best], probability, period, block, watched)
+    return Segmentation([block * t for t in found], [block * t for t in best], probability, [], period, block, watched)
 
 
 def _changes(
@@ -304,3 +329,49 @@ def _residuals(part: np.ndarray, period: float | None) -> np.ndarray:
     line = np.polynomial.Polynomial.fit(finite, part[finite], 1)
     rest = part - line(np.arange(len(part)))
     return np.where(np.abs(rest) <= ROUNDING * np.nanmax(np.abs(part)), 0.0, rest)
+
+
+def differing(y: np.ndarray, changes: Sequence[int], period: float | None = None) -> list[dict[str, list[float]]]:
+    """Compute in what neighbouring segments differ: level, slope, spread and size of the cycle, before and after.
+
+    A line and the harmonics of the cycle are fitted to each segment by least squares. What differs by more than
+    `SURE` standard errors is returned: levels at the change, and cycles as a whole.
+
+    Args:
+        y: Readings, (T,); NaN where missing.
+        changes: First reading of each segment after the first.
+        period: Length of the cycle in readings; None if there is none.
+
+    >>> t = np.arange(200)
+    >>> differs = differing(np.sin(t * t) + np.where(t < 100, 0.0, t - 100.0), [100])
+    >>> [{name: [round(value) for value in values] for name, values in each.items()} for each in differs]
+    [{'slope': [0, 1]}]
+    """
+    unit = float(np.nanmax(np.abs(y), initial=0.0)) or 1.0
+    bounds, waves, found = [0, *changes, len(y)], cycle_features(len(y), period), []
+    for start, change, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        steps = np.arange(start, end) - change
+        X = np.column_stack([np.ones(len(steps)), steps / len(y), waves[start:end]])
+        parts = [_fit(X[side], y[start:end][side] / unit) for side in (steps < 0, steps >= 0)]
+        (before, covariance, spread, free), (after, other, spread_after, free_after) = parts
+        law, found = covariance + other, [*found, {}]
+        if not min(free, free_after):
+            continue
+        for i, (name, size) in enumerate((("level", unit), ("slope", unit / len(y)))):
+            if abs(after[i] - before[i]) > SURE * np.sqrt(law[i, i]):
+                found[-1][name] = [size * float(before[i]), size * float(after[i])]
+        if abs(np.log(spread_after / spread)) > SURE * np.sqrt(0.5 / free + 0.5 / free_after):
+            found[-1]["spread"] = [unit * spread, unit * spread_after]
+        turn = after[2:] - before[2:]
+        if turn @ np.linalg.pinv(law[2:, 2:]) @ turn > SURE**2:
+            found[-1]["cycle"] = [unit * float(np.linalg.norm(weights[2:])) for weights in (before, after)]
+    return found
+
+
+def _fit(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
+    """Weights, their covariance, the standard deviation of what is left, and its degrees of freedom."""
+    X, y = X[np.isfinite(y)], y[np.isfinite(y)]
+    inverse = np.linalg.pinv(X)
+    weights, free = inverse @ y, max(len(y) - int(np.linalg.matrix_rank(X)) if y.size else 0, 0)
+    spread = max(float(np.linalg.norm(y - X @ weights)) / max(free, 1) ** 0.5, ROUNDING)
+    return weights, spread**2 * inverse @ inverse.T, spread, free
