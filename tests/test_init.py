@@ -27,7 +27,7 @@ print(*(name.removeprefix("filtax.") for name in sys.modules if name.startswith(
     assert of("posteriors") == {"posteriors._extended"}
     assert of("auxiliary") == {"auxiliary._constant"}
     assert of("weighting") == {"weighting._bayes"}
-    assert not of("beliefs") & {"beliefs._low_rank", "beliefs._particles", "beliefs._conjugate"}
+    assert not of("beliefs") & {"beliefs._particles", "beliefs._conjugate"}
     assert not of("models") & {"models._networks", "models._exponential_family", "models._subspace"}
 
 

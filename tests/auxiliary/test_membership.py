@@ -166,7 +166,7 @@ def test_counts_and_unknown_noise_are_recalled_too():
         (lambda: membership(keep=3), r"CPL\[3\]-Sub: .* write CPL\[1\] or CPL\[inf\]"),
         (lambda: membership(belong=1.5), r"must lie in \[0, 1\]"),
         (lambda: membership_vector(rate=2.0), r"CPV\(rate=...\) must lie in \[0, 1\]"),
-        (lambda: fx.method("RL[3]-Sub(hazard=0.1)", model=model), "RL-Sub: memberships of data and the prior Sub"),
+        (lambda: fx.method("RL[3]-Sub(hazard=0.1)", model=model), r"RL\[3\]-Sub: memberships of data and the prior"),
         (lambda: fx.method("CPV-Static", model=model), "CPV-Static: memberships .* need each other; use Sub"),
         (lambda: fx.method("PF+CPV-Sub", model=model), "PF with Sub: .* must not be drawn again"),
         (lambda: fx.method("OGD+CPV-Sub", model=model), "OGD with Sub: it cannot learn from a share"),

@@ -7,7 +7,7 @@ import difflib
 import glob
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -234,8 +234,6 @@ class Table:
         if self._on_error == "stop":
             _reject_blank(file, raw, self.layout)
         time, self.layout = self._order.apply(file, raw, self.layout)
-        if raw.unended and raw.rejected and not len(raw.line):  # a line without an end is alone in its block
-            raw.rejected[-1] = replace(raw.rejected[-1], unended=True)
         if self._on_error == "stop":
             raw.stop()
             time = None if time is None else time[: len(raw.line)]
