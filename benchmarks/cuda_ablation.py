@@ -63,7 +63,7 @@ def main() -> int:
     from filtax._kernels.cuda_kernels import KERNELS
 
     groups = {"all kernels": [], "without any": list(KERNELS)}
-    singles = {"static": list(KERNELS), "q > 0": ("gram",), "spherical": ("truncate", "eigenvectors")}
+    singles = {"static": list(KERNELS), "q > 0": ("gram",), "spherical": ("eigenvectors",)}
     print(f"jax {jax.__version__}, {jax.devices()[0]}; kernels: {_kernels.status()}", flush=True)
     for kind, names in singles.items():
         names = list(KERNELS) if arguments.every else names

@@ -40,10 +40,8 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
     import jax.numpy as jnp
 
     from filtax._kernels import cuda_kernels as kernels
-    from filtax.beliefs._low_rank_algebra import truncate
 
     U, J, V, c = numbers(D, K, O)
-    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(K, K)))[0].astype(np.float32)
     held, n = U.at[used:].set(jnp.nan), jnp.asarray(used, jnp.int32)
     live = lambda U: U.at[used:].set(0.0)
     yield "project", lambda U, J: kernels.project(U, J, n, None), lambda U, J: live(U) @ J.T, (held, J), used + O
@@ -76,12 +74,6 @@ def parts(D: int, K: int, rank: int, used: int, O: int):
             (U,),
             rank,
         )
-    for name, free, turn in (("truncate", V, Q), ("with one V", jnp.ones(()), Q[:, :rank])):
-        if kernels.fits_truncate(*turn.shape, rank):
-            kept = lambda found: (found[0], found[1][:rank])  # rows beyond are not written
-            way = lambda V, U, T, kept=kept: kept(kernels.truncate(V, U, T, rank))
-            plain = lambda V, U, T, kept=kept: kept(truncate.__wrapped__(V, U, T, rank))
-            yield name, way, plain, (free, U, turn), 2 * K
 
 
 def off(found, true) -> float:

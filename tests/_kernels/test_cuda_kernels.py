@@ -38,10 +38,6 @@ def close(found, true, limit=2e-6):
     np.testing.assert_allclose(np.asarray(found, float), true, rtol=0, atol=limit * np.abs(true).max())
 
 
-def inverse(V):
-    return np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), 0.0)
-
-
 def split(K, used, *arrays):
     """What is held, with what must not be read beyond the rows in use; the same in float64, with zeros there."""
     U, *rest = arrays
@@ -87,27 +83,6 @@ def test_gram(K, first, weighted):
         np.testing.assert_allclose(found, want, rtol=0, atol=2e-6 * np.abs(u @ u.T).max())
 
 
-@pytest.mark.parametrize(("K", "rank"), [(11, 5), pytest.param(40, 17, marks=pytest.mark.nightly)])
-def test_a_truncation_with_each_variance(K, rank):
-    U, _, _, V = numbers(K, 1)
-    T = np.linalg.qr(np.random.default_rng(1).normal(size=(K, K)))[0].astype(np.float32)
-    free, rows = call(cuda_kernels.truncate, jnp.asarray(V), U, T, rank)
-    long, v = T.T.astype(float) @ U, V.astype(float)
-    scale = 1.0 / (1.0 + (long[rank:] ** 2).sum(0) * inverse(v))
-    close(free, v * scale)
-    close(rows[:rank], long[:rank] * scale)
-    np.testing.assert_array_equal(rows[rank:], U[rank:])  # left as they were: nobody reads them
-
-
-@pytest.mark.nightly
-def test_a_truncation_with_one_variance():
-    U, *_ = numbers(20, 1)
-    T = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0][:, :13].astype(np.float32)
-    _, rows = call(cuda_kernels.truncate, jnp.ones(()), U, T, 13)
-    close(rows[:13], T.T.astype(float) @ U)
-    np.testing.assert_array_equal(rows[13:], U[13:])
-
-
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
@@ -115,11 +90,6 @@ def rng():
 
 def floats(*arrays):
     return [jnp.asarray(a, jnp.float32) for a in arrays]
-
-
-def lower(rng, N):
-    A = rng.normal(size=(N, N))
-    return np.linalg.cholesky(np.eye(N) + A @ A.T)
 
 
 def wide(*arrays):
@@ -133,19 +103,6 @@ def each(call, *given):
     for one, pair in zip(jax.tree.leaves(found), jax.tree.leaves(two), strict=True):
         np.testing.assert_array_equal(pair[1], one)
     return found
-
-
-@pytest.mark.parametrize(("K", "used"), [(9, 4), pytest.param(70, 65, marks=pytest.mark.nightly)])
-def test_gain_correction(rng, K, used):
-    O = 3
-    S, L, there = np.eye(K), np.eye(K), np.arange(K)[:, None] < used
-    S[:used, :used], L[:used, :used] = rng.normal(size=(used, used)), lower(rng, used)
-    s, half, S, L = floats(rng.normal(size=(K, O)) * there, rng.normal(size=(K, O)) * there, S, L)
-    found = each(cuda_kernels.gain_correction, s, half, S, L, jnp.asarray(used, jnp.int32))
-    none = each(cuda_kernels.gain_correction, s, half, S, L, jnp.asarray(0, jnp.int32))
-    s, half, S, L = wide(s, half, S, L)
-    close(found, (S @ (S.T @ s - np.linalg.solve(L, np.linalg.solve(L.T, half)))).T, 1e-5)
-    assert not np.any(none)
 
 
 @pytest.mark.nightly

@@ -55,7 +55,7 @@ def all_passes(U, J, c, V, used):
     return half.sum() + squared.sum() + smooth
 
 
-PASSES = ["gram", "gram", "project", "project", "subtract_rows", "truncate_basis"]
+PASSES = ["gram", "gram", "project", "project", "subtract_rows"]
 
 
 def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_device_gets_kernels_and_all_else_plain_products(device, monkeypatch):
     assert "custom_call" not in traced.lower(lowering_platforms=("cpu",)).as_text()
     many = jax.tree.map(lambda a: jnp.stack([a, a, a]), args)
     assert launched(jax.jit(jax.vmap(all_passes)).trace(*many)) == PASSES
-    monkeypatch.setenv("FILTAX_KERNELS_OFF", "gram,truncate")
+    monkeypatch.setenv("FILTAX_KERNELS_OFF", "gram")
     off = launched(jax.jit(lambda *args: all_passes(*args)).trace(*args))
     assert off == ["project", "project", "subtract_rows"]
     monkeypatch.setenv("FILTAX_KERNELS", "0")
@@ -93,8 +93,7 @@ def test_a_step_gets_one_kernel_for_each_operation(device):
     belief = LowRank.start(jnp.zeros(20, jnp.float32), jnp.ones(20, jnp.float32), rank=3, spare=12)
     args = jnp.ones((5, 20), jnp.float32), jnp.eye(5, dtype=jnp.float32), jnp.ones(5, jnp.float32)
     step = lambda belief, *args: belief.condition(*args).belief
-    names = ["gain_correction", "gram", "gram", "jacobi_angles", "jacobi_apply", "project", "project", "project"]
-    names += ["subtract_rows", "truncate_basis"]
+    names = ["gram", "gram", "jacobi_angles", "jacobi_apply", "project", "project", "project", "subtract_rows"]
     assert launched(jax.jit(step).trace(belief, *args)) == names
     noise = lambda belief, q: belief.add(q)
     drift = launched(jax.jit(noise).trace(belief, jnp.ones((), jnp.float32)))
@@ -107,11 +106,11 @@ def test_a_step_gets_one_kernel_for_each_operation(device):
 
 def test_under_vmap_there_is_a_block_for_each_case(device):
     """No loop over them; what they share is given to each."""
-    s, S, L = jnp.ones((9, 5), jnp.float32), jnp.eye(9, dtype=jnp.float32), jnp.eye(9, dtype=jnp.float32)
-    shared = lambda s: algebra.gain_correction(s, s, S, L, count(4), size=D)
-    assert launched(jax.jit(jax.vmap(shared)).trace(jnp.stack([s, s]))) == ["gain_correction"]
-    twice = jax.vmap(jax.vmap(shared))
-    text = jax.jit(twice).trace(jnp.zeros((2, 3, 9, 5), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
+    G = jnp.eye(9, dtype=jnp.float32)
+    vectors = lambda G: algebra.eigenvectors(G, size=D)
+    assert launched(jax.jit(jax.vmap(vectors)).trace(jnp.stack([G, G]))) == ["jacobi_angles", "jacobi_apply"]
+    twice = jax.vmap(jax.vmap(vectors))
+    text = jax.jit(twice).trace(jnp.zeros((2, 3, 9, 9), jnp.float32)).lower(lowering_platforms=("cuda",)).as_text()
     assert "grid_y = 6" in text
     assert "while" not in text
 
@@ -124,12 +123,6 @@ def test_with_a_kernel_chosen_another_platform_gets_the_plain_form(device):
     np.testing.assert_allclose(slope, jax.grad(lambda U: jnp.sum(U @ J.T))(U), rtol=1e-5)
     many = jnp.stack([jnp.stack([U, U])] * 3)
     assert launched(jax.jit(jax.vmap(jax.vmap(project))).trace(many)) == ["project"]
-
-
-def test_a_truncation_is_made_in_place(device):
-    U, _, _, V = numbers()
-    traced = jax.jit(cuda_kernels.truncate, static_argnums=3).trace(V, U, U[:, :K], 3)
-    assert traced.lower(lowering_platforms=("cuda",)).as_text().count("output_operand_alias<") == 2
 
 
 def test_other_sizes_and_types_are_products(device, monkeypatch):
@@ -150,14 +143,13 @@ def test_other_sizes_and_types_are_products(device, monkeypatch):
 def test_what_does_not_fit_the_shared_memory_is_left(capability, monkeypatch):
     monkeypatch.setattr(cuda_kernels, "capability", lambda: capability)
     grams = lambda K: cuda_kernels.fits_gram(jnp.zeros((K, 1)))
-    for fits in (grams, lambda K: cuda_kernels.fits(K, 10), lambda K: cuda_kernels.fits_truncate(K, K, -(-K // 2))):
+    for fits in (grams, lambda K: cuda_kernels.fits(K, 10)):
         sizes = [rows for rows in range(1, 300) if fits(rows)]
         assert sizes == list(range(1, sizes[-1] + 1))
         assert 100 <= sizes[-1] < 299
     assert not cuda_kernels.fits(10, 33)
-    assert not cuda_kernels.fits_truncate(10, 10, 0)
     with pytest.raises(AssertionError, match="`fits` says so"):
-        cuda_kernels.truncate(jnp.ones(40), jnp.ones((300, 40)), jnp.eye(300), 150)
+        cuda_kernels.project(jnp.ones((2000, 40)), jnp.ones((1, 40)), count(1))
 
 
 def test_sources_compile(monkeypatch):
@@ -173,8 +165,6 @@ def test_sources_compile(monkeypatch):
         lambda: cuda_kernels.project(U, J, n, V),
         lambda: cuda_kernels.subtract_rows(J, U, c, n),
         lambda: cuda_kernels.gram(U, V, n, n),
-        lambda: cuda_kernels.truncate(V, U, U[:, :30], 10),
-        lambda: cuda_kernels.gain_correction.fun(U[:, :10], U[:, :10], U[:, :30], U[:, :30], n),
         lambda: cuda_kernels.eigenvectors.fun(U[:, :30]),
     ):
         jax.eval_shape(call)

@@ -1,12 +1,12 @@
 r"""LoFi as CUDA kernels (the sources in `cu`), as exact as float32: passes over its basis U (K, D), and small algebra.
 
-A pass takes the time of reading U once; a Gram matrix and a truncation that of their products. Where tensor cores
+A pass takes the time of reading U once; a Gram matrix that of its products. Where tensor cores
 compute products, each float32 is split into a sum of two TF32 numbers, and three of the four products are computed (the
 fourth is below the rounding). Sums over parameters end as one partial sum for each block; these are added up, always in
 the same order.
 
-`eigenvectors` and `gain_correction` of small matrices are one or two launches, of which a library needs many; under
-`vmap` there is a block for each case. Other operations stay plain JAX: on an H200 at D = 1e6 a kernel gained each of
+`eigenvectors` of a small matrix are two launches, of which a library needs many; under `vmap` there is a block for each
+case. Other operations stay plain JAX: on an H200 at D = 1e6 a kernel gained each of
 them less than 1.15 times a step (`benchmarks/cuda_ablation.py`).
 
 NVRTC compiles the CUDA C when a program is traced, and XLA launches the kernels with it. A kernel gets a pointer to
@@ -53,11 +53,6 @@ def fits_gram(U: Array, *_: Any, first: int | None = None) -> bool:
     return 0 < K <= SQUARE and _tiles(K + 1, 4) is not None
 
 
-def fits_truncate(K: int, M: int, rank: int) -> bool:
-    """Whether there is room to truncate K rows to M, of which `rank` are kept."""
-    return 0 < rank <= M <= K and _truncate_tiles(K, M, rank) is not None
-
-
 def project(U: Array, J: Array, used: Array, weight: Array | None = None) -> Array:
     r"""$U\,\mathrm{diag}(w)\,J^\top$ (K, O); rows of U from `used` on are not read."""
     (K, D), O, more = U.shape, len(J), () if weight is None else (weight,)
@@ -92,24 +87,6 @@ def gram(U: Array, weight: Array | None, used: Array, known: Array, first: int |
     return jnp.where(live[:, None] & live[None, :], jnp.where(np.tri(K, dtype=bool), lower, lower.T), 0.0)
 
 
-def truncate(diag_var: Array, rows: Array, turn: Array, rank: int) -> tuple[Array, Array]:
-    r"""V and $T^\top U$, written over the old ones; rows from `rank` on are not written.
-
-    With a V for each parameter the squares of the dropped rows go to it, and the kept rows are scaled like V.
-    """
-    (K, D), M = rows.shape, turn.shape[1]
-    movers, (wide, _, shared) = 2, _needed(_truncate_tiles(K, M, rank))
-    blocks = _blocks(-(-D // wide), shared, 1)
-    sizes = dict(K=K, M=M, RANK=rank, D=D, SHARED=int(not diag_var.ndim), WIDE=wide, MOVERS=movers)
-    warps = movers + 2 + wide // 16
-    if not diag_var.ndim:
-        return diag_var, _launch_pass("truncate_basis", _floats(K, D), blocks, warps, shared, sizes, {0: 0})(rows, turn)
-    shapes = (_floats(D), _floats(K, D))
-    return tuple(
-        _launch_pass("truncate_basis", shapes, blocks, warps, shared, sizes, {2: 0, 0: 1})(rows, turn, diag_var)
-    )
-
-
 def _batched(*axes: int) -> Callable[[Callable], Any]:
     """Have `vmap` put axes in front of the arrays of a function of (cases, *arrays); `axes` are those of one case."""
 
@@ -128,15 +105,6 @@ def _batched(*axes: int) -> Callable[[Callable], Any]:
         return call
 
     return wrapped
-
-
-@_batched(2, 2, 2, 2, 0)
-def gain_correction(cases: Cases, s: Array, half: Array, cov_factor: Array, root: Array, used: Array) -> Array:
-    r"""$(S(S^\top s - g))^\top$ (O, K) with $g = L^{-1}L^{-\top}h$; zero where no row is in use."""
-    K, O = half.shape[-2:]
-    return _launch_cases("gain_correction", cases, _floats(*cases, O, K), 32 * O, dict(K=K, O=O))(
-        s, half, cov_factor, root, used
-    )
 
 
 @_batched(2)
@@ -168,11 +136,6 @@ def _tiles(
         if shared <= shared_memory():
             return wide, stages, shared
     return None
-
-
-def _truncate_tiles(K: int, M: int, rank: int) -> tuple[int, int, int] | None:
-    steps, groups = -(-K // 8), -(-rank // 8) - (-(M - rank) // 8)
-    return _tiles(8 * steps + 3, 8, extra=64 * steps * groups, ways=((128, 3), (64, 3), (32, 3)))
 
 
 def _needed(found: tuple[int, int, int] | None) -> tuple[int, int, int]:
@@ -226,8 +189,6 @@ KERNELS: dict[str, tuple[Callable[..., bool], Callable[..., Any]]] = {
     "project": (lambda U, J, *_: fits(len(U), len(J)), project),
     "subtract_rows": (lambda P, U, *_: fits(len(U), len(P)), subtract_rows),
     "gram": (fits_gram, gram),
-    "truncate": (lambda diag_var, rows, turn, rank: fits_truncate(len(turn), turn.shape[1], rank), truncate),
-    "gain_correction": (lambda s, *_: 0 < len(s) <= SQUARE and 0 < s.shape[1] <= OUTPUTS, gain_correction),
     "eigenvectors": (lambda G: 0 < len(G) <= SQUARE, eigenvectors),
 }
 

@@ -216,7 +216,7 @@ class LowRank(Gaussian):
 
         def refine(count: Array) -> Array:
             s = algebra.project_weighted(self.rows, P, count, inverse(self.diag_var))
-            c = algebra.gain_correction(s, found.half, self.cov_factor, self.root, count, size=self.mean.size)
+            c = algebra.gain_correction(s, found.half, self.cov_factor, self.root, count)
             return algebra.subtract_rows(P, self.rows, c, count)
 
         if _kernels.serving(self.mean.size, P.dtype) == "cuda":  # it waits at a branch; of no rows nothing is read

@@ -162,7 +162,6 @@ def innovation(
     return L, z, product(solve_upper(L, z)[None, :], B)[0], finite & jnp.all(jnp.isfinite(L))
 
 
-@replaceable
 def gain_correction(
     s: Float[Array, "K O"],
     half: Float[Array, "K O"],
@@ -316,7 +315,6 @@ def truncate_with_gram(
     return diag_var, rows, gram(rows, weight, jnp.full_like(used, rank), jnp.zeros_like(used), first=rank)
 
 
-@replaceable
 def truncate(
     diag_var: Float[Array, "*D"], rows: Float[Array, "K D"], turn: Float[Array, "K M"], rank: int
 ) -> tuple[Float[Array, "*D"], Float[Array, "K D"]]:
