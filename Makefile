@@ -46,10 +46,11 @@ docs: .venv/docs.done  ## build the site into site/; any warning is an error
 	@mkdir -p out && { $(BIN)/zensical build --strict --clean > out/docs.log 2>&1 || { cat out/docs.log; exit 1; }; }
 	@cat out/docs.log && ! grep -qiE '^griffe:|warning' out/docs.log
 
-nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets; jax-range; half an hour against hangs
+nightly: .venv/dev.done  ## all tests, the long ones too, with large property budgets; jax-range; hangs; kills
 	@FILTAX_OPTIMISED=1 $(BIN)/python -m pytest -m "" --hypothesis-profile=nightly $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory jax-range
 	@$(BIN)/python tests/hangs.py 30
+	@$(BIN)/python tests/kills.py 200
 
 jax-range: .venv-oldest/done .venv-newest/done  ## the numeric core with the oldest and the newest jax of pyproject.toml
 	@for age in oldest newest; do .venv-$$age/bin/python -m pytest $(PYTEST_ARGS) $(RANGE) || exit 1; done

@@ -84,7 +84,7 @@ PARTS: dict[str, Part] = {
     "bounded innovations": constant(_experts, "CLIP", np.inf),
     "bounded targets": constant(_pipeline, "GROSS", np.inf),
     "adaptive intervals": constant(_calibrate, "STEP", 0.0),
-    "widths of slots": constant(_calibrate, "SLOT_RATE", 0.0),
+    "widths of slots": lambda: patch.multiple(_calibrate, SLOT_RATE=0.0, SLOT_PRIOR=np.inf),
 }
 
 

@@ -1,7 +1,7 @@
 """Runs that are killed at random moments: what they leave when they have gone on is that of a run left in peace.
 
 python tests/kills.py KILLS [KIND ...] kills runs of each kind in turn by SIGKILL, so many in all, resumes them, and
-compares predictions, events, configuration and the state of the last checkpoint bit for bit. `make nightly` does 1,000.
+compares predictions, events, configuration and the state of the last checkpoint bit for bit. `make nightly` does 200.
 Everything is imported once and each attempt is a fork, in which JAX starts; that no thread runs before is checked.
 Prints a line of JSON for each kind: its kills, the runs that ended, after how many checkpoints the attempts died, and
 files that differ. The exit code is 1 if one does, or if an attempt ends by itself.
