@@ -15,7 +15,6 @@ from filtax.pipeline._figures import chart, short, stack
 from filtax.pipeline._predict import next_steps
 from filtax.pipeline._run import Run, open_run, write_predictions
 from filtax.pipeline._scores import Scores, microseconds, own_name, scores, steps_in_words, verdict, write_metrics
-from filtax.report.page import page
 
 SHOWN, DRAWN = 25, 8  # events of a kind that are listed, experts that are drawn
 LAST = 336  # rows whose forecasts are drawn
@@ -155,7 +154,13 @@ def write_page(run: Run, found: Scores) -> Path:
 def html_of(title: str, sections: Iterable[tuple[str, str]]) -> bytes:
     """A page of sections; empty ones are omitted."""
     body = "".join(f"<section><h2>{html.escape(name)}</h2>{text}</section>" for name, text in sections if text)
-    text = page(title, CSS, f"<h1>{html.escape(title)}</h1>{body}<script>{SCRIPT}</script>")
+    title = html.escape(title)
+    text = (  # nothing is fetched, and it can be read on a phone
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{CSS}</style></head><body><h1>{title}</h1>{body}<script>{SCRIPT}</script>"
+        "</body></html>"
+    )
     return text.encode("utf-8", "backslashreplace")
 
 
