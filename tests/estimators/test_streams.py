@@ -172,6 +172,7 @@ def test_predicting_changes_nothing(regressor):
         ({"a": 10**400}, 1.0, "feature 'a' is"),
         (3.0, 1.0, "give a dict of names to values"),
         ({"a": 1.0}, "high", "y is 'high'; give a number, or None"),
+        ({"a": 1.0, "b": 2.0, "new": 3.0, "newer": 4.0}, "high", "y is 'high'; give a number, or None"),
         ({"a": 1.0}, math.inf, "y is infinite; give a finite number"),
         ({"a": 1.0}, [1.0, 2.0], "y is"),
     ],

@@ -92,5 +92,10 @@ def test_a_parquet_file_that_is_written_again_is_refused(tmp_path):
     write = lambda path: pq.write_table(pa.table({"t": np.arange(50_000), "y": np.arange(50_000.0)}), path)
     write(path)
     assert len(lines(path, lambda path: None)) == 50_000
-    with pytest.raises(InputError, match=r"t\.parquet was changed while it was read, up to row .* Start a new run"):
+    with pytest.raises(InputError, match=r"t\.parquet was changed while it was read.* Start a new run"):
         lines(path, write)
+    table = open_table(path, target="y", time="t", block=1000)
+    chunk = next(iter(table))
+    write(path)
+    with pytest.raises(InputError, match="was changed while it was read"):  # a position of it would be that of another
+        table.position(chunk)

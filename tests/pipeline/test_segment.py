@@ -133,3 +133,13 @@ def test_neighbours_that_are_correlated_are_said_to_be(tmp_path):
     done = filtax("segment", "t.csv", "--target", "y", home=tmp_path)
     assert 0.25 < json.loads(done.stdout)["correlation"] < 0.8
     assert "use `filtax run`" in done.stderr
+
+
+def test_gross_errors_are_no_alarms(home):
+    """The alarms are those of the same readings without the two errors."""
+    y = np.random.default_rng(3).normal(size=400) + np.repeat([0.0, 6.0], 200)
+    y[[150, 320]] = 60.0
+    (home / "gross.csv").write_text("load\n" + "".join(f"{each}\n" for each in y))
+    told = json.loads(filtax("segment", "gross.csv", "--target", "load", "--out", "out/gross", home=home).stdout)
+    assert [each["row"] for each in told["outliers"]] == [151, 321]
+    assert [alarm["began"]["row"] for alarm in told["alarms"]] == [201]

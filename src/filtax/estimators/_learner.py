@@ -65,8 +65,9 @@ class Learner(Estimator, ABC):
                 self._unknown += 1
                 return
             x = self._late[id]
-        row = self._features.row(x)
-        self._targets.append(self._code(y))
+        self._features.row(x, learn=False)  # what cannot be read is refused before a label or a name is new
+        code, row = self._code(y), self._features.row(x)
+        self._targets.append(code)
         self._rows.append(row)
         if id is not None:
             self._late.pop(id, None)

@@ -92,7 +92,9 @@ class ParquetFile:
     def digest(self) -> str:
         """The sha256 of the whole file, since a part that was read cannot be separated from the rest."""
         with Path(self._path).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        self._refuse_changed()
+        return found
 
     def read(self, layout: Layout, start: int = 0) -> Iterator[Raw]:
         """Read the rows, from row number `start` on."""
@@ -108,13 +110,16 @@ class ParquetFile:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = f"the rest of the file cannot be read: {_first_line(error)}"
             fault = Raw.empty(layout, Rejected(self.file, row + 1, 1, reason))
-        if is_touched(self._path, self._state):
-            raise InputError(
-                f"{self.file} was changed while it was read, up to row {row}. Start a new run once it is complete, or "
-                "bring the old file back."
-            )
+        self._refuse_changed()
         if fault:
             yield fault
+
+    def _refuse_changed(self) -> None:
+        if is_touched(self._path, self._state):
+            raise InputError(
+                f"{self.file} was changed while it was read. Start a new run once it is complete, or bring the old "
+                "file back."
+            )
 
     def _raw(self, batch: Any, layout: Layout, row: int) -> Raw:
         numbers = np.empty((batch.num_rows, len(layout.numbers)))

@@ -30,7 +30,7 @@ _LINES = 1 << 15  # lines of a block: each may leave a record of why it was reje
 _BOM = b"\xef\xbb\xbf"
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}  # in any case
-_CHARACTERS = "0123456789.eE+-"  # of which nearly all numbers are made
+_CHARACTERS = "0123456789.eE+- \t"  # of which nearly all numbers are made
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[_ '\u00a0][0-9]{3})+(?:\.[0-9]+)?")
@@ -59,12 +59,14 @@ def number(text: str) -> float:
 def read_numbers(texts: Sequence[str]) -> tuple[np.ndarray, dict[int, str]]:
     """Read a column of numbers, NaN where one is missing; and the reason for each text that is none."""
     found, doubtful, faults = np.full(len(texts), np.nan), list(range(len(texts))), {}
-    if not "".join(texts).strip(_CHARACTERS):  # no other characters, so that Python reads no more than is allowed
-        try:
-            found = np.array([float(text or "nan") for text in texts])
-            doubtful = np.flatnonzero(np.isinf(found) | (found == 0.0)).tolist()
-        except ValueError:
-            pass
+    plain = [text or "nan" for text in texts]
+    if "".join(texts).strip(_CHARACTERS):
+        plain = ["nan" if is_missing(text) else text if not text.strip(_CHARACTERS) else "" for text in texts]
+    try:  # there are no other characters, so that Python reads no more than is allowed
+        found = np.array(list(map(float, plain)))
+        doubtful = np.flatnonzero(np.isinf(found) | (found == 0.0)).tolist()
+    except ValueError:
+        pass
     for i in doubtful:
         try:
             found[i] = number(texts[i])

@@ -154,7 +154,10 @@ def _told(one: Segments) -> dict[str, Any]:
 
 def _segment(one: Segments) -> None:
     y = one.columns["y"]
-    found, alarms = segment(y), detect(y, warmup=WAIT)
+    found = segment(y)
+    good = y.copy()
+    good[found.outliers] = np.nan
+    alarms = detect(good, warmup=WAIT)
     period = None if found.period is None else float(found.period)
     one.columns["probability"] = np.asarray(found.probability, float)
     one.found = {"changes": found.changes, "period": period, "alarms": alarms.times, "starts": alarms.starts}
