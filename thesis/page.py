@@ -6,6 +6,7 @@ comes first, what the quick size or another seed found after it; each says which
 
 import base64
 import html
+import os
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -66,7 +67,9 @@ def write_report(findings: Sequence[Finding], path: Path) -> Path:
     head = f"<h1>The experiments, run again</h1>{counts or '<p>Nothing was found.</p>'}{forms}"
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     top = f'<!doctype html><html lang="en"><head>{meta}<title>filtax reproduce</title><style>{CSS}</style></head>'
-    path.write_text(f"{top}<body>{head}{body}</body></html>", encoding="utf-8")
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(f"{top}<body>{head}{body}</body></html>", encoding="utf-8")
+    os.replace(aside, path)  # a link goes, and not what it names
     return path
 
 

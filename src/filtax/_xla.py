@@ -1,7 +1,4 @@
-"""Hints to XLA's compiler for CPUs (FILTAX_XLA=0 switches them off), and the cache of what it compiled: speed alone.
-
-By itself XLA repeats cheap operations in each of their readers, and runs loops of many bytes operation by operation.
-"""
+"""Hints to XLA's compiler for CPUs (FILTAX_XLA=0 switches them off), and the cache of what it compiled."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +13,7 @@ OPTION = "xla_cpu_small_while_loop_byte_threshold=4194304"  # bytes that the bod
 
 
 def no_inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute what a function returns once on a CPU; for small arrays only, as it costs a pass over memory."""
+    """Compute a function once on a CPU, where XLA would do so in each reader; for small arrays, as it costs a pass."""
     called = jax.jit(function)
 
     def run(*args: Any) -> Any:

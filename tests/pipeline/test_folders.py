@@ -64,6 +64,18 @@ def test_a_folder_of_somebody_else_is_left_as_it_is(command, name, home):
     assert (home / "kept").read_text() == "mine"
 
 
+def test_a_file_called_lock_and_what_a_linked_checkpoint_names_are_left_as_they_are(home):
+    (home / "out/checkpoint").mkdir(parents=True)
+    (home / "out/checkpoint/lock").write_text("precious")
+    assert "is no lock of filtax" in sentence(filtax("run", "t.csv", *ASKED, "--out", "out", home=home), 2)
+    assert (home / "out/checkpoint/lock").read_text() == "precious"
+    (home / "other").mkdir()
+    (home / "linked").mkdir()
+    (home / "linked/checkpoint").symlink_to(home / "other")
+    assert "remove the link" in sentence(filtax("run", "t.csv", *ASKED, "--out", "linked", home=home), 2)
+    assert not any((home / "other").iterdir())
+
+
 def test_a_run_writes_no_file_that_a_link_in_its_folder_names(home):
     """Of a file that is written whole the link is replaced; one that grows with the run is refused."""
     (home / "out").mkdir()

@@ -76,3 +76,9 @@ def test_where_the_experiments_are_looked_for(tmp_path, package, folder, code):
     assert ("there is no experiment 'xyz'" in said, "get the repository" in said) == (code == 2, code == 1)
     assert ended.returncode == code
     assert "\n" not in said
+
+
+def test_a_report_of_somebody_else_is_left_as_it_is(bare):
+    (bare / "report.html").write_text("mine")
+    assert "is there already" in sentence(filtax("reproduce", "ridge", "--out", ".", home=bare), 2)
+    assert (bare / "report.html").read_text() == "mine"

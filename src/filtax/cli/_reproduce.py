@@ -37,6 +37,9 @@ def reproduce(
     chosen = list(dict.fromkeys(known if names == ["all"] else names))
     for name in chosen:
         find(name)  # a wrong name is refused before any work
+    report = out / "report.html"
+    if report.exists() and "<title>filtax reproduce</title>" not in report.read_text(errors="replace"):
+        raise ValueError(f"{report} is there already, and no reproduction wrote it; name another --out.")
     start_jax()
     out.mkdir(parents=True, exist_ok=True)
     size = "full" if full else "quick"
@@ -46,7 +49,7 @@ def reproduce(
             _show(_run(possible, size, seed, jobs, out), size, seed)
     finally:  # also of what was done before an interruption or a fault
         if findings := gather(out):
-            talk(f"Report: {write_report(findings, out / 'report.html')}")
+            talk(f"Report: {write_report(findings, report)}")
     if possible != chosen:
         raise typer.Exit(BAD_INPUT)
 

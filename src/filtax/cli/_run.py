@@ -297,9 +297,11 @@ def _stopped(config: Any, root: Path, whole: bool) -> str:
 def _leave(root: Path, asked: Asked) -> None:
     """End after a signal: nothing half written stays, and threads that still compile do not keep the process."""
     from filtax.io._files import PARTIAL, drop
+    from filtax.pipeline._folder import OUTPUTS
 
-    for unfinished in root.glob(f"*{PARTIAL}"):
-        drop(unfinished)
+    if (root / "config.toml").is_file():  # else the folder may be somebody else's
+        for name in OUTPUTS:
+            drop(root / f"{name}{PARTIAL}")
     code = 0 if asked and asked[0] != signal.SIGINT else INTERRUPTED
     if asked:
         leave_now(code)

@@ -68,6 +68,8 @@ def lock(folder: str | Path) -> Iterator[Path]:
             raise Busy(
                 f"{folder} is being written by {holder}; wait until it has ended, or use another folder."
             ) from None
+        if not (os.pread(file, 8, 0) or b"process ").startswith(b"process "):
+            raise ValueError(f"{folder / LOCK} is no lock of filtax; remove it, or name another folder.")
         os.ftruncate(file, 0)
         os.pwrite(file, f"process {os.getpid()} on {socket.gethostname()}".encode("ascii", "replace"), 0)
         yield folder

@@ -47,6 +47,8 @@ def hold(root: Path) -> Iterator[Path]:
     (False, False)
     """
     refuse_foreign(root, CONFIG, {CHECKPOINT, f"{CHECKPOINT}/{LOCK}"})
+    if (root / CHECKPOINT).is_symlink():
+        raise ValueError(f"{root / CHECKPOINT} is a link, and what it names may be somebody else's; remove the link.")
     found = sorted(each for each in OUTPUTS if (root / each).exists())
     if found and not any((root / CHECKPOINT).glob("*.json")):
         raise ValueError(f"{root} holds {found[0]} and no checkpoint that it came from; name a folder that is new.")

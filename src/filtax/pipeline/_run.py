@@ -164,8 +164,8 @@ def _named(run: Run, part: np.ndarray, chances: np.ndarray | None) -> dict[str, 
     found["outlier"] = part["outlier"] > 0.0
     if run.labels is not None and chances is not None:
         found["y"], found["forecast"] = (texts_of(run.labels, part[name]) for name in ("y", "forecast"))
-        wide = np.zeros((len(part), len(run.labels)))
-        wide[:, : chances.shape[1]] = chances
+        wide = np.full((len(part), len(run.labels)), np.nan)
+        wide[:, : chances.shape[1]] = np.where(chances > 0.0, chances, np.nan)  # a label not met yet has none
         found |= {f"p({label})": wide[:, code] for code, label in enumerate(run.labels)}
     return name_columns(run.config, found)
 
