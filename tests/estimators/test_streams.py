@@ -184,6 +184,17 @@ def test_an_odd_row_is_refused_and_leaves_no_trace(regressor, x, y, match):
     assert pickle.dumps(model) == pickle.dumps(regressor)
 
 
+@pytest.mark.parametrize(("x", "y"), [({"a": math.inf}, "new"), ({"a": 1.0, "new": 1.0}, ["no label"])])
+def test_an_odd_row_gives_a_classifier_no_class_and_no_column(x, y):
+    model = Classifier()
+    for row in range(10):
+        model.learn_one({"a": float(row)}, "even" if row % 2 else "odd")
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"inf|must be a label"):
+        model.learn_one(x, y)
+    assert pickle.dumps(model) == before
+
+
 def test_float32_elsewhere_does_not_matter(regressor):
     models = []
     for switched in (False, True):

@@ -65,9 +65,9 @@ class Learner(Estimator, ABC):
                 self._unknown += 1
                 return
             x = self._late[id]
-        self._features.row(x, learn=False)  # what cannot be read is refused before a label or a name is new
-        code, row = self._code(y), self._features.row(x)
-        self._targets.append(code)
+        target = self._checked(y)  # before a name of x is new, and a label is new after it
+        row = self._features.row(x)
+        self._targets.append(self._code(target))
         self._rows.append(row)
         if id is not None:
             self._late.pop(id, None)
@@ -189,8 +189,12 @@ class Learner(Estimator, ABC):
     # what a target is
 
     @abstractmethod
-    def _code(self, y: Any) -> float:
-        """A target as a number, NaN where it is missing."""
+    def _checked(self, y: Any) -> Any:
+        """A target, which is refused if it is none; nothing is kept of it."""
+
+    def _code(self, target: Any) -> float:
+        """A target that was checked as a number, NaN where it is missing."""
+        return target
 
     @abstractmethod
     def _codes(self, y: Any, length: int) -> Float[np.ndarray, " T"]:

@@ -194,37 +194,42 @@ class Classifier(Learner):
         shares = np.reshape(columns, (len(known), len(table))).T
         return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
 
-    def _code(self, y: Any) -> float:
-        """The code of a label; a new one becomes a class."""
+    def _checked(self, y: Any) -> Any:
         label = y.item() if isinstance(y, np.generic) else y
         if frames.is_missing(label):
-            return np.nan
+            return None
         try:
             code = self._labels.get(label)
         except TypeError:
             raise ValueError(f"y must be a label, got {y!r:.40}; give a text, a number or a truth value.") from None
         if isinstance(label, float) and label - label != 0.0:
             raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
-        if code is None:
-            alike = [known for known in self._labels if str(known) == str(label)]
-            if alike:
-                warnings.warn(
-                    f"the label {label!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one "
-                    "type if they are meant to be one.",
-                    stacklevel=5,
-                )
-            code = self._labels[label] = len(self._labels)
-        elif isinstance(label, bool | int | float):
+        if code is not None and isinstance(label, bool | int | float):
             known = next(known for known in self._labels if known == label)
             if isinstance(known, bool) != isinstance(label, bool):
                 raise ValueError(
                     f"the label {label!r:.40} came after {known!r:.40}, and to Python the two are equal; give labels "
                     "of one type, such as texts."
                 )
-        return float(code)
+        return label
+
+    def _code(self, target: Any) -> float:
+        """The code of a label; a new one becomes a class."""
+        if target is None:
+            return np.nan
+        if target not in self._labels:
+            alike = [known for known in self._labels if str(known) == str(target)]
+            if alike:
+                warnings.warn(
+                    f"the label {target!r:.40} came after {alike[0]!r:.40}: they are two classes; give labels of one "
+                    "type if they are meant to be one.",
+                    stacklevel=5,
+                )
+            self._labels[target] = len(self._labels)
+        return float(self._labels[target])
 
     def _codes(self, y: Any, length: int) -> np.ndarray:
-        return np.array([self._code(label) for label in frames.labels(y, length)], float)
+        return np.array([self._code(self._checked(label)) for label in frames.labels(y, length)], float)
 
     def _new(self, width: int, saved: tuple[dict, dict] | None = None) -> Labels:
         return Labels(known=width, method=self.method) if saved is None else Labels.restore(*saved)

@@ -183,7 +183,7 @@ class Regressor(Learner):
         said = np.stack([out.forecast[:, 0], out.lower[:, 0], out.upper[:, 0]])
         return np.where(np.isnan(said), np.array(UNKNOWN)[:, None], said)
 
-    def _code(self, y: Any) -> float:
+    def _checked(self, y: Any) -> float:
         return frames.number(y)
 
     def _codes(self, y: Any, length: int) -> np.ndarray:
