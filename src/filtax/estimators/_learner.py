@@ -65,7 +65,7 @@ class Learner(Estimator, ABC):
                 self._unknown += 1
                 return
             x = self._late[id]
-        target = self._checked(y)  # before a name of x is new, and a label is new after it
+        target = self._checked(y)  # before x gets new columns; a label becomes a class after x was read
         row = self._features.row(x)
         self._targets.append(self._code(target))
         self._rows.append(row)
@@ -190,10 +190,10 @@ class Learner(Estimator, ABC):
 
     @abstractmethod
     def _checked(self, y: Any) -> Any:
-        """A target, which is refused if it is none; nothing is kept of it."""
+        """A target, refused where it cannot be learned; nothing is stored yet."""
 
     def _code(self, target: Any) -> float:
-        """A target that was checked as a number, NaN where it is missing."""
+        """The number of a checked target, NaN where it is missing."""
         return target
 
     @abstractmethod

@@ -89,7 +89,7 @@ def segment(y: Any, *, settings: Settings = RETROSPECTIVE, period: Any = "auto",
 
 
 def _alone(y: np.ndarray, found: Segmentation) -> list[int]:
-    """Segments of one reading that came, but for the last, which may be the first of many."""
+    """Segments of one reading; the last segment is none of them, as more of it may come."""
     bounds = [0, *found.changes] if found.block == 1 else []
     rows = np.flatnonzero(np.any(np.isfinite(y), axis=1))
     inside = [rows[(start <= rows) & (rows < end)] for start, end in pairwise(bounds)]
