@@ -201,3 +201,33 @@ def run(y, slot, week, calendar, groups, *, steps, season, weeks, center, spread
         by_week[w] = lag_week if np.isnan(z) else z
         seen += not np.isnan(z)
     return center + spread * forecasts, weights
+
+
+def intervals(z, forecasts, slot, steps, miss=0.1):
+    """Bounds (T, H) of forecasts (T, H) of z (T,), all in units; the origin of row t is t - 1."""
+    T, H = forecasts.shape
+    bounds = np.full((2, T, H), np.nan)
+    for h, step in enumerate(steps):
+        log, errors, count, ratio, visits = np.full(2, np.log(2.0)), [0.0, 0.0], 0, {}, {}
+        for t in range(T):
+            if count:
+                width = np.sqrt(errors[0] * errors[1]) * max(ratio.get(slot[t - 1 + step], 1.0), 0.1)
+                bounds[:, t, h] = forecasts[t, h] + np.exp(log) * width * [-1, 1]
+            origin, s = t + 1 - step, slot[t]
+            error = abs(z[t] - forecasts[origin, h]) if origin >= 0 else np.nan
+            if np.isnan(error):
+                continue
+            low, high = bounds[:, origin, h]
+            if not np.isnan(low):
+                log = log + 0.25 / np.sqrt(step) * (np.array([z[t] < low, z[t] > high]) - miss / 2)
+            running = errors[0] if count else error
+            if running > 0:
+                visits[s] = visits.get(s, 0) + 1
+                rate = max(0.01, 1 / (visits[s] + 15))
+                ratio[s] = ratio.get(s, 1.0) + rate * (min(error / running, 10) - ratio.get(s, 1.0))
+            count += 1
+            for k, (slowest, bound) in enumerate([(0.05, 10), (0.005, 1000)]):
+                before = errors[k] if count > 1 else error
+                bounded = min(error, bound * before) if before > 0 else error
+                errors[k] = before + max(slowest, 1 / count) * (bounded - before)
+    return bounds

@@ -61,6 +61,9 @@ def test_forecasts_and_weights_are_those_of_plain_numpy(steps):
     )
     np.testing.assert_allclose(out.weights, weights, atol=1e-7)
     np.testing.assert_allclose(out.forecast, forecasts, rtol=1e-8, atol=1e-8)
+    low, high = 5.0 + 1.5 * bank_in_numpy.intervals((y - 5.0) / 1.5, (forecasts - 5.0) / 1.5, where.slot, steps)
+    np.testing.assert_allclose(out.lower, low, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(out.upper, high, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("steps", [(1, 2, 3), (1, 24)], ids=["a small state", "a large state"])
